@@ -38,18 +38,23 @@ AREAS = {
         ["boxes", "benchmarks/findit/test_scoring.py", "benchmarks/findit/test_ignored.py"],
     ),
     "statistics": (
-        ["core/intervals.py", "core/influences.py", "core/share_intervals.py", "core/student.py"],
         [
-            "core/test_intervals.py",
-            "core/test_dataset_means.py",
-            "core/test_sliced_metrics.py",
-            "runs/test_statistics.py",
+            "statistics/intervals.py",
+            "statistics/influences.py",
+            "statistics/share_intervals.py",
+            "statistics/student.py",
+        ],
+        [
+            "statistics/test_intervals.py",
+            "statistics/test_dataset_means.py",
+            "protocol/test_sliced_metrics.py",
+            "analysis/test_statistics.py",
             "leaderboard",
         ],
     ),
     "identity": (
-        ["core/identity.py"],
-        ["core/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
+        ["protocol/identity.py"],
+        ["storage/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
     ),
     "scheduler": (
         ["engine/retry_scheduler.py", "engine/server.py"],

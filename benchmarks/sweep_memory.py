@@ -15,7 +15,7 @@ from pathlib import Path
 from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.core.answers import Answer
+from vlmeval_findit.protocol.answers import Answer
 
 
 class AtOnce(FakeModel):

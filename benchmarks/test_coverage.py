@@ -28,7 +28,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.influences import Estimate
+from vlmeval_findit.statistics.influences import Estimate
 
 PICTURES = (12, 40, 200, 1000)
 RATES = (0.98, 0.6, 0.0)

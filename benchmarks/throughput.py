@@ -15,9 +15,9 @@ from pathlib import Path
 from engine_fakes import Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.protocol.answers import Answer
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 

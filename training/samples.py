@@ -25,11 +25,11 @@ from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.core.question import Message, PartKind
 from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
 from vlmeval_findit.data.rendered.scene_drawing import Rng
 from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
+from vlmeval_findit.protocol.dataset_variant import Message, PartKind
 
 
 class Units(Enum):

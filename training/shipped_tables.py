@@ -23,11 +23,11 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.table_files import meta_path, write_table
 from vlmeval_findit.data.rendered.scene import Stream, rng_of
 from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow, shipped
 from vlmeval_findit.marks.region import Polygon, Region
 from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.storage.table_files import meta_path, write_table
 
 # --- scenes ---------------------------------------------------------------------------------------
 

@@ -8,21 +8,25 @@ Folders are rooms.  A room imports only itself and those above it in this table
 (``tests/repository/test_rooms.py``):
 
 ===============  ================================================================================
-``core``         shared by all: files, locks, images, replies, identity, metrics, extension points
-``boxes``        boxes: representations, parsing, writing, coordinate spaces, matching
+``core``         what every room needs: texts, files, configuration, secrets, plug-ins
+``protocol``     what a benchmark is: variants, queries, messages, metrics, how replies are read
+``statistics``   influences, intervals and tests: arrays in, numbers out
+``storage``      what lies on disk: tables, images, prediction files, identities, locks
+``boxes``        boxes: representations, reading, writing, coordinate spaces, matching
 ``marks``        visual marks drawn on images
 ``serving``      starts model servers on this machine
-``models``       who answers: a row a model; on this machine, or over HTTP
+``models``       who answers: a row a model, on this machine or over HTTP
 ``benchmarks``   a folder a benchmark, found by the prefix of its names
 ``coords``       in which coordinates a deployment really answers
 ``data``         downloads, custom datasets, the demonstration, rendered scenes
-``runs``         scoring a run, the files that it leaves, reading them back
+``scoring``      the way from a prediction file to its score
+``analysis``     what scored runs say: errors, calibration, samples, the best format
 ``engine``       who answers calls and when, the journal, the files of a cell
 ``sweeps``       models x tables x formats: settings, stages, races, dry runs
 ``leaderboard``  models x datasets, of runs that can be compared
 ``report``       a page with plots and every answer on its image
 ``api``          the public Python API
-``publish``      runs for the hub, trackers, FiftyOne and COCO
+``export``       runs for the hub, trackers, FiftyOne and COCO
 ``host``         the only room that touches VLMEvalKit
 ``cli``          the command line
 ===============  ================================================================================

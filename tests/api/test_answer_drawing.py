@@ -14,7 +14,7 @@ from scored_runs import HEIGHT, WIDTH
 
 import vlmeval_findit as findit
 from vlmeval_findit.api.answer_drawing import STROKES
-from vlmeval_findit.core.benchmark_protocol import Role
+from vlmeval_findit.protocol.benchmark import Role
 
 
 def colours_of(picture: Image.Image) -> set[str]:

@@ -8,8 +8,8 @@ import pytest
 from scored_runs import World, failing, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.runs.run_statistics import intervals
-from vlmeval_findit.runs.scored_run import RunError
+from vlmeval_findit.analysis.run_statistics import intervals
+from vlmeval_findit.scoring.scored_run import RunError
 
 pytest.importorskip("pandas")
 

@@ -10,12 +10,12 @@ import pytest
 from scored_runs import World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
+from vlmeval_findit.analysis.run_statistics import intervals
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.core.identity import IdentityError
-from vlmeval_findit.core.replies import FAILED, Recorded, Reply
-from vlmeval_findit.runs.run_statistics import intervals
+from vlmeval_findit.protocol.identity import IdentityError
+from vlmeval_findit.protocol.replies import FAILED, Recorded, Reply
 
 __all__ = ["world"]
 

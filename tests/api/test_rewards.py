@@ -14,7 +14,7 @@ from vlmeval_findit.api.rewards import By
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.protocol.replies import FAILED
 
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.protocol.dataset_variant import QuestionError
 
 PASCAL = "FindIt_Pascal_xyxy_json"
 

@@ -16,14 +16,14 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, 
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
 from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.core.replies import Recorded, Reply, TokenLogprobs, read_reply
-from vlmeval_findit.core.settings import SettingsError, settings_from
-from vlmeval_findit.core.thoughts import ThoughtMarks, ThoughtRule, split_thought
 from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.local.local_runner import spoken
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import row_problem
 from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.protocol.replies import Recorded, Reply, TokenLogprobs, read_reply
+from vlmeval_findit.protocol.settings import SettingsError, settings_from
+from vlmeval_findit.protocol.thoughts import ThoughtMarks, ThoughtRule, split_thought
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'
 OTHER = '[{"bbox": [0, 0, 50, 50]}]'

@@ -10,7 +10,7 @@ import pytest
 from vlmeval_findit.boxes.confidences import DEFINITIONS, Confidences, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.core.replies import TokenLogprobs
+from vlmeval_findit.protocol.replies import TokenLogprobs
 
 TEXT = ReplyFormat("text", "xyxy")
 JSON = ReplyFormat("json", "xyxy")

@@ -24,9 +24,9 @@ from vlmeval_findit.boxes.error_types import (
     prices,
 )
 from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.core.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
-from vlmeval_findit.core.metric import Better, Metric
-from vlmeval_findit.core.scored_row import ScoredRow, add_up
+from vlmeval_findit.protocol.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
+from vlmeval_findit.protocol.metric import Better, Metric
+from vlmeval_findit.protocol.scored_row import ScoredRow, add_up
 
 Box = tuple[float, float, float, float]
 

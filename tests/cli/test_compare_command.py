@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scored_runs import Answer, World, failing, query, speaking, world
 
+from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.runs.run_statistics import compare
+from vlmeval_findit.protocol.replies import FAILED
 
 __all__ = ["world"]
 

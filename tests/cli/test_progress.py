@@ -6,8 +6,8 @@ import pytest
 from waits import until
 
 from vlmeval_findit.cli.progress import SweepProgress
-from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.sink import PlannedCalls
+from vlmeval_findit.protocol.answers import Answer
 
 
 class Lines:

@@ -16,9 +16,9 @@ from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.formatting import printable_lines
-from vlmeval_findit.core.identity import Answering
 from vlmeval_findit.core.printable_logs import printable_logs
-from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.protocol.identity import Answering
+from vlmeval_findit.storage.run_files import RunFiles
 
 __all__ = ["world"]
 

@@ -23,14 +23,15 @@ from vlmeval_findit.coords import score_check
 from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.coords.run_check import NotBoxesError, RunReplies, metrics_in, replies_of_run
-from vlmeval_findit.core.identity import Answering, read_identity, write_identity
-from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.run_score import RunScore, score_file, score_rows
-from vlmeval_findit.runs.scored_run import load_run
+from vlmeval_findit.protocol.identity import Answering
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.run_score import RunScore, score_file, score_rows
+from vlmeval_findit.scoring.scored_run import load_run
+from vlmeval_findit.storage.identity_file import read_identity, write_identity
+from vlmeval_findit.storage.predictions import read_predictions
+from vlmeval_findit.storage.run_files import RunFiles
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 GRID, PIXELS = convention("grid1000/xyxy"), convention("pixels/xyxy")

@@ -13,7 +13,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
-from vlmeval_findit.runs.new_identity import plugin_tables
+from vlmeval_findit.scoring.new_identity import plugin_tables
 
 HEAD = (
     "from vlmeval_findit.models.model_row import *\n"

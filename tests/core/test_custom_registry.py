@@ -19,10 +19,10 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import folders
-from vlmeval_findit.core.folders import DatasetFileError, custom_datasets_file
-from vlmeval_findit.core.question import Message
 from vlmeval_findit.engine.calls import CellBuilder, Prompts
+from vlmeval_findit.protocol.dataset_variant import Message
+from vlmeval_findit.storage import folders
+from vlmeval_findit.storage.folders import DatasetFileError, custom_datasets_file
 
 OPENED: list[str] = []
 """Files that this process opened since a test cleared it; hooks of an interpreter stay."""

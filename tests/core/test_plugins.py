@@ -21,15 +21,9 @@ from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
-from vlmeval_findit.core.identity import (
-    PROVIDER,
-    Identity,
-    as_values,
-    from_values,
-    identity_conflicts,
-    read_identity,
-)
 from vlmeval_findit.models.model_table import MODELS, find_model
+from vlmeval_findit.protocol.identity import PROVIDER, Identity, identity_conflicts
+from vlmeval_findit.storage.identity_file import as_values, from_values, read_identity
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.analysis.format_file import BestFormats
 from vlmeval_findit.core.config import ConfigError, YamlText
 from vlmeval_findit.core.files import NotRegularError
-from vlmeval_findit.core.folders import DatasetFileError, custom_datasets, read_config
 from vlmeval_findit.core.formatting import plain, printable, shown
-from vlmeval_findit.core.identity import read_identity
-from vlmeval_findit.core.image_files import ImageFileError, check, header, image_bytes
-from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.text_files import (
     TextError,
     YamlLoader,
@@ -35,8 +32,11 @@ from vlmeval_findit.data.custom.annotation_values import text_of
 from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.models.http.addresses import AddressFile
 from vlmeval_findit.models.safetensors_header import read_header
-from vlmeval_findit.runs.format_file import BestFormats
-from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.storage.folders import DatasetFileError, custom_datasets, read_config
+from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.storage.image_files import ImageFileError, check, header, image_bytes
+from vlmeval_findit.storage.predictions import read_predictions
 from vlmeval_findit.sweeps.sweep_file import read_sweep
 
 MANY = 200 << 20  # Bytes of a sparse file: reading it whole shows

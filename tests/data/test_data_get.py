@@ -20,10 +20,10 @@ from web import Answer, Web
 from vlmeval_findit.benchmarks.findit import release_subsets
 from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.lock import Lock
 from vlmeval_findit.data.fetch.fetch_images import BY_HAND, fetch_images
 from vlmeval_findit.data.fetch.store import PARTS
 from vlmeval_findit.data.sources import SOURCES
+from vlmeval_findit.storage.lock import Lock
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_check_imports_no_network_library() -> None:
         "import sys\n"
         "from vlmeval_findit.cli import main\n"
         "main(['data', 'check', 'Pascal'])\n"
-        "import vlmeval_findit.cli.data_import, vlmeval_findit.publish.coco\n"
+        "import vlmeval_findit.cli.data_import, vlmeval_findit.export.coco\n"
         "assert not {'requests', 'urllib3', 'torch', 'vlmeval'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)

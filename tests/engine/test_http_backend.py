@@ -25,15 +25,15 @@ from chat_server import (
 )
 from PIL import Image
 
-from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.question import image, text
-from vlmeval_findit.core.replies import call_failed, recorded
 from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol.replies import call_failed, recorded
 
 # --- one server -----------------------------------------------------------------------------------
 

@@ -20,12 +20,12 @@ from vlmeval_findit.benchmarks.findit.grid import (
     formats,
     variants,
 )
-from vlmeval_findit.core.benchmark_protocol import PromptSet
-from vlmeval_findit.core.folders import Folder
-from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, work_items
+from vlmeval_findit.protocol.benchmark import PromptSet
+from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.storage.folders import Folder
 
 
 def cells_of(*tables: str, axes: FormatAxes) -> list[Cell]:

@@ -14,10 +14,6 @@ from asking import ask_call, service
 from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
-from vlmeval_findit.core.answers import Answer
-from vlmeval_findit.core.image_content import content_of
-from vlmeval_findit.core.question import image, text
-from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.engine.calls import Call, Images
 from vlmeval_findit.engine.image_check import about_planned_images
 from vlmeval_findit.models.http.batch import BatchKind
@@ -28,6 +24,10 @@ from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.local.layout import Bounds
 from vlmeval_findit.models.local.model_images import ImageSet
+from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol.replies import Recorded
+from vlmeval_findit.storage.image_content import content_of
 
 CHANGED = "image changed during the run"
 

@@ -15,7 +15,7 @@ from host_task import run_task
 from PIL import Image
 from upstream import make_clone
 
-from vlmeval_findit.core.folders import lmu_data_root
+from vlmeval_findit.storage.folders import lmu_data_root
 
 pytestmark = pytest.mark.host
 

@@ -11,8 +11,8 @@ from grids import grid
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.question import QuestionError
-from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.protocol.dataset_variant import QuestionError
+from vlmeval_findit.storage.run_files import RunFiles
 
 pytestmark = pytest.mark.host
 

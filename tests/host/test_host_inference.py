@@ -22,10 +22,10 @@ from paths import SUPPORT
 from provider_servers import GOOGLE, address
 from provider_servers import KEY as PROVIDER_KEY
 
-from vlmeval_findit.core.identity import IdentityError
-from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.runs.run_score import score_file
+from vlmeval_findit.protocol.identity import IdentityError
+from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.storage.predictions import read_predictions
 
 pytestmark = pytest.mark.host
 

@@ -16,8 +16,9 @@ from chat_server import ChatServer, completion
 from host_runs import require_host
 from host_task import run_task
 
-from vlmeval_findit.core.identity import Identity, read_identity
-from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.protocol.identity import Identity
+from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.storage.predictions import read_predictions
 
 pytestmark = pytest.mark.host
 

@@ -15,10 +15,10 @@ from scored_runs import World, failing, speaking
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.core.formatting import printable
-from vlmeval_findit.core.intervals import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
-from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.statistics.intervals import INTERVALS
 
 __all__ = ["board", "runs", "world"]
 

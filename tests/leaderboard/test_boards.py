@@ -13,7 +13,6 @@ from toy_benchmark import guessing, letters, zoo
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.printing import print_rows
-from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.board_tables import (
@@ -24,10 +23,11 @@ from vlmeval_findit.leaderboard.board_tables import (
 )
 from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.leaderboard.reported_formats import FormatError
+from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.run_score import score_file
-from vlmeval_findit.runs.score_files import score_row
-from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.score_files import score_row
+from vlmeval_findit.scoring.scored_run import load_runs
 
 __all__ = ["letters", "world"]
 

@@ -10,12 +10,12 @@ import pytest
 from boards import JSON, board, runs, world
 from scored_runs import World, saying, speaking
 
-from vlmeval_findit.core.identity import Answering, merge_for_resume
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table
 from vlmeval_findit.leaderboard.reported_formats import FormatError, choose
-from vlmeval_findit.runs.scored_run import Run, load_runs
+from vlmeval_findit.protocol.identity import Answering, merge_for_resume
+from vlmeval_findit.scoring.scored_run import Run, load_runs
 
 __all__ = ["board", "runs", "world"]
 

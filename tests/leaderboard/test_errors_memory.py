@@ -15,8 +15,8 @@ from toy_benchmark import guessing, letters
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import errors as command
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.scored_row import RowTable, ScoredRow
-from vlmeval_findit.runs.scored_run import RowData, Run, load_runs, read_details, with_details
+from vlmeval_findit.protocol.scored_row import RowTable, ScoredRow
+from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs, read_details, with_details
 
 __all__ = ["letters", "world"]
 

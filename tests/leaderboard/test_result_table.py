@@ -11,7 +11,6 @@ from openpyxl import load_workbook
 from rich.cells import cell_len
 from rich.console import Console
 
-from vlmeval_findit.core.intervals import Interval
 from vlmeval_findit.leaderboard.result_table import (
     Field,
     FieldType,
@@ -31,6 +30,7 @@ from vlmeval_findit.leaderboard.table_output import (
     to_terminal,
 )
 from vlmeval_findit.leaderboard.workbook import write_sheets
+from vlmeval_findit.statistics.intervals import Interval
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
 TABLE = Table(

@@ -13,17 +13,17 @@ from boards import JSON, TEXT, board, runs, world
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
+from vlmeval_findit.analysis.consensus import write_consensus
+from vlmeval_findit.analysis.run_statistics import StatisticsError, compare
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import Answering, Identity
-from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.export.export_folder import copy_run, private_of
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.publish.export_folder import copy_run, private_of
-from vlmeval_findit.runs.answered_by import AnsweringModel
-from vlmeval_findit.runs.consensus import write_consensus
-from vlmeval_findit.runs.run_score import score_file
-from vlmeval_findit.runs.run_statistics import StatisticsError, compare
-from vlmeval_findit.runs.score_files import write_score
-from vlmeval_findit.runs.scored_run import Run, load_run, load_runs
+from vlmeval_findit.protocol.identity import Answering, Identity
+from vlmeval_findit.scoring.answered_by import AnsweringModel
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.scoring.scored_run import Run, load_run, load_runs
+from vlmeval_findit.storage.run_files import RunFiles
 
 __all__ = ["board", "runs", "world"]
 

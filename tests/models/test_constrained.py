@@ -27,7 +27,6 @@ from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
-from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import Completion
@@ -36,6 +35,7 @@ from vlmeval_findit.models.local import run_plan
 from vlmeval_findit.models.local.local_runner import load_local
 from vlmeval_findit.models.local.run_plan import RunSettings, describe, plan
 from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.protocol.dataset_variant import image, text
 
 __all__ = ["world"]
 

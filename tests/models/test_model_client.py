@@ -27,14 +27,14 @@ from engine_fakes import (
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.cli.sweep import results_of
-from vlmeval_findit.core.answers import Answer, Batch, StopReason
-from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.identity import Described
-from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.protocol.answers import Answer, Batch, StopReason
+from vlmeval_findit.protocol.identity import Described
+from vlmeval_findit.protocol.replies import FAILED, Recorded, recorded
+from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.storage.predictions import read_predictions
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
 
 

@@ -12,12 +12,12 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.coords.conventions import SPACES, row_of
-from vlmeval_findit.core.replies import Reply
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO_PX, SHIPPED
-from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.run_score import score_rows
+from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.run_score import score_rows
 
 SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"
 SPACE = MODELS[NANO_PX].space(parse(SCENES))
@@ -69,10 +69,10 @@ def test_its_processor_shows_the_very_size_that_is_read(
     transformers = pytest.importorskip("transformers")
     from PIL import Image
 
-    from vlmeval_findit.core.question import image, text
     from vlmeval_findit.models.local.encoding import MessageEncoder
     from vlmeval_findit.models.local.model_images import ImageSet
     from vlmeval_findit.models.local.run_plan import plan
+    from vlmeval_findit.protocol.dataset_variant import image, text
 
     Image.new("RGB", size).save(tmp_path / "a.png")
     how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())

@@ -17,12 +17,11 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
-from vlmeval_findit.core.benchmark_protocol import Role
 from vlmeval_findit.core.formatting import printable, short
-from vlmeval_findit.core.intervals import Interval
-from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.learning_curve import learning_curves
+from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.protocol.metric import Better, Metric
 from vlmeval_findit.report import charts
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.charts import FormatCell, heat_maps
@@ -30,7 +29,8 @@ from vlmeval_findit.report.curve_charts import learning_chart
 from vlmeval_findit.report.gallery import gallery_data, thumbnails
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.scored_run import Run, load_runs
+from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.statistics.intervals import Interval
 
 __all__ = ["world"]
 

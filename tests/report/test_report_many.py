@@ -18,7 +18,7 @@ from vlmeval_findit.report.curve_charts import CURVES
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.sections import Details
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.scored_run import RowData, load_runs
+from vlmeval_findit.scoring.scored_run import RowData, load_runs
 
 __all__ = ["browser"]
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, query, two_labels, world
 
+from vlmeval_findit.analysis.run_statistics import compare_hits, scores_by_index
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.matching import HIT, as_decimal, iou
-from vlmeval_findit.core.benchmark_protocol import Role
+from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.report.transcripts import drawn_values
 from vlmeval_findit.report.values import rounded_down
-from vlmeval_findit.runs.run_statistics import compare_hits, scores_by_index
-from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.scoring.scored_run import Run
 
 __all__ = ["world"]
 

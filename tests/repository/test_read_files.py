@@ -17,8 +17,8 @@ _OURS = "a file of this package"
 _WRITTEN = "a file that it just wrote, or holds open"
 KNOWN = {
     "core/files.py": "what opens files: a regular one, after a look",
-    "core/image_files.py": "what opens images, from a file that is open",
-    "core/lock.py": "a lock's lease, which another process of ours wrote",
+    "storage/image_files.py": "what opens images, from a file that is open",
+    "storage/lock.py": "a lock's lease, which another process of ours wrote",
     "core/vlmevalkit.py": "VLMEvalKit's own code",
     "data/demo/photos.py": _OURS,
     "data/probe_scenes.py": _OURS,
@@ -50,13 +50,13 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
     """Of 100,000 brackets ``json.loads`` makes a RecursionError, which is no ValueError."""
     known = {
         "core/text_files.py": "what parses",
-        "core/chat_messages.py": "catches both",
+        "protocol/chat_messages.py": "catches both",
         "models/http/schema.py": "catches both",
         "models/http/judgement.py": "catches both",
         "models/http/service_errors.py": "catches both",
         "models/http/wrong_address.py": "catches both",
-        "core/identity.py": "what it just wrote",
-        "core/replies.py": "what it just wrote",
+        "protocol/identity.py": "what it just wrote",
+        "protocol/replies.py": "what it just wrote",
         "models/model_client.py": "what it just wrote",
         "engine/journal/view.py": "a line whose checksum is right",
         "boxes/spans.py": "a text in quotes",

@@ -13,16 +13,36 @@ from paths import ROOT
 
 PACKAGE = ROOT / "vlmeval_findit"
 
-# In the order in which they build on each other
-ROOMS = (
-    *("core", "boxes", "marks", "serving", "models", "benchmarks", "coords", "data", "runs"),
-    *("engine", "sweeps", "leaderboard", "report", "api", "publish", "host", "cli"),
-)
+# In the order in which they build on each other, with what each is for
+ROOMS = {
+    "core": "What every room needs: texts, files, configuration, secrets, plug-ins.",
+    "protocol": "What a benchmark is: variants, queries, messages, metrics, how replies are read.",
+    "statistics": "Influences, intervals and tests: arrays in, numbers out.",
+    "storage": "What lies on disk: tables, images, prediction files, identities, locks.",
+    "boxes": "Boxes: representations, reading, writing, coordinate spaces, matching.",
+    "marks": "Visual marks drawn on images.",
+    "serving": "Starts model servers on this machine.",
+    "models": "Who answers: a row a model, on this machine or over HTTP.",
+    "benchmarks": "A folder a benchmark, found by the prefix of its names.",
+    "coords": "In which coordinates a deployment really answers.",
+    "data": "Downloads, custom datasets, the demonstration, rendered scenes.",
+    "scoring": "The way from a prediction file to its score.",
+    "analysis": "What scored runs say: errors, calibration, samples, the best format.",
+    "engine": "Who answers calls and when, the journal, the files of a cell.",
+    "sweeps": "Models x tables x formats: settings, stages, races, dry runs.",
+    "leaderboard": "Models x datasets, of runs that can be compared.",
+    "report": "A page with plots and every answer on its image.",
+    "api": "The public Python API.",
+    "export": "Runs for the hub, trackers, FiftyOne and COCO.",
+    "host": "The only room that touches VLMEvalKit.",
+    "cli": "The command line.",
+}
+ORDER = tuple(ROOMS)
 
 # Modules that lie in no room, and what they may import
 COMMANDS = {
     # By the names of its modules, and not before somebody asks for one.
-    "__init__": ("api", "runs"),
+    "__init__": ("api", "scoring"),
     "__main__": ("cli",),
     "_autoload": ("host",),
 }
@@ -62,11 +82,23 @@ def test_rooms_import_earlier_rooms_only() -> None:
     for file in sorted(PACKAGE.rglob("*.py")):
         path = file.relative_to(PACKAGE)
         room = path.parts[0] if len(path.parts) > 1 else path.stem
-        may = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else COMMANDS[room]
+        may = ORDER[: ORDER.index(room) + 1] if room in ROOMS else COMMANDS[room]
         for other in rooms_of(path, file.read_text(encoding="utf-8")):
             if other not in may:
                 climbing.setdefault((room, other), set()).add(path.as_posix())
     assert climbing == BY_NAME
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    """In its docstring, in the package's table and in the page of the structure."""
+    package = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    page = (ROOT / "docs/design/structure.md").read_text(encoding="utf-8")
+    for room, purpose in ROOMS.items():
+        module = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
+        docstring = ast.get_docstring(module) or ""
+        assert docstring.startswith(purpose), room
+        assert f"``{room}``" in package
+        assert f"| `{room}/` |" in page
 
 
 def test_every_folder_is_a_room() -> None:
@@ -83,9 +115,9 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     actual = set(done.stdout.split())
-    assert {"vlmeval_findit.engine.retry_scheduler", "vlmeval_findit.runs.run_score"} <= actual
+    assert {"vlmeval_findit.engine.retry_scheduler", "vlmeval_findit.scoring.run_score"} <= actual
     assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & actual
-    rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
+    rooms = ORDER[ORDER.index("sweeps") :]
     assert not {f"vlmeval_findit.{room}" for room in rooms} & actual
     # A benchmark's package says its prefix; its modules are what it is, and only the coordinate
     # check, which looks at every score, must know one of them: FindIt's questions.

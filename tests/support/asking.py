@@ -8,8 +8,6 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.answers import Answer
-from vlmeval_findit.core.question import Message, text
 from vlmeval_findit.engine.backend import run_sync
 from vlmeval_findit.engine.calls import Call
 from vlmeval_findit.engine.cancel import CancelToken
@@ -18,6 +16,8 @@ from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.server import ServerPolicy
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.dataset_variant import Message, text
 
 KEY = "sk-or-v1-c0ffee-SECRET"
 QUESTION = parse("FindIt_Demo_xyxy_json")

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.variant import Variant
-from vlmeval_findit.core.answers import Answer
-from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.runs.run_score import CellResult
+from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.identity import Answering, Described
+from vlmeval_findit.scoring.run_score import CellResult
 from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
 from vlmeval_findit.sweeps.sweep_run import run_sweep
 

@@ -15,10 +15,10 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.question import located
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.model_table import find_model
+from vlmeval_findit.protocol.dataset_variant import located
+from vlmeval_findit.storage.folders import image_folder
 
 
 def perfect_answers(

@@ -13,7 +13,7 @@ import pytest
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.scoring.scored_run import load_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

@@ -17,14 +17,15 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.core.identity import Answering, Identity, write_identity
-from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.run_score import score_file
-from vlmeval_findit.runs.score_files import write_score
-from vlmeval_findit.runs.scored_run import Run, load_run
+from vlmeval_findit.protocol.identity import Answering, Identity
+from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.scoring.scored_run import Run, load_run
+from vlmeval_findit.storage.identity_file import write_identity
+from vlmeval_findit.storage.run_files import RunFiles
 
 WIDTH, HEIGHT = 200, 100
 Boxes = Sequence[tuple[float, float, float, float]]

@@ -9,12 +9,12 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtri
 
+from vlmeval_findit.analysis.best_format import ranked
+from vlmeval_findit.analysis.race import ROUNDS, allowance, rank_round
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.core.question import Question
-from vlmeval_findit.core.scored_row import ScoredRow, totals
-from vlmeval_findit.runs.best_format import ranked
-from vlmeval_findit.runs.race import ROUNDS, allowance, rank_round
+from vlmeval_findit.protocol.dataset_variant import Question
+from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
 QUESTIONS = tuple(

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from simulated import ALIKE, METRICS, SUMS, names, sums_of
 
-from vlmeval_findit.core.influences import ClusteredSums, Estimate, estimate_metrics
-from vlmeval_findit.core.intervals import Difference, difference
 from vlmeval_findit.leaderboard import learning_curve
 from vlmeval_findit.leaderboard.learning_curve import LearningCurve
+from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics
+from vlmeval_findit.statistics.intervals import Difference, difference
 
 _F1 = METRICS[0]  # No simulated call fails
 _PAIRS = 10_000  # Most tests that are remembered

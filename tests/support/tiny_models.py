@@ -12,10 +12,10 @@ import numpy as np
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
 from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, SHIPPED
+from vlmeval_findit.protocol.dataset_variant import Message, image, text
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 FOLDER = Path(mkdtemp(prefix="findit-tiny-"))

@@ -18,7 +18,7 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.benchmark_protocol import (
+from vlmeval_findit.protocol.benchmark import (
     AnswerScore,
     Benchmark,
     Drawing,
@@ -27,12 +27,12 @@ from vlmeval_findit.core.benchmark_protocol import (
     Published,
     Role,
 )
-from vlmeval_findit.core.folders import find_table
-from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.question import Message, QuestionError, Task, image, text
-from vlmeval_findit.core.replies import ParseFailure
-from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.table_files import PlainQuery, meta_path, read_table, write_table
+from vlmeval_findit.protocol.dataset_variant import Message, QuestionError, Task, image, text
+from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.replies import ParseFailure
+from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.storage.folders import find_table
+from vlmeval_findit.storage.table_files import PlainQuery, meta_path, read_table, write_table
 
 PREFIX = "Letters_"
 FORMATS = ("plain", "json", "quoted")

@@ -12,12 +12,13 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.benchmarks.findit.variant import Variant
-from vlmeval_findit.core.identity import Answering, Described, IdentityError, read_identity
-from vlmeval_findit.core.predictions import PredictionError
-from vlmeval_findit.core.settings import settings_from
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.runs.open_predictions import open_predictions
+from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
+from vlmeval_findit.protocol.settings import settings_from
+from vlmeval_findit.scoring.open_predictions import open_predictions
+from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.storage.predictions import PredictionError
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
 TEXT = """

@@ -18,8 +18,8 @@ from PIL import Image, ImageDraw
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.core.image_content import TRANSPARENT
 from vlmeval_findit.engine import calls
+from vlmeval_findit.storage.image_content import TRANSPARENT
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
 Capsys = pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 
-from vlmeval_findit.core.identity import IdentityError
+from vlmeval_findit.protocol.identity import IdentityError
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
 

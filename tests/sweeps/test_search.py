@@ -13,6 +13,7 @@ import yaml
 from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 from perfect_answers import perfect_answer
 
+from vlmeval_findit.analysis.format_file import BestFormats, best_format, write_formats
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
@@ -20,8 +21,7 @@ from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.runs.format_file import BestFormats, best_format, write_formats
-from vlmeval_findit.runs.run_score import CellResult, SearchError
+from vlmeval_findit.scoring.run_score import CellResult, SearchError
 from vlmeval_findit.sweeps.format_search import search_sweep
 from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep
 

@@ -35,12 +35,6 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.core.answers import Answer, Batch, CancelledError, StopReason
-from vlmeval_findit.core.identity import Answering, Described, IdentityError
-from vlmeval_findit.core.lock import LockedError
-from vlmeval_findit.core.predictions import PredictionError
-from vlmeval_findit.core.question import text
-from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import CallOptions, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
@@ -48,6 +42,12 @@ from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.named_servers import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.protocol.answers import Answer, Batch, CancelledError, StopReason
+from vlmeval_findit.protocol.dataset_variant import text
+from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
+from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.storage.lock import LockedError
+from vlmeval_findit.storage.predictions import PredictionError
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
 

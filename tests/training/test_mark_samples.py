@@ -22,9 +22,9 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_p
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind  # noqa: E402
-from vlmeval_findit.core.question import text  # noqa: E402
-from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
+from vlmeval_findit.protocol.dataset_variant import text  # noqa: E402
+from vlmeval_findit.protocol.replies import Reply  # noqa: E402
 
 FIRST = SPLITS["train"].start
 SAMPLES = 60

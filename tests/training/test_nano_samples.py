@@ -26,12 +26,12 @@ from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
 from training.scenes import SPLITS, clip, scene  # noqa: E402
 from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
-from vlmeval_findit.core.question import Message, PartKind, image, text  # noqa: E402
-from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
 from vlmeval_findit.models.local.layout import Bounds  # noqa: E402
 from vlmeval_findit.models.local.model_images import ImageSet  # noqa: E402
+from vlmeval_findit.protocol.dataset_variant import Message, PartKind, image, text  # noqa: E402
+from vlmeval_findit.storage.stored_png import png  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -20,9 +20,9 @@ from training.samples import UNIT_ROWS, Sample, Shares, Units
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.core.question import PartKind
 from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
 from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES, Rng
+from vlmeval_findit.protocol.dataset_variant import PartKind
 
 SHARES = Shares(
     units=Units.THOUSANDTHS,

@@ -20,15 +20,15 @@ from training.pairs import pair_sample
 from training.recipe import Recipe, parse_recipe
 from training.samples import Sample, Shares, Units
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.core.replies import Reply
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
 from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.local_runner import load_local
 from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
-from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.run_score import RunScore, score_rows
+from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.run_score import RunScore, score_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
 from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
 from ..boxes.representation import MatchRule
-from ..core.benchmark_protocol import DrawnBox, Role
 from ..core.formatting import printable
-from ..core.image_files import decode
-from ..core.replies import Reply
+from ..protocol.benchmark import DrawnBox, Role
+from ..protocol.replies import Reply
+from ..storage.image_files import decode
 from .inputs import BoxesLike, ImageLike, in_memory, is_file
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes

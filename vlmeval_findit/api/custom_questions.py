@@ -16,11 +16,11 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.box_records import Truth
 from ..boxes.spaces import Space
-from ..core.chat_messages import NotAReplyError, is_assistant, last_answer, messages_in
 from ..core.formatting import nearest
-from ..core.question import Message
-from ..core.replies import Recorded, Reply
-from ..core.thoughts import rule_of, thought_marks
+from ..protocol.chat_messages import NotAReplyError, is_assistant, last_answer, messages_in
+from ..protocol.dataset_variant import Message
+from ..protocol.replies import Recorded, Reply
+from ..protocol.thoughts import rule_of, thought_marks
 
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""

@@ -8,13 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.benchmark_protocol import Role
 from ..core.formatting import nearest
-from ..core.predictions import read_predictions
-from ..core.replies import Reply
-from ..core.scored_row import ScoredRow
-from ..runs import scored_run
-from ..runs.scored_run import Run
+from ..protocol.benchmark import Role
+from ..protocol.replies import Reply
+from ..protocol.scored_row import ScoredRow
+from ..scoring import scored_run
+from ..scoring.scored_run import Run
+from ..storage.predictions import read_predictions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +131,8 @@ def compare(
             different rows, none, or other versions of the benchmark.
     """
     # They import scipy.
+    from ..analysis import run_statistics
     from ..leaderboard.run_tables import comparison_table
-    from ..runs import run_statistics
 
     pair = _single_run(run, within), _single_run(other, within)
     names = [each.model for each in pair]
@@ -195,7 +195,7 @@ def run_row(run: Run) -> dict[str, Any]:
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     """Yield reply, score and details of every query of a run, which need no table."""
-    from ..runs.run_errors import error_types_of
+    from ..analysis.run_errors import error_types_of
 
     replies: dict[int, Reply] = {}
     if run.path.is_file():

@@ -13,7 +13,7 @@ from ..boxes.box_records import Ignored as Ignored
 from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
 from ..core.formatting import shown
-from ..core.transparency import as_rgb
+from ..storage.transparency import as_rgb
 
 if TYPE_CHECKING:
     from PIL import Image

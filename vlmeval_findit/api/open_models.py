@@ -15,15 +15,15 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
 from ..core.config import config_from
-from ..core.custom_prompt import CustomPrompt, custom_prompt, prompt_set
 from ..core.formatting import nearest
-from ..core.image_files import header
-from ..core.question import Message, Question
-from ..core.replies import Reply, recorded
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
+from ..protocol.custom_prompt import CustomPrompt, custom_prompt, prompt_set
+from ..protocol.dataset_variant import Message, Question
+from ..protocol.replies import Reply, recorded
+from ..storage.image_files import header
 from .custom_questions import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read

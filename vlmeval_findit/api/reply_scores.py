@@ -18,13 +18,13 @@ from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
-from ..core.metric import Metric, metric_values
-from ..core.question import Task
-from ..core.replies import Reply
-from ..core.scored_row import ScoredRow
-from ..core.settings import Settings
-from ..runs.open_predictions import Predictions, check_replies
-from ..runs.run_score import check_coordinates, score_rows
+from ..protocol.dataset_variant import Task
+from ..protocol.metric import Metric, metric_values
+from ..protocol.replies import Reply
+from ..protocol.scored_row import ScoredRow
+from ..protocol.settings import Settings
+from ..scoring.open_predictions import Predictions, check_replies
+from ..scoring.run_score import check_coordinates, score_rows
 from .custom_questions import (
     NOTHING_TO_FIND,
     MarksLike,
@@ -36,7 +36,7 @@ from .custom_questions import (
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 if TYPE_CHECKING:
-    from ..core.intervals import Interval
+    from ..statistics.intervals import Interval
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -195,8 +195,8 @@ class Score:
     def intervals(self) -> Mapping[str, Interval | None]:
         """95 % intervals by the names of metrics, in percent; None: too few images."""
         # scipy is imported only for intervals.
-        from ..core.influences import clustered_sums, estimate_metrics
-        from ..core.intervals import metric_intervals
+        from ..statistics.influences import clustered_sums, estimate_metrics
+        from ..statistics.intervals import metric_intervals
 
         if not self.queries:
             return {}

@@ -17,8 +17,8 @@ from ..boxes.matching import match
 from ..boxes.reading import reader
 from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.formatting import nearest
-from ..core.metric import Metric
-from ..core.replies import Reply
+from ..protocol.metric import Metric
+from ..protocol.replies import Reply
 from .custom_questions import (
     NOTHING_TO_FIND,
     MarksLike,

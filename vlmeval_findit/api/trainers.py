@@ -253,7 +253,7 @@ def checkpoint_callback(
 
     # They import scipy, which rewards do not need.
     from ..leaderboard.learning_curve import learning_curves
-    from ..runs.scored_run import RowData, load_runs
+    from ..scoring.scored_run import RowData, load_runs
     from ..sweeps.checkpoints import Checkpoint, evaluate
 
     datasets = [data] if isinstance(data, str) else list(data)

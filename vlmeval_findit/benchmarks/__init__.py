@@ -1,4 +1,4 @@
-"""Benchmarks, a package each; the prefix of a dataset name says which.
+"""A folder a benchmark, found by the prefix of its names.
 
 A package has a ``PREFIX`` and a ``BENCHMARK``, itself or in its module ``benchmark``.  Ours are the
 subpackages, the longest prefix first; others are plug-ins.
@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ..core.benchmark_protocol import Baseline, Benchmark
 from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
-from ..core.question import AnyTask, Question, QuestionError
+from ..protocol.benchmark import Baseline, Benchmark
+from ..protocol.dataset_variant import AnyTask, Question, QuestionError
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import exp, fsum, prod
 from typing import NamedTuple
 
-from ..core.replies import TokenLogprobs
+from ..protocol.replies import TokenLogprobs
 from .box_records import ParsedReply
 from .representation import ReplyFormat
 from .spans import BoxSpans, Span, places
@@ -69,7 +69,7 @@ DEFINITIONS = {
 }  # fmt: skip
 
 AGREEMENT = "agreement"
-"""A confidence of boxes of which several samples were asked; see :mod:`..runs.sample_scores`."""
+"""Confidence of boxes that several samples were asked for (:mod:`..analysis.sample_scores`)."""
 
 MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
     AGREEMENT: "the share of the other samples with such a box (its label, IoU 0.5 or more)"

@@ -1,4 +1,4 @@
-"""The command line: the only place that prints.
+"""The command line.
 
 A command is a row of :data:`GROUPS` and a Click command of a module of this folder, which returns
 the exit status: ``command``, unless the row names another. Only its module is imported.
@@ -184,8 +184,8 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
 
     from .. import __version__
     from ..core.command import installed
-    from ..core.identity import ENGINES
     from ..core.vlmevalkit import host_version, package_folder
+    from ..protocol.identity import ENGINES
 
     say(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
     folder = package_folder()

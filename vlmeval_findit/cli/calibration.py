@@ -8,11 +8,13 @@ from pathlib import Path
 
 import click
 
+from ..analysis.coco_boxes import NoConfidenceError
+from ..analysis.consensus import write_consensus
+from ..analysis.run_calibration import CalibrationResult, measure_calibration
+from ..analysis.sample_scores import add_agreement, load_samples, sample_files, score_samples
 from ..coords.run_check import NotBoxesError
 from ..core.command import SOME_FAILED
 from ..core.formatting import printable
-from ..core.scored_row import sources
-from ..core.settings import settings_from
 from ..leaderboard.run_tables import (
     calibration_table,
     legend,
@@ -21,13 +23,11 @@ from ..leaderboard.run_tables import (
     samples_legend,
     samples_table,
 )
-from ..runs.coco_boxes import NoConfidenceError
-from ..runs.consensus import write_consensus
-from ..runs.open_predictions import prediction_files
-from ..runs.run_calibration import CalibrationResult, measure_calibration
-from ..runs.run_score import score_file
-from ..runs.sample_scores import add_agreement, load_samples, sample_files, score_samples
-from ..runs.score_files import settings_of_score
+from ..protocol.scored_row import sources
+from ..protocol.settings import settings_from
+from ..scoring.open_predictions import prediction_files
+from ..scoring.run_score import score_file
+from ..scoring.score_files import settings_of_score
 from .printing import print_folded, print_lines, print_table, write_json
 from .shared_options import (
     Command,

@@ -12,19 +12,19 @@ import click
 from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
-from ..core.benchmark_protocol import Benchmark, Drawing
 from ..core.command import SOME_FAILED, as_called
-from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
 from ..core.plugin_rows import reported, unreported
 from ..core.redaction import scrub
-from ..core.settings import settings_from
 from ..data.sources import published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_table import MODELS, find_model
+from ..protocol.benchmark import Benchmark, Drawing
+from ..protocol.custom_prompt import CustomPrompt, custom_prompt
+from ..protocol.settings import settings_from
 from ..report.transcripts import drawn_values
-from ..runs import plugin_check
-from ..runs.new_identity import plugin_tables
+from ..scoring import plugin_check
+from ..scoring.new_identity import plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
 from .shared_options import PATH, Command, complete_datasets, option, say

@@ -9,16 +9,7 @@ from typing import Any
 
 import click
 
-from ..core.formatting import counted, printable
-from ..core.intervals import INTERVALS, Difference
-from ..leaderboard.run_tables import (
-    OTHER_QUERIES_NOTE,
-    comparison_table,
-    datasets_table,
-    headline_title,
-)
-from ..leaderboard.table_output import to_json
-from ..runs.run_statistics import (
+from ..analysis.run_statistics import (
     HIT_SCORE,
     compare,
     compare_hits,
@@ -26,7 +17,16 @@ from ..runs.run_statistics import (
     scores_by_index,
     untested_metrics,
 )
-from ..runs.scored_run import RowData, Run, load_runs
+from ..core.formatting import counted, printable
+from ..leaderboard.run_tables import (
+    OTHER_QUERIES_NOTE,
+    comparison_table,
+    datasets_table,
+    headline_title,
+)
+from ..leaderboard.table_output import to_json
+from ..scoring.scored_run import RowData, Run, load_runs
+from ..statistics.intervals import INTERVALS, Difference
 from .printing import print_folded, print_table, write_json
 from .shared_options import PATH, Command, json_option, option, say
 

@@ -13,9 +13,6 @@ import click
 
 from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.command import INTERRUPTED, SOME_FAILED, as_called
-from ..core.folders import find_table, image_folder, lmu_data_root
-from ..core.lock import Lock
-from ..core.table_files import WrittenTable
 from ..data.fetch.annotations import (
     AnnotationFile,
     FetchableTable,
@@ -28,6 +25,9 @@ from ..data.fetch.base_addresses import base_addresses
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
 from ..data.sources import NOTHING, DataSource, made_sources, published_sets
+from ..storage.folders import find_table, image_folder, lmu_data_root
+from ..storage.lock import Lock
+from ..storage.table_files import WrittenTable
 from .data_import import make_set
 from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text

@@ -16,17 +16,17 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference
 from ..core.command import as_called
-from ..core.custom_prompt import custom_prompt, prompt_set
-from ..core.folders import image_folder, table_folders
-from ..core.identity import Answering, Described
-from ..core.question import Message, PartKind, Query, Question, located
-from ..core.settings import Settings
-from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, images_of
 from ..data.sources import SHIPPED, SOURCES, published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
 from ..models.model_table import find_model
+from ..protocol.custom_prompt import custom_prompt, prompt_set
+from ..protocol.dataset_variant import Message, PartKind, Query, Question, located
+from ..protocol.identity import Answering, Described
+from ..protocol.settings import Settings
+from ..storage.folders import image_folder, table_folders
+from ..storage.table_files import TableError
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
 from .shared_options import Command, complete_datasets, complete_models, option, say

@@ -17,12 +17,12 @@ from typing import Any, TextIO
 import click
 from rich.console import Console
 
+from ..analysis.format_file import BestFormats, averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.grid import FormatAxes
 from ..coords.run_check import check_run, replies_of_run
 from ..core.command import INTERRUPTED, as_called, install
-from ..core.settings import settings_from
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
@@ -30,10 +30,10 @@ from ..leaderboard.board_files import write_board
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, value
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
-from ..runs.format_file import BestFormats, averages
-from ..runs.open_predictions import open_predictions
-from ..runs.run_score import CellResult
-from ..runs.scored_run import RowData
+from ..protocol.settings import settings_from
+from ..scoring.open_predictions import open_predictions
+from ..scoring.run_score import CellResult
+from ..scoring.scored_run import RowData
 from ..sweeps.format_search import STAGES
 from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats
 from ..sweeps.sweep_run import run_sweep

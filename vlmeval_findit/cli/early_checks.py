@@ -12,15 +12,7 @@ from typing import NoReturn
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, parse, prefix_of
 from ..core.config import Count, Dollars, Number, config_from
-from ..core.folders import image_folder, table_folders
 from ..core.formatting import closest, nearest
-from ..core.identity import Answering, Described
-from ..core.image_content import imported_contents, replaced, replaced_note
-from ..core.image_files import ImageError, rows_to_leave_out
-from ..core.predictions import check_model_name
-from ..core.question import Question
-from ..core.settings import Settings
-from ..core.table_files import is_users_table
 from ..core.vlmevalkit import (
     dataset_names,
     has_dataset,
@@ -38,7 +30,15 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
 from ..models.revision import refuse_missing
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
+from ..protocol.settings import Settings
 from ..serving.programs import visible_gpus
+from ..storage.folders import image_folder, table_folders
+from ..storage.image_content import imported_contents, replaced, replaced_note
+from ..storage.image_files import ImageError, rows_to_leave_out
+from ..storage.predictions import check_model_name
+from ..storage.table_files import is_users_table
 from .access import Access, flag_name
 
 log = logging.getLogger(__name__)

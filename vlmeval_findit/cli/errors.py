@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from ..analysis.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
+from ..analysis.run_statistics import StatisticsError
 from ..boxes.error_types import BoxError
 from ..core.command import REFUSED, as_called
 from ..core.formatting import printable
-from ..core.intervals import INTERVALS
 from ..leaderboard.error_tables import (
     error_differences_table,
     lenient_table,
@@ -22,9 +23,8 @@ from ..leaderboard.error_tables import (
 )
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, text_of
 from ..leaderboard.table_output import to_json
-from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
-from ..runs.run_statistics import StatisticsError
-from ..runs.scored_run import RowData, Run, load_runs, with_details
+from ..scoring.scored_run import RowData, Run, load_runs, with_details
+from ..statistics.intervals import INTERVALS
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import PATH, Command, json_option, option, runs_argument, say
 

@@ -13,12 +13,12 @@ import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
-from ..publish.targets import TARGETS, TRAINERS, ExportError, exporter
+from ..export.targets import TARGETS, TRAINERS, ExportError, exporter
 from .access import flag_name
 from .shared_options import PATH, Command, Decorator, option, runs_argument, say
 
 if TYPE_CHECKING:
-    from ..runs.scored_run import Run
+    from ..scoring.scored_run import Run
 
 
 def _targets_of(flag: str) -> list[str]:
@@ -84,7 +84,7 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
             raise ValueError(f"{flag_name(name)} is for --to {users}: leave it out")
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
-    from ..runs.scored_run import load_runs
+    from ..scoring.scored_run import load_runs
 
     try:
         for line in exporter(target)(_checked(load_runs(runs), out), out, **specified):

@@ -11,15 +11,15 @@ import click
 from ..core.command import as_called
 from ..core.files import suffix_of
 from ..core.formatting import counted
-from ..core.intervals import INTERVALS
-from ..core.run_files import in_other_spaces
 from ..leaderboard.board import Board
 from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
-from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
+from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
+from ..statistics.intervals import INTERVALS
+from ..storage.run_files import in_other_spaces
 from .printing import first_lines, print_folded, print_lines, print_table
 from .shared_options import PATH, Command, is_quiet, option, runs_argument, say
 

@@ -10,9 +10,9 @@ import click
 from ..benchmarks import baselines
 from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
-from ..core.question import Question
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, known_model
+from ..protocol.dataset_variant import Question
 from .printing import print_columns
 from .shared_options import Command, complete_models, say
 

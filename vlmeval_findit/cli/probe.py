@@ -25,14 +25,14 @@ from ..coords.probe_verdict import (
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED
 from ..core.files import sha256_of
-from ..core.question import Question
-from ..core.settings import Settings, settings_from
 from ..data.probe_scenes import COUNT, SIZES
 from ..models.checkpoint_row import contradiction
 from ..models.http.chat import server_space
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model
-from ..runs.open_predictions import open_predictions
+from ..protocol.dataset_variant import Question
+from ..protocol.settings import Settings, settings_from
+from ..scoring.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
 from .early_checks import check_amounts, refuse_untabled

@@ -21,7 +21,7 @@ from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
-from ..runs.reply_note import count_replies, reply_note
+from ..scoring.reply_note import count_replies, reply_note
 from .coords import folded, scale_and_offset
 from .printing import print_folded, print_table
 from .shared_options import say

@@ -21,12 +21,12 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from ..core.answers import Answer
 from ..core.formatting import duration
 from ..core.repeating import repeated
-from ..core.replies import recorded
 from ..engine.sink import PlannedCalls
-from ..runs.run_score import CellResult
+from ..protocol.answers import Answer
+from ..protocol.replies import recorded
+from ..scoring.run_score import CellResult
 from .shared_options import is_quiet, say
 
 _SILENT = 2.0

@@ -27,7 +27,7 @@ from ..report.followed import (
 from ..report.live_page import make_live_page
 from ..report.page import make_page
 from ..report.pairs import FLAG, sides_of
-from ..runs.scored_run import RowData
+from ..scoring.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 from .leaderboard import boards_from, format_option, print_remarks
 from .shared_options import FILE, Command, option, runs_argument, say, switch

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..analysis.best_format import worst
+from ..analysis.format_file import averages, dropped_formats, outcome, race_calls, write_formats
 from ..benchmarks import benchmark_of
 from ..core.command import as_called
-from ..core.custom_prompt import prompt_set
 from ..models.model_entry import ModelEntry
-from ..runs.best_format import worst
-from ..runs.format_file import averages, dropped_formats, outcome, race_calls, write_formats
-from ..runs.run_score import CellResult
+from ..protocol.custom_prompt import prompt_set
+from ..scoring.run_score import CellResult
 from .printing import print_folded, print_rows
 from .shared_options import say
 

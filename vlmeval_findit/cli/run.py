@@ -12,16 +12,16 @@ from typing import Any
 import click
 
 from ..core.command import SOME_FAILED, install
-from ..core.settings import (
+from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
+from ..engine.answering import BackendFactory
+from ..models.http.spending import Budget
+from ..protocol.settings import (
     FORCE_VARIABLE,
     LOGPROBS_VARIABLE,
     settings_from,
     skips_missing,
     wants_logprobs,
 )
-from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
-from ..engine.answering import BackendFactory
-from ..models.http.spending import Budget
 from ..serving.processes import end
 from ..sweeps.single_runs import SingleRuns, ask_runs
 from ..sweeps.sweep_file import Sweep, refuse_samples

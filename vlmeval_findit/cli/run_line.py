@@ -13,13 +13,13 @@ import click
 
 from ..benchmarks import is_meant, parse
 from ..core.formatting import nearest
-from ..core.question import Question
-from ..core.settings import NAMES as SETTING_NAMES
-from ..core.settings import judge_args, settings_from, skips_missing
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.answering import BackendFactory
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
+from ..protocol.dataset_variant import Question
+from ..protocol.settings import NAMES as SETTING_NAMES
+from ..protocol.settings import judge_args, settings_from, skips_missing
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
     check_amounts,

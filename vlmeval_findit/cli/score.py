@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
+from ..analysis.run_errors import lenient_note
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..boxes.spaces import KINDS
 from ..core.command import REFUSED, SOME_FAILED, as_called
 from ..core.files import is_disk_full
-from ..core.settings import settings_from
-from ..runs.open_predictions import convert_file, prediction_files
-from ..runs.run_errors import lenient_note
-from ..runs.run_score import RunScore, score_file
-from ..runs.score_files import score_row, write_score
+from ..protocol.settings import settings_from
+from ..scoring.open_predictions import convert_file, prediction_files
+from ..scoring.run_score import RunScore, score_file
+from ..scoring.score_files import score_row, write_score
 from .printing import print_lines, print_rows
 from .shared_options import (
     Command,

@@ -190,8 +190,8 @@ def print_note(text: str) -> None:
 
 def error_text(error: ValueError | OSError) -> str:
     """Return the message of an error, and what to do about it if the operating system refused."""
-    from ..core.folders import advice
     from ..core.redaction import scrub
+    from ..storage.folders import advice
 
     if not isinstance(error, OSError):
         return as_called(scrub(str(error)))
@@ -260,7 +260,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     if not paths:
         return
     from ..core.plugin_rows import FILES_VARIABLE, PluginError, named_files, reported, unreported
-    from ..runs.new_identity import plugin_tables
+    from ..scoring.new_identity import plugin_tables
 
     for path in paths:
         if not path.is_file():

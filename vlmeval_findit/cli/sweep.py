@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ..analysis.format_file import BestFormats
 from ..core.command import (
     INTERRUPTED,
     LATER,
@@ -34,8 +35,7 @@ from ..engine.sink import Watcher
 from ..engine.started_servers import ServeBackends
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
-from ..runs.format_file import BestFormats
-from ..runs.run_score import CellResult
+from ..scoring.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
 from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples

@@ -15,10 +15,10 @@ import click
 
 from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED, as_called
 from ..core.formatting import counted
-from ..core.predictions import check_model_name
+from ..export.targets import TARGETS, exporter
 from ..leaderboard.learning_curve import curve_table, learning_curves
-from ..publish.targets import TARGETS, exporter
-from ..runs.scored_run import RowData, Run, RunError, load_runs
+from ..scoring.scored_run import RowData, Run, RunError, load_runs
+from ..storage.predictions import check_model_name
 from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate, unfinished_in
 from .export import default_folder
 from .printing import print_folded, print_table

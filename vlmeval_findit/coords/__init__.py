@@ -1,1 +1,1 @@
-"""The coordinate check: which coordinates does a deployment really answer in?"""
+"""In which coordinates a deployment really answers."""

@@ -16,7 +16,7 @@ from ..benchmarks.findit.variant import Variant, format_problem
 from ..boxes.reading import reader
 from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
 from ..core.lenient_json import objects_in
-from ..core.replies import Reply
+from ..protocol.replies import Reply
 from .conventions import Convention, Distortion, Floats
 from .diagnosis import ALIKE, Diagnosis, Thresholds, Verdict, diagnose
 from .likelihood import fit_distortion, iou, placed, to_numbers

@@ -15,11 +15,11 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.representation import NO_RECTANGLE, MatchRule
 from ..boxes.spaces import space_from
-from ..core.identity import Identity
-from ..core.metric import Metric
-from ..core.replies import Reply
-from ..core.scored_row import add_up
-from ..core.settings import Settings
+from ..protocol.identity import Identity
+from ..protocol.metric import Metric
+from ..protocol.replies import Reply
+from ..protocol.scored_row import add_up
+from ..protocol.settings import Settings
 from .conventions import SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
 from .likelihood import convention_distance, screen, to_boxes

@@ -14,7 +14,7 @@ import numpy as np
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import MatchRule
 from ..boxes.spaces import space_from
-from ..core.scored_row import ScoredRow
+from ..protocol.scored_row import ScoredRow
 from .conventions import SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .likelihood import screen, to_numbers

@@ -1,1 +1,1 @@
-"""What every benchmark shares: files, images, replies, identities of runs, statistics, plug-ins."""
+"""What every room needs: texts, files, configuration, secrets, plug-ins."""

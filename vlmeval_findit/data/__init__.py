@@ -1,1 +1,1 @@
-"""Data in and out: downloads, custom datasets, the demonstration, rendered scenes."""
+"""Downloads, custom datasets, the demonstration, rendered scenes."""

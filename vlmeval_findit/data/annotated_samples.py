@@ -11,7 +11,7 @@ from typing import Protocol
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.box_records import Ignored, Mask, Truth
 from ..boxes.representation import Corners
-from ..core.image_files import Size
+from ..storage.image_files import Size
 from .ledger import Ledger
 
 

@@ -20,8 +20,8 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..boxes.box_records import Truth
 from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
-from ..core.folders import image_folder, lmu_data_root
-from ..core.table_files import source_checksum
+from ..storage.folders import image_folder, lmu_data_root
+from ..storage.table_files import source_checksum
 from .rendered import scene_drawing as drawing
 from .rendered.scene_drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 

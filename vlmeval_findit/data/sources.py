@@ -18,7 +18,7 @@ import yaml
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
-from ..core.table_files import WrittenTable
+from ..storage.table_files import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"

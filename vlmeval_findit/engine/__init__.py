@@ -1,4 +1,4 @@
-"""Runs the calls of evaluations, format searches and sweeps.
+"""Who answers calls and when, the journal, the files of a cell.
 
 No finished call is lost or paid for twice. Nothing here imports torch or VLMEvalKit, which only
 :mod:`..host.vlmevalkit_backends` knows.

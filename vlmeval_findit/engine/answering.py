@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..core.answers import Answer
-from ..core.identity import Answering, Described
-from ..core.question import Question
 from ..models.model_entry import ModelEntry
-from ..runs.run_score import CellResult
+from ..protocol.answers import Answer
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
+from ..scoring.run_score import CellResult
 from .backend import Backend, WorkResult, run_sync
 from .batch_backend import BatchBackend, Ledger
 from .calls import Call, unread

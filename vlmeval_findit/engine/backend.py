@@ -17,7 +17,8 @@ from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..core.answers import (
+from ..core.config import Config, Count, Expected, Number, Seconds
+from ..protocol.answers import (
     Answer,
     Batch,
     Cancellable,
@@ -27,7 +28,6 @@ from ..core.answers import (
     error_line,
     in_thread,
 )
-from ..core.config import Config, Count, Expected, Number, Seconds
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem

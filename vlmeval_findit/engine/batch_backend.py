@@ -15,11 +15,11 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.answers import Answer, CancelledError, StopReason, error_line
 from ..core.files import sha256_of
 from ..models.http.batch import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError
+from ..protocol.answers import Answer, CancelledError, StopReason, error_line
 from .backend import WorkResult, single_calls
 from .cancel import CancelToken
 from .journal.writer import Journal

@@ -17,14 +17,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, load
-from ..core.benchmark_protocol import PromptSet
-from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_state
-from ..core.folders import Folder, image_folder
-from ..core.identity import SAMPLE
-from ..core.image_content import content_of
-from ..core.image_files import rows_to_leave_out
-from ..core.question import (
+from ..protocol.benchmark import PromptSet
+from ..protocol.custom_prompt import CustomPrompt, prompt_set
+from ..protocol.dataset_variant import (
     AnyTask,
     Message,
     PartKind,
@@ -34,6 +30,10 @@ from ..core.question import (
     prompt_hash,
     quoted,
 )
+from ..protocol.identity import SAMPLE
+from ..storage.folders import Folder, image_folder
+from ..storage.image_content import content_of
+from ..storage.image_files import rows_to_leave_out
 
 _UNREAD = "not read: "
 
@@ -233,7 +233,7 @@ class Call(NamedTuple):
 
     @property
     def image_sha256(self) -> tuple[str, ...]:
-        """The contents of its images (:mod:`..core.image_content`)."""
+        """The contents of its images (:mod:`..storage.image_content`)."""
         return self.cell.prompts.images.contents(self.cell.prompt_hashes.images[self.at])
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.answers import CancelledError
+from ..protocol.answers import CancelledError
 
 log = logging.getLogger(__name__)
 

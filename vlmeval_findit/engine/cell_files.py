@@ -16,22 +16,12 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
-from ..core.answers import Answer
 from ..core.files import left_behind, suffix_of
-from ..core.identity import Identity, read_identity
-from ..core.image_content import changed, is_transparent, short, shown_in, shown_text
-from ..core.predictions import (
-    PREDICTION_FORMATS,
-    SHOWN,
-    PredictionError,
-    holds_rows,
-    read_predictions,
-    write_rows,
-)
-from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
-from ..core.sheet_cells import cut_by_sheet
-from ..runs.open_predictions import check_replies
-from ..runs.run_score import (
+from ..protocol.answers import Answer
+from ..protocol.identity import Identity
+from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
+from ..scoring.open_predictions import check_replies
+from ..scoring.run_score import (
     CellResult,
     RunScore,
     check_coordinates,
@@ -40,7 +30,18 @@ from ..runs.run_score import (
     score_rows,
     without_details,
 )
-from ..runs.score_files import details_line, write_score
+from ..scoring.score_files import details_line, write_score
+from ..storage.identity_file import read_identity
+from ..storage.image_content import changed, is_transparent, short, shown_in, shown_text
+from ..storage.predictions import (
+    PREDICTION_FORMATS,
+    SHOWN,
+    PredictionError,
+    holds_rows,
+    read_predictions,
+    write_rows,
+)
+from ..storage.sheet_cells import cut_by_sheet
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal

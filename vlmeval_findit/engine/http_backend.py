@@ -18,8 +18,6 @@ from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
-from ..core.answers import Answer, StopReason, error_line
-from ..core.question import Message, Question
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
@@ -28,6 +26,8 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.model_server import ModelServer, model_servers
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
+from ..protocol.answers import Answer, StopReason, error_line
+from ..protocol.dataset_variant import Message, Question
 from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call
 from .cancel import CancelToken

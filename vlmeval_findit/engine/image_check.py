@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.answers import Answer
-from ..core.image_content import (
+from ..protocol.answers import Answer
+from ..storage.image_content import (
     ImageChangedError,
     Shown,
     imported_contents,
     is_other_file,
     replaced_note,
 )
-from ..core.image_files import ImageError
+from ..storage.image_files import ImageError
 from .calls import Call, Cell, unread
 
 

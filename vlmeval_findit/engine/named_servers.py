@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core.identity import Answering, Described
-from ..core.question import Question
 from ..models.http.addresses import Endpoints, endpoints, header_lines, lasting, provider_endpoints
 from ..models.http.batch import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.spending import Budget
 from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
 from .server import ServerPolicy

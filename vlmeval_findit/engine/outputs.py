@@ -9,8 +9,10 @@ from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
-from ..core.answers import Answer, refused_if_it_quotes
-from ..core.identity import (
+from ..core.redaction import scrubbed
+from ..models.model_client import as_json_value
+from ..protocol.answers import Answer, refused_if_it_quotes
+from ..protocol.identity import (
     IMAGES,
     Answering,
     Described,
@@ -19,15 +21,12 @@ from ..core.identity import (
     apply_force,
     identity_conflicts,
     merge_for_resume,
-    read_identity,
-    write_identity,
 )
-from ..core.redaction import scrubbed
-from ..core.run_files import RunFiles
-from ..core.settings import Settings
-from ..models.model_client import as_json_value
-from ..runs.new_identity import run_identity
-from ..runs.open_predictions import refuse_variable
+from ..protocol.settings import Settings
+from ..scoring.new_identity import run_identity
+from ..scoring.open_predictions import refuse_variable
+from ..storage.identity_file import read_identity, write_identity
+from ..storage.run_files import RunFiles
 from .calls import Call, Cell
 from .journal.view import JournalView
 

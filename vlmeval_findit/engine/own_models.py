@@ -12,16 +12,16 @@ from functools import cache
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, baselines, benchmarks
-from ..core.answers import CancelledError
 from ..core.config import config_from
-from ..core.identity import Answering, Described
-from ..core.question import Question
-from ..core.settings import settings_from
 from ..core.vlmevalkit import host_version
 from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.run_plan import RunSettings, describe, on_this_machine
 from ..models.model_entry import ModelEntry
 from ..models.model_table import local_names
+from ..protocol.answers import CancelledError
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
+from ..protocol.settings import settings_from
 from .answering import BackendFactory
 from .backend import Backend, WorkResult
 from .calls import given_key

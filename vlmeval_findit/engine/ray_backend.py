@@ -13,8 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.answers import Answer, error_line
 from ..core.command import install
+from ..protocol.answers import Answer, error_line
 from .backend import CallOptions, Loader, ScheduledRun, WorkResult, batch_of, image_name, not_loaded
 from .cancel import CancelToken
 from .plan import WorkItem

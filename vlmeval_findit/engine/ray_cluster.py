@@ -22,10 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core.answers import Answer, Batch
 from ..core.files import sha256_of
 from ..core.plugin_rows import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
+from ..protocol.answers import Answer, Batch
 from .backend import CallOptions, Loader, answers_in_turn
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
-from ..core.answers import NOT_MADE, Answer, in_thread
 from ..core.files import is_disk_full
-from ..runs.run_score import CellResult
+from ..protocol.answers import NOT_MADE, Answer, in_thread
+from ..scoring.run_score import CellResult
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken

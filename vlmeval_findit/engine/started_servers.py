@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 from ..boxes.spaces import Space
 from ..core.config import config_from
 from ..core.formatting import nearest
-from ..core.identity import Answering, Described
-from ..core.question import Question
 from ..core.text_files import read_json
 from ..models.adapter import Adapter, adapter_of
 from ..models.checkpoint_row import OTHER, row_of_checkpoint
@@ -29,6 +27,8 @@ from ..models.model_entry import ModelEntry
 from ..models.model_row import LocalFamily, ModelRow, space_within
 from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
 from .backend import CallOptions

@@ -1,4 +1,4 @@
-"""The only room that imports VLMEvalKit: FindIt's datasets and models as it expects them.
+"""The only room that touches VLMEvalKit.
 
 :func:`register` makes them known to a host that is imported by it; the start-up hook
 (:mod:`.._autoload`) calls its parts when other code imports VLMEvalKit.

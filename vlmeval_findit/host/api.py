@@ -17,9 +17,6 @@ from typing import Any, ClassVar
 from vlmeval.api.base import BaseAPI
 
 from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config_from
-from ..core.identity import Described
-from ..core.question import Question
-from ..core.replies import recorded
 from ..engine.backend import CallOptions
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.named_servers import ServerBackends, policy_of
@@ -32,6 +29,9 @@ from ..models.model_client import HostMessage, from_host_message
 from ..models.model_entry import ModelEntry
 from ..models.model_table import MODELS
 from ..models.prices import PricesField
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Described
+from ..protocol.replies import recorded
 from ..serving.programs import ServeOptions
 from .baseline_models import RecordedReply, question_of, recorded_reply
 

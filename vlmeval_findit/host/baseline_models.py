@@ -9,11 +9,11 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import baseline_for, baseline_named, baselines, is_meant, parse
-from ..core.identity import Described
-from ..core.question import Question
-from ..core.replies import Recorded
 from ..engine.own_models import baseline_key, describe_baseline
 from ..models.model_client import HostMessage, from_host_message
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Described
+from ..protocol.replies import Recorded
 
 
 def recorded_reply(text: str, record: Recorded) -> RecordedReply:

@@ -17,19 +17,19 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_question, load
-from ..core.benchmark_protocol import Benchmark
 from ..core.command import SOME_FAILED
-from ..core.custom_prompt import CustomPrompt
-from ..core.image_files import rows_to_leave_out
-from ..core.question import QuestionError
-from ..core.settings import NAMES, settings_from, skips_missing
-from ..core.settings import judge_args as read_judge_args
-from ..core.table_files import is_users_table
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
-from ..runs.run_score import score_file
-from ..runs.score_files import score_row, write_score
+from ..protocol.benchmark import Benchmark
+from ..protocol.custom_prompt import CustomPrompt
+from ..protocol.dataset_variant import QuestionError
+from ..protocol.settings import NAMES, settings_from, skips_missing
+from ..protocol.settings import judge_args as read_judge_args
+from ..scoring.run_score import score_file
+from ..scoring.score_files import score_row, write_score
+from ..storage.image_files import rows_to_leave_out
+from ..storage.table_files import is_users_table
 from .late_space import complete_space
 from .outcomes import ANY, OUTCOMES
 from .runner_reports import RUNNER

@@ -22,13 +22,9 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..core.answers import Answer, ModelClient, error_line
 from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
-from ..core.predictions import check_model_name, write_rows
 from ..core.repeating import repeated
-from ..core.run_files import RunFiles
-from ..core.settings import wants_logprobs
 from ..core.vlmevalkit import host_version
 from ..engine.answering import BackendFactory, JobSpec, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
@@ -43,7 +39,11 @@ from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model
 from ..models.revision import refuse_unreachable
-from ..runs.run_score import CellResult
+from ..protocol.answers import Answer, ModelClient, error_line
+from ..protocol.settings import wants_logprobs
+from ..scoring.run_score import CellResult
+from ..storage.predictions import check_model_name, write_rows
+from ..storage.run_files import RunFiles
 from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
 from .datasets import QuestionDataset

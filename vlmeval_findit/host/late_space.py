@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes.spaces import space_from
-from ..core.identity import read_identity, write_identity
-from ..core.run_files import RunFiles
-from ..core.settings import Settings
+from ..protocol.settings import Settings
+from ..storage.identity_file import read_identity, write_identity
+from ..storage.run_files import RunFiles
 
 
 def recorded_space(predictions: Path, settings: Settings) -> Settings:

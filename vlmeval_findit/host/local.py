@@ -11,8 +11,6 @@ from vlmeval.smp import get_logger
 
 from ..core.config import config_from
 from ..core.formatting import nearest
-from ..core.identity import Answering, Described
-from ..core.question import Question
 from ..engine.own_models import describe_local, local_on_this_machine
 from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.local_runner import LocalReply, load_local
@@ -21,6 +19,8 @@ from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
 from ..models.model_table import local_names
 from ..models.revision import refuse_missing
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
 from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
 
 Maker = Callable[..., Any]

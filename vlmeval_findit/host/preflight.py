@@ -13,12 +13,12 @@ from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core.formatting import nearest
-from ..core.predictions import check_model_name
-from ..core.table_files import is_users_table
 from ..engine.answering import BackendFactory
 from ..engine.backend import CallOptions
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry
+from ..storage.predictions import check_model_name
+from ..storage.table_files import is_users_table
 from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known

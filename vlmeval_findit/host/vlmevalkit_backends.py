@@ -9,11 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..benchmarks import benchmarks
-from ..core.answers import ModelClient
 from ..core.formatting import nearest
-from ..core.identity import Answering, Described
-from ..core.question import Question
-from ..core.settings import settings_from
 from ..core.vlmevalkit import host_version
 from ..engine.answering import BackendFactory
 from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
@@ -21,6 +17,10 @@ from ..engine.http_backend import HttpBackend
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
+from ..protocol.answers import ModelClient
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
+from ..protocol.settings import settings_from
 from .api import FindItOpenRouter, settings_of
 from .registration import register
 from .vlmevalkit_entries import (

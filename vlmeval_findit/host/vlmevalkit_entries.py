@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..boxes.spaces import SpaceError
-from ..core.custom_prompt import CustomPrompt
 from ..core.files import file_sha256, sha256_of
-from ..core.identity import Answering, Described
-from ..core.question import Question
 from ..engine.calls import given_key
 from ..engine.own_models import local_key
 from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from ..models.revision import known_revision
+from ..protocol.custom_prompt import CustomPrompt
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Answering, Described
 from .model_objects import (
     arguments_of,
     attributes_of,

@@ -1,4 +1,4 @@
-"""The leaderboard: models x datasets, only of runs that can be compared.
+"""Models x datasets, of runs that can be compared.
 
 ``comparable`` groups the runs of a dataset that can be compared; ``formats`` chooses the reported
 format of a model; ``board`` makes values, intervals, means and ranks, ``notes`` the notes on them.

@@ -21,7 +21,7 @@ from .. import __version__
 from ..benchmarks.vpbench.mark_choices import MarkChoice
 from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
 from ..marks.style import COLOURS, Shape
-from ..runs.scored_run import Run
+from ..scoring.scored_run import Run
 from .comparable import ExcludedRun, by_model, group_comparable, grouped
 from .result_table import Field, FieldType, Table, Value
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..core.benchmark_protocol import Benchmark, Published
-from ..core.influences import Estimate, mean
-from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
-from ..core.metric import Better, Metric
-from ..runs.run_statistics import estimate
-from ..runs.scored_run import Run
+from ..analysis.run_statistics import estimate
+from ..protocol.benchmark import Benchmark, Published
+from ..protocol.metric import Better, Metric
+from ..scoring.scored_run import Run
+from ..statistics.influences import Estimate, mean
+from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .reported_formats import FormatRow, choose, formats_by_model, make_format_rows
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..core.formatting import counted
-from ..core.influences import clustered_sums, estimate_metrics, slice_of
-from ..core.intervals import Difference, metric_intervals
-from ..core.metric import Metric, is_sliced, sliced, weighted
-from ..runs.scored_run import Run
+from ..protocol.metric import Metric, is_sliced, sliced, weighted
+from ..scoring.scored_run import Run
+from ..statistics.influences import clustered_sums, estimate_metrics, slice_of
+from ..statistics.intervals import Difference, metric_intervals
 from .board import OVERALL, Board, RankedValue
 from .comparable import grouped
 from .notes import format_note, formats_tried, formats_used, notes_of

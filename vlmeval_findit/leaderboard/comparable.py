@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from ..core.identity import SPACE, IdentityConflict, identity_conflicts
-from ..core.scored_row import sources
-from ..runs.answered_by import keys_of
-from ..runs.score_files import UNKNOWN_PROMPTS
-from ..runs.scored_run import Run
-from ..runs.shown_images import other_images
+from ..analysis.shown_images import other_images
+from ..protocol.identity import SPACE, IdentityConflict, identity_conflicts
+from ..protocol.scored_row import sources
+from ..scoring.answered_by import keys_of
+from ..scoring.score_files import UNKNOWN_PROMPTS
+from ..scoring.scored_run import Run
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
-from ..core.error_analysis import ErrorAnalysis
-from ..core.intervals import Difference
-from ..core.metric import Better, Metric
-from ..runs.run_errors import (
+from ..analysis.run_errors import (
     ErrorCost,
     SliceErrors,
     errors_of,
@@ -19,8 +15,12 @@ from ..runs.run_errors import (
     points_of,
     rejection_shares,
 )
-from ..runs.run_statistics import StatisticsError, intervals
-from ..runs.scored_run import Run
+from ..analysis.run_statistics import StatisticsError, intervals
+from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..protocol.error_analysis import ErrorAnalysis
+from ..protocol.metric import Better, Metric
+from ..scoring.scored_run import Run
+from ..statistics.intervals import Difference
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model

@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
 
-from ..core.intervals import INTERVALS, Difference, Interval, correct, difference, metric_intervals
-from ..core.metric import Better, Metric
-from ..runs.run_statistics import check_comparable, estimate
-from ..runs.scored_run import Run
+from ..analysis.run_statistics import check_comparable, estimate
+from ..protocol.metric import Better, Metric
+from ..scoring.scored_run import Run
+from ..statistics.intervals import (
+    INTERVALS,
+    Difference,
+    Interval,
+    correct,
+    difference,
+    metric_intervals,
+)
 from ..sweeps.checkpoints import name_and_step
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
+from ..analysis.best_format import UNEVEN, rule
+from ..analysis.shown_images import transparent_rows
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.formatting import counted
-from ..core.influences import FEWEST
-from ..core.scored_row import add_up
-from ..runs.answered_by import keys_of
-from ..runs.best_format import UNEVEN, rule
-from ..runs.scored_run import Run
-from ..runs.shown_images import transparent_rows
+from ..protocol.scored_row import add_up
+from ..scoring.answered_by import keys_of
+from ..scoring.scored_run import Run
+from ..statistics.influences import FEWEST
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note

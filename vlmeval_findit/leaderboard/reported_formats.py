@@ -1,7 +1,7 @@
 """Choose the reported format of a model, and compare the others with it.
 
-A model is reported on every dataset in its best format (:mod:`..runs.best_format`) of those that
-were run on the most datasets; a dataset that lacks it gets the next best.
+A model is reported on every dataset in its best format (:mod:`..analysis.best_format`) of those
+that were run on the most datasets; a dataset that lacks it gets the next best.
 
 The best of many formats is optimistic on the queries that it was chosen on.
 """
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..analysis.best_format import ranked
+from ..analysis.run_statistics import estimate
 from ..core.formatting import nearest
-from ..core.influences import Estimate
-from ..core.intervals import Difference, Interval, correct, difference, metric_intervals
-from ..runs.best_format import ranked
-from ..runs.run_statistics import estimate
-from ..runs.scored_run import Run
+from ..scoring.scored_run import Run
+from ..statistics.influences import Estimate
+from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
 from .comparable import ComparableRuns, by_model
 
 EVERY_MODEL = ""  # The key of a format for every model without a format under its name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.formatting import printable
 
 if TYPE_CHECKING:
-    from ..core.intervals import Interval
+    from ..statistics.intervals import Interval
 
 NONE = "–"  # Sign of a missing value
 

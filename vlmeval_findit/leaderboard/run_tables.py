@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..analysis.run_calibration import APValue, CalibrationResult
+from ..analysis.run_statistics import estimate, intervals, untested_metrics
+from ..analysis.sample_scores import SamplesScore
 from ..boxes.confidences import MEANS
-from ..core.influences import FEWEST, Estimate
-from ..core.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
-from ..runs.run_calibration import APValue, CalibrationResult
-from ..runs.run_statistics import estimate, intervals, untested_metrics
-from ..runs.sample_scores import SamplesScore
-from ..runs.scored_run import Run
+from ..scoring.scored_run import Run
+from ..statistics.influences import FEWEST, Estimate
+from ..statistics.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..boxes.spaces import Space
 from ..core.formatting import closest, nearest
-from ..core.predictions import check_model_name
-from ..core.question import Question
+from ..protocol.dataset_variant import Question
+from ..storage.predictions import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
 from .checkpoint_files import Architecture, architecture_of, lacks_chat_template, loadable_types
 from .model_row import LocalFamily, ModelRow

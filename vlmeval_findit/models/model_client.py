@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
-from ..core.question import Message, Part, PartKind, Reference, split_system, system
 from ..core.redaction import quoted
-from ..core.replies import call_failed, recorded
+from ..protocol.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
+from ..protocol.dataset_variant import Message, Part, PartKind, Reference, split_system, system
+from ..protocol.replies import call_failed, recorded
 
 log = logging.getLogger(__name__)
 

@@ -20,12 +20,12 @@ from ..core.config import (
     Values,
     config_from,
 )
-from ..core.custom_prompt import CustomPrompt, custom_prompt
 from ..core.formatting import nearest
-from ..core.predictions import check_model_name
 from ..core.redaction import secret_field
-from ..core.settings import settings_from
+from ..protocol.custom_prompt import CustomPrompt, custom_prompt
+from ..protocol.settings import settings_from
 from ..serving.programs import ServeOptions
+from ..storage.predictions import check_model_name
 from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider

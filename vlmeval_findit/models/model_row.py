@@ -11,10 +11,10 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space
 from ..core.formatting import shown
 from ..core.plugin_rows import PluginTable
-from ..core.predictions import check_model_name
-from ..core.question import PlainQuestion, Question
-from ..core.thoughts import ThoughtMarks, ThoughtRule, rule_of
 from ..core.vlmevalkit import model_names
+from ..protocol.dataset_variant import PlainQuestion, Question
+from ..protocol.thoughts import ThoughtMarks, ThoughtRule, rule_of
+from ..storage.predictions import check_model_name
 from .local.layout import Bounds, ImageLayout
 from .prices import TokenPrices
 

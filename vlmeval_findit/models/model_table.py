@@ -15,8 +15,8 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
-from ..core.settings import Settings
-from ..core.thoughts import CHANNEL, THINK
+from ..protocol.settings import Settings
+from ..protocol.thoughts import CHANNEL, THINK
 from . import prices
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (

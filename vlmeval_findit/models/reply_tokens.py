@@ -1,7 +1,7 @@
 """Select the tokens of the stored reply among all that a model generated.
 
-A stored reply has no thought and no surrounding white space (:mod:`..core.replies`); their tokens
-are dropped. The token that ended the reply stays: it is the decision to stop.
+A stored reply has no thought and no surrounding white space (:mod:`..protocol.replies`); their
+tokens are dropped. The token that ended the reply stays: it is the decision to stop.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..core.replies import TokenLogprobs
-from ..core.thoughts import USUAL, ThoughtRule, split_thought
+from ..protocol.replies import TokenLogprobs
+from ..protocol.thoughts import USUAL, ThoughtRule, split_thought
 
 Span = tuple[int, int]  # first character of a text, and the one after the last
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import FileHashes, FileState, file_sha256, write_text_once
-from ..core.folders import lmu_data_root
 from ..core.text_files import read_json
+from ..storage.folders import lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing else, with the answers behind the metrics.
+"""A page with plots and every answer on its image.
 
 ``transcripts`` reads the prompts and replies of a run; ``standings``, ``lost_points``,
 ``sections`` and the charts draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``

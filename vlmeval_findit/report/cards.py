@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.question import Query
-from ..core.scored_row import ScoredRow, indices
+from ..analysis.run_errors import error_types_of
 from ..leaderboard.comparable import grouped
-from ..runs.run_errors import error_types_of
-from ..runs.scored_run import Run, read_details
+from ..protocol.dataset_variant import Query
+from ..protocol.scored_row import ScoredRow, indices
+from ..scoring.scored_run import Run, read_details
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 

@@ -14,8 +14,8 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from ..core.formatting import printable, short
-from ..core.intervals import Interval
-from ..core.metric import Metric
+from ..protocol.metric import Metric
+from ..statistics.intervals import Interval
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel
 from .values import ends as ends_of
 from .values import spread, with_unit

@@ -6,11 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core.influences import Estimate
-from ..core.intervals import ALPHA, Difference, correct, difference
-from ..core.metric import Metric
-from ..runs.run_errors import error_estimate
-from ..runs.run_statistics import (
+from ..analysis.run_errors import error_estimate
+from ..analysis.run_statistics import (
     StatisticsError,
     compare_hits,
     estimate,
@@ -18,7 +15,10 @@ from ..runs.run_statistics import (
     scores_by_index,
     untested_metrics,
 )
-from ..runs.scored_run import Run
+from ..protocol.metric import Metric
+from ..scoring.scored_run import Run
+from ..statistics.influences import Estimate
+from ..statistics.intervals import ALPHA, Difference, correct, difference
 from .pairs import MODELS, Pair, key_of
 from .values import ends, rounded
 
@@ -89,7 +89,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
     if left.losses is not None and right.losses is not None:
         both = left.losses, right.losses
         names = {each.key: each.name for each in left.run.benchmark.errors.error_types}
-        # As runs.run_errors.compare_errors does
+        # As analysis.run_errors.compare_errors does
         keys = [key for key in names if both[0].value(key) or both[1].value(key)]
         tests = correct(difference(*both, key) for key in keys)
         for key, test in zip(keys, tests, strict=True):

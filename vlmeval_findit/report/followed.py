@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..core.identity import SAMPLE, Identity, read_identity
-from ..core.lock import is_held
-from ..core.question import Question
-from ..core.replies import recorded
-from ..core.run_files import RunFiles, files_below, run_of
 from ..core.text_files import open_text
 from ..engine.calls import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import SAMPLE, Identity
+from ..protocol.replies import recorded
+from ..storage.identity_file import read_identity
+from ..storage.lock import is_held
+from ..storage.run_files import RunFiles, files_below, run_of
 
 IDENTITY = "_identity.json"
 JOURNAL = "calls.jsonl"

@@ -10,10 +10,10 @@ from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..analysis.run_statistics import HIT_SCORE
 from ..core.formatting import printable
-from ..core.image_files import decode, header
-from ..runs.run_statistics import HIT_SCORE
-from ..runs.scored_run import Run
+from ..scoring.scored_run import Run
+from ..storage.image_files import decode, header
 from .cards import Card
 from .pairs import key_of
 from .transcripts import drawn_values

@@ -8,8 +8,8 @@ from math import ceil
 
 from ..benchmarks import benchmark_of
 from ..core.formatting import counted, duration
-from ..core.metric import Metric
 from ..leaderboard.comparable import grouped
+from ..protocol.metric import Metric
 from .followed import CellView, Snapshot, SweepState
 from .page import render, template_text
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.error_analysis import ErrorType
+from ..analysis.run_errors import ErrorCost, error_estimate, errors_of
+from ..analysis.run_statistics import StatisticsError
 from ..core.formatting import printable
-from ..core.influences import mean
-from ..core.intervals import metric_intervals
-from ..core.metric import Better
 from ..leaderboard.board import Board
-from ..runs.run_errors import ErrorCost, error_estimate, errors_of
-from ..runs.run_statistics import StatisticsError
-from ..runs.scored_run import Run
+from ..protocol.error_analysis import ErrorType
+from ..protocol.metric import Better
+from ..scoring.scored_run import Run
+from ..statistics.influences import mean
+from ..statistics.intervals import metric_intervals
 from .values import ends
 
 MODELS = 100  # Most models with bars: the first of a board

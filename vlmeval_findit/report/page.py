@@ -14,13 +14,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
+from ..analysis.run_statistics import HIT_SCORE
 from ..core.formatting import counted, printable
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
 from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
-from ..runs.run_statistics import HIT_SCORE
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from ..analysis.run_statistics import scores_by_index
 from ..core.formatting import nearest
 from ..leaderboard.board import Board
 from ..leaderboard.reported_formats import formats_by_model
-from ..runs.run_statistics import scores_by_index
-from ..runs.scored_run import Run
+from ..scoring.scored_run import Run
 
 MODELS = 20  # The best models of a board: only these are paired
 

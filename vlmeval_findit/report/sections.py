@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..core.benchmark_protocol import Curve
-from ..core.metric import Metric
-from ..core.scored_row import ScoredRow
+from ..analysis.coco_boxes import boxes_of_rows, definitions_in
+from ..analysis.run_calibration import Bin, reliability
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import grouped
 from ..leaderboard.learning_curve import learning_curves
 from ..leaderboard.reported_formats import FormatRow
-from ..runs.coco_boxes import boxes_of_rows, definitions_in
-from ..runs.run_calibration import Bin, reliability
-from ..runs.scored_run import Run
+from ..protocol.benchmark import Curve
+from ..protocol.metric import Metric
+from ..protocol.scored_row import ScoredRow
+from ..scoring.scored_run import Run
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.formatting import counted
-from ..core.intervals import Difference, correct, difference
 from ..leaderboard.board import Board, RankedValue, mean_estimate
 from ..leaderboard.notes import formats_tried, formats_used
+from ..statistics.intervals import Difference, correct, difference
 from .lost_points import Losses
 from .values import spread, with_unit
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from .. import benchmarks
 from ..benchmarks.findit.error_costs import size_of
-from ..core.benchmark_protocol import Drawing, DrawnBox, PromptSet, Role
-from ..core.custom_prompt import CustomPrompt, prompt_set
 from ..core.files import file_sha256
-from ..core.folders import image_folder
-from ..core.predictions import read_predictions
-from ..core.question import AnyTask, PartKind
-from ..core.scored_row import ScoredRow
-from ..runs.scored_run import Run, read_details
+from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
+from ..protocol.custom_prompt import CustomPrompt, prompt_set
+from ..protocol.dataset_variant import AnyTask, PartKind
+from ..protocol.scored_row import ScoredRow
+from ..scoring.scored_run import Run, read_details
+from ..storage.folders import image_folder
+from ..storage.predictions import read_predictions
 from .values import rounded_down
 
 

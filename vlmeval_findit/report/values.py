@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import ROUND_DOWN, Decimal
 
-from ..core.intervals import Interval
-from ..core.metric import Metric
+from ..protocol.metric import Metric
+from ..statistics.intervals import Interval
 
 
 def with_unit(metric: Metric, value: float) -> str:

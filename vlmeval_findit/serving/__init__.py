@@ -1,4 +1,4 @@
-"""Starts OpenAI-compatible servers of models on this machine.
+"""Starts model servers on this machine.
 
 ``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``.
 """

@@ -1,1 +1,1 @@
-"""Sweeps and format searches: models x tables x formats, in stages, on the engine."""
+"""Models x tables x formats: settings, stages, races, dry runs."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..boxes.spaces import Space
-from ..core.question import image, reference
 from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
 from ..engine.plan import Plan
@@ -27,6 +26,7 @@ from ..models.http.chat import ChatModel
 from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_to_send
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
+from ..protocol.dataset_variant import image, reference
 from .sweep_file import Sweep, all_questions, cells_to_ask
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.files import suffix_of
-from ..core.predictions import check_model_name
 from ..core.text_files import read_json
 from ..models.safetensors_header import read_header
+from ..storage.predictions import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from ..analysis.race import ROUNDS, allowance, rank_round, rounds_of
 from ..benchmarks import benchmark_of
-from ..core.identity import Identity, read_identity
-from ..core.question import Question
 from ..engine.answering import Engine, ModelStoppedError
 from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
 from ..models.model_entry import ModelEntry
-from ..runs.race import ROUNDS, allowance, rank_round, rounds_of
-from ..runs.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
+from ..protocol.dataset_variant import Question
+from ..protocol.identity import Identity
+from ..scoring.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
+from ..storage.identity_file import read_identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, AnnotationTable, Forma
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import KEYS, MatchRule
 from ..core.formatting import nearest
-from ..core.question import Question
 from ..models.model_entry import ModelEntry
+from ..protocol.dataset_variant import Question
 from .sweep_file import Sweep, grid_tables, refuse_race
 
 STAGES = (

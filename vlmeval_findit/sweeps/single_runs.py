@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..benchmarks import parse
-from ..core.predictions import check_model_name
-from ..core.run_files import RunFiles
-from ..core.settings import Settings
 from ..engine.answering import BackendFactories, BackendFactory, Engine, ModelStoppedError
 from ..engine.calls import Cell, CellBuilder
 from ..engine.cancel import CancelToken
@@ -25,7 +22,10 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
-from ..runs.run_score import CellResult
+from ..protocol.settings import Settings
+from ..scoring.run_score import CellResult
+from ..storage.predictions import check_model_name
+from ..storage.run_files import RunFiles
 from .sweep_run import UnfinishedError
 
 log = logging.getLogger(__name__)

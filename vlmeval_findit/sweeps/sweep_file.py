@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..analysis.format_file import BestFormats
 from ..benchmarks import baselines, begins_with_prefix, benchmark_of, benchmarks, parse
 from ..benchmarks.findit.benchmark import FindIt
 from ..benchmarks.findit.grid import (
@@ -39,8 +40,6 @@ from ..core.config import (
     refuse_twice,
 )
 from ..core.formatting import nearest
-from ..core.metric import Better
-from ..core.question import Question
 from ..core.text_files import TextError, read_text
 from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
@@ -48,7 +47,8 @@ from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelEntry, entry_values, like_its_checkpoint
 from ..models.model_table import MODELS, find_model, same_checkpoint
-from ..runs.format_file import BestFormats
+from ..protocol.dataset_variant import Question
+from ..protocol.metric import Better
 from ..serving.programs import ServeOptions
 
 

@@ -7,11 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from ..core.answers import StopReason
-from ..core.lock import Lock
-from ..core.question import Question
-from ..core.run_files import MORE_SAMPLES, sample_path
-from ..core.settings import settings_from
+from ..analysis.format_file import best_format
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, CellBuilder, sample_setting
 from ..engine.cancel import CancelToken
@@ -21,8 +17,12 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
-from ..runs.format_file import best_format
-from ..runs.run_score import CellResult
+from ..protocol.answers import StopReason
+from ..protocol.dataset_variant import Question
+from ..protocol.settings import settings_from
+from ..scoring.run_score import CellResult
+from ..storage.lock import Lock
+from ..storage.run_files import MORE_SAMPLES, sample_path
 from .format_race import FormatRace
 from .sweep_file import Sweep, cells_to_ask, extra_questions, stage_questions
 

@@ -20,20 +20,26 @@ from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.answers import Batch
-from vlmeval_findit.core.benchmark_protocol import PromptSet
-from vlmeval_findit.core.custom_prompt import CustomPrompt, TemplateError, custom_prompt, prompt_set
-from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.identity import Identity, read_identity
-from vlmeval_findit.core.question import Message, Part, Reference, image, system, text
 from vlmeval_findit.engine.calls import Prompts
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.model_client import GenerateClient, from_host_message, to_host_message
+from vlmeval_findit.protocol.answers import Batch
+from vlmeval_findit.protocol.benchmark import PromptSet
+from vlmeval_findit.protocol.custom_prompt import (
+    CustomPrompt,
+    TemplateError,
+    custom_prompt,
+    prompt_set,
+)
+from vlmeval_findit.protocol.dataset_variant import Message, Part, Reference, image, system, text
+from vlmeval_findit.protocol.identity import Identity
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.storage.identity_file import read_identity
 
 __all__ = ["board", "runs", "world"]
 

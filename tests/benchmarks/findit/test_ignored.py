@@ -14,6 +14,8 @@ import pytest
 from scored_runs import query
 
 import vlmeval_findit as findit
+from vlmeval_findit.analysis.average_precision import Evaluator
+from vlmeval_findit.analysis.coco_boxes import CocoBoxes, boxes_of_rows
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
@@ -23,15 +25,13 @@ from vlmeval_findit.boxes.error_types import BoxError, MatchedQuery, classify_er
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.benchmark_protocol import Role
-from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.custom.annotation_values import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.runs.average_precision import Evaluator
-from vlmeval_findit.runs.coco_boxes import CocoBoxes, boxes_of_rows
-from vlmeval_findit.runs.run_score import score_file
+from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.storage.table_files import TableError
 
 REAL = (0.0, 0.0, 10.0, 10.0)
 CROWD = Ignored((20.0, 0.0, 60.0, 40.0), crowd=True)

@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome
 from vlmeval_findit.benchmarks.findit.error_costs import event_sums
 from vlmeval_findit.boxes.error_types import BoxError, ErrorEvent
-from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.protocol.scored_row import ScoredRow
 
 PLAIN = {"asked": 1, "answered": 1, "readable": 1}
 UNKNOWN = "row 7: no metric of Letters has a sum 'rigth': did you mean right?"

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.findit.marked_references import (
 )
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.folders import FolderError
+from vlmeval_findit.storage.folders import FolderError
 
 BOX = (40.0, 30.0, 60.0, 50.0)
 RED = [255, 0, 0]

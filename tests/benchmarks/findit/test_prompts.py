@@ -22,7 +22,14 @@ from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
-from vlmeval_findit.core.question import Message, Part, PartKind, image, prompt_hash, text
+from vlmeval_findit.protocol.dataset_variant import (
+    Message,
+    Part,
+    PartKind,
+    image,
+    prompt_hash,
+    text,
+)
 
 GOLDEN = GOLDEN_FOLDER / "prompts.txt"
 

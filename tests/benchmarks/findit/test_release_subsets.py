@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.findit.release_subsets import (
 )
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.storage.table_files import TableError
 
 PASCAL = DATASETS["Pascal"]
 IMAGE_ROW = {"filename": "a.jpg", "label": "dog", "bboxes": [[1, 2, 3, 4]], "height": 80,

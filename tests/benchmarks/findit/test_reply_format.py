@@ -9,8 +9,8 @@ import pytest
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.settings import Settings, settings_from
 from vlmeval_findit.models.model_table import check_settings
+from vlmeval_findit.protocol.settings import Settings, settings_from
 
 
 @pytest.mark.parametrize(

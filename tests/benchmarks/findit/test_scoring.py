@@ -16,14 +16,15 @@ from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRI
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.identity import Answering, IdentityError, write_identity
-from vlmeval_findit.core.predictions import PredictionError
-from vlmeval_findit.core.replies import FAILED, Recorded
-from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.core.settings import Settings, settings_from
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.run_score import RunScore, score_file
-from vlmeval_findit.runs.score_files import write_score
+from vlmeval_findit.protocol.identity import Answering, IdentityError
+from vlmeval_findit.protocol.replies import FAILED, Recorded
+from vlmeval_findit.protocol.settings import Settings, settings_from
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.run_score import RunScore, score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.storage.identity_file import write_identity
+from vlmeval_findit.storage.predictions import PredictionError
+from vlmeval_findit.storage.run_files import RunFiles
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)  # of every query: [100, 100, 600, 600] in thousandths

@@ -13,11 +13,11 @@ from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.refl4.expression_tables import load_task, prepare, read_table
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split, RefusedError, annotation
-from vlmeval_findit.core.benchmark_protocol import Role
-from vlmeval_findit.core.question import QuestionError
-from vlmeval_findit.core.replies import FAILED, Reply
-from vlmeval_findit.core.scored_row import ScoredRow, totals
-from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.protocol.dataset_variant import QuestionError
+from vlmeval_findit.protocol.replies import FAILED, Reply
+from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+from vlmeval_findit.protocol.settings import Settings
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
 

@@ -30,9 +30,9 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     predictions_from,
     size_of,
 )
-from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
-from vlmeval_findit.core.metric import metric_values
-from vlmeval_findit.core.scored_row import ScoredRow, totals
+from vlmeval_findit.protocol.metric import metric_values
+from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
 
 NAN, INF = math.nan, math.inf
 

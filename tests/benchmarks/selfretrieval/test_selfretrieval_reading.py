@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
     why_of,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
-from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.protocol.replies import Reply
 
 L, R = "a cat", "a dog"
 BOTH = json.dumps({"left_image": L, "right_image": R})

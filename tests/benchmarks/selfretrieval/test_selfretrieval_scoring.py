@@ -14,6 +14,7 @@ import pytest
 from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, features, install
 
+from vlmeval_findit.analysis.run_statistics import StatisticsError, compare
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     ZeroLengthError,
@@ -21,15 +22,14 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     similarities,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
-from vlmeval_findit.core.benchmark_protocol import Role
-from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.models.dual_encoder.encoder import EncoderError
-from vlmeval_findit.runs.run_score import score_file
-from vlmeval_findit.runs.run_statistics import StatisticsError, compare
-from vlmeval_findit.runs.score_files import write_score
-from vlmeval_findit.runs.scored_run import Run, load_run
+from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.protocol.settings import ChosenEncoder, Settings, SettingsError, settings_from
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.scoring.scored_run import Run, load_run
 
 NAN = math.nan
 

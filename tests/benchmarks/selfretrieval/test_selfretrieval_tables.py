@@ -27,10 +27,10 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
 )
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256, sha256_of
-from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.question import PartKind, QuestionError, located
-from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.data.rendered import tables as rendered_tables
+from vlmeval_findit.protocol.dataset_variant import PartKind, QuestionError, located
+from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.storage.stored_png import png
 
 Capture = pytest.CaptureFixture[str]
 

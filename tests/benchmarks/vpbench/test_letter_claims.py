@@ -6,7 +6,7 @@ import pytest
 
 from vlmeval_findit.benchmarks.vpbench.letter_claims import claims, concluded, denied
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read
-from vlmeval_findit.core.replies import ParseFailure
+from vlmeval_findit.protocol.replies import ParseFailure
 
 ANIMALS = {"A": "cat", "B": "dog", "C": "cow", "D": "two birds"}
 PLACES = {"A": "top left", "B": "top right", "C": "bottom left", "D": "in the right half"}

@@ -16,10 +16,10 @@ from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
-from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.tables import shipped
+from vlmeval_findit.storage.image_files import decode
+from vlmeval_findit.storage.table_files import meta_path
 
 MINI = "VPBench_Scenes_mini"
 

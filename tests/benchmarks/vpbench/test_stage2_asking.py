@@ -19,23 +19,23 @@ from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks
+from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
 from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
 from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, MarkedRegion, RegionRole, stage2_rows
-from vlmeval_findit.core.folders import image_folder
-from vlmeval_findit.core.identity import Answering, identity_conflicts
-from vlmeval_findit.core.question import Message, PartKind
-from vlmeval_findit.core.replies import Reply
-from vlmeval_findit.core.scored_row import totals
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.run_statistics import compare
-from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.protocol.dataset_variant import Message, PartKind
+from vlmeval_findit.protocol.identity import Answering, identity_conflicts
+from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.protocol.scored_row import totals
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.storage.folders import image_folder
 
 GOLDEN = GOLDEN_FOLDER / "stage2_prompts.txt"
 BVP, RBVP, TEXT = (f"VPBench_Stage2_{way}" for way in ("bvp", "rbvp", "text"))

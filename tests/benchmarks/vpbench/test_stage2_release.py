@@ -14,7 +14,7 @@ from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import stage2_release as release
 from vlmeval_findit.benchmarks.vpbench.stage2_release import reading_of
 from vlmeval_findit.benchmarks.vpbench.vp_query import RegionRole, Stage2Row, stage2_rows
-from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.storage.table_files import TableError
 
 
 def read(built: list[dict[str, Any]], folder: Path, layout: Layout) -> list[Stage2Row]:

@@ -25,14 +25,14 @@ from vlmeval_findit.benchmarks.vpbench.letter_metrics import (
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
-from vlmeval_findit.core.benchmark_protocol import Role
-from vlmeval_findit.core.influences import clustered_sums, estimate_metrics
-from vlmeval_findit.core.intervals import metric_intervals
-from vlmeval_findit.core.question import QuestionError, located
-from vlmeval_findit.core.replies import Recorded, Reply
-from vlmeval_findit.core.scored_row import totals
-from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.run_score import score_rows
+from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.protocol.dataset_variant import QuestionError, located
+from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.scored_row import totals
+from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.run_score import score_rows
+from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.statistics.intervals import metric_intervals
 
 QUERY = VPQuery(
     index=1,

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import (
     kind_of,
 )
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.storage.table_files import TableError
 
 
 def queries(lmu: Path) -> dict[int, VPQuery]:

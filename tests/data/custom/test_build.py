@@ -19,9 +19,9 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.box_records import Ignored
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.folders import custom_datasets_file, image_folder
-from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.table_files import meta_path
+from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
+from vlmeval_findit.storage.image_files import rows_to_leave_out
+from vlmeval_findit.storage.table_files import meta_path
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -16,12 +16,13 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import Answering, write_identity
-from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_tables import slices_table
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.protocol.identity import Answering
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.storage.identity_file import write_identity
+from vlmeval_findit.storage.run_files import RunFiles
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

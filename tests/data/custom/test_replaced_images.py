@@ -11,7 +11,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.image_content import contents_path
+from vlmeval_findit.storage.image_content import contents_path
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -15,7 +15,6 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.image_files import Header, Size, decode
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, Sample, Samples, Units
 from vlmeval_findit.data.custom import stored_pixels
 from vlmeval_findit.data.custom.stored_pixels import (
@@ -25,6 +24,7 @@ from vlmeval_findit.data.custom.stored_pixels import (
     to_stored_pixels,
 )
 from vlmeval_findit.marks.region import packed_mask
+from vlmeval_findit.storage.image_files import Header, Size, decode
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

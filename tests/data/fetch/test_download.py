@@ -12,13 +12,13 @@ from stand_ins import QUICK, SIZE, fetch_job, files_of, jpeg
 from web import Answer, Web, web_server
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
-from vlmeval_findit.core.folders import FolderError
-from vlmeval_findit.core.image_files import problem
 from vlmeval_findit.data.fetch.base_addresses import BASE_ADDRESSES, SourceError, base_addresses
 from vlmeval_findit.data.fetch.download import CHUNK, Client, DownloadError, address, fetch_file
 from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.fetch.store import ImageStore, StoreError
 from vlmeval_findit.data.sources import SOURCES
+from vlmeval_findit.storage.folders import FolderError
+from vlmeval_findit.storage.image_files import problem
 
 PHOTO = jpeg()
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"

@@ -16,12 +16,12 @@ from test_importing import all_images_are_there, import_set, known, meta
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.folders import custom_datasets_file
-from vlmeval_findit.core.metric import metric_values
-from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.runs.scored_run import Run
+from vlmeval_findit.protocol.metric import metric_values
+from vlmeval_findit.protocol.scored_row import add_up
+from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.storage.folders import custom_datasets_file
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

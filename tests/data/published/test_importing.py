@@ -17,13 +17,13 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, c
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.folders import custom_datasets_file, image_folder
-from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.plugin_rows import Group, PluginTable
-from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
+from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
+from vlmeval_findit.storage.image_files import rows_to_leave_out
+from vlmeval_findit.storage.table_files import meta_path
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -14,11 +14,11 @@ from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
-from vlmeval_findit.core.stored_png import png
-from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.scene import paint_all
 from vlmeval_findit.data.rendered.scene_drawing import Look, Placement
+from vlmeval_findit.storage.stored_png import png
+from vlmeval_findit.storage.table_files import meta_path
 
 
 def sha256(data: bytes) -> str:

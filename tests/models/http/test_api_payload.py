@@ -17,7 +17,6 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.core.question import Part, image, reference, text
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
 from vlmeval_findit.models.http.sent_images import (
     EncodedImages,
@@ -28,6 +27,7 @@ from vlmeval_findit.models.http.sent_images import (
     pieces,
 )
 from vlmeval_findit.models.model_table import find_model
+from vlmeval_findit.protocol.dataset_variant import Part, image, reference, text
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
 SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")

@@ -13,7 +13,6 @@ from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.question import image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
@@ -27,6 +26,7 @@ from vlmeval_findit.models.http.spending import (
     words_of,
 )
 from vlmeval_findit.models.prices import TokenPrices, prices_from
+from vlmeval_findit.protocol.dataset_variant import image, text
 
 
 def sent(width: int, height: int) -> SentImage:

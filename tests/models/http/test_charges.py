@@ -14,7 +14,6 @@ from chat_server import Answer, ChatServer, error, in_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.charges import Charge, Usage, charge, token_counts, usage_of
 from vlmeval_findit.models.http.chat import ChatModel, chat_model
@@ -24,6 +23,7 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.judgement import judge
 from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import TokenPrices, prices_from
+from vlmeval_findit.protocol.answers import StopReason
 
 PRICES = prices_from("10,50")
 BOX = '[{"bbox": [100, 100, 500, 500]}]'

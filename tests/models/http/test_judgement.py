@@ -13,14 +13,14 @@ from chat_server import Answer, ChatServer, completion, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.judgement import Judgement, Verdict, judge
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.prices import prices_from
+from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.replies import recorded
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 ANSWERS = (Verdict.ANSWER, Verdict.CUT, Verdict.REFUSED)

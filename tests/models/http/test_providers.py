@@ -29,10 +29,6 @@ from provider_servers import (
 )
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.answers import Answer as Answered
-from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.question import image, text
-from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.addresses import provider_endpoints
 from vlmeval_findit.models.http.chat import chat_model
@@ -42,6 +38,10 @@ from vlmeval_findit.models.http.providers.anthropic_messages import messages_req
 from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.http.providers.provider_table import Provider
 from vlmeval_findit.models.http.schema import WORDS
+from vlmeval_findit.protocol.answers import Answer as Answered
+from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol.replies import recorded
 
 every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)

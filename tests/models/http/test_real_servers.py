@@ -16,11 +16,11 @@ from PIL import Image
 from real_servers import KEY, litellm_proxy, llama_cpp
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.question import Message, image, text
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.dataset_variant import Message, image, text
 
 pytestmark = pytest.mark.slow
 

@@ -23,8 +23,6 @@ from chat_server import (
 )
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.answers import StopReason
-from vlmeval_findit.core.question import Message, text
 from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.chat import chat_model, extra_fields
 from vlmeval_findit.models.http.chat_call import ChatCall
@@ -35,6 +33,8 @@ from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.http.model_server import ModelServer
 from vlmeval_findit.models.http.sent_images import EncodedImages
 from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.dataset_variant import Message, text
 
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
 OK = completion("[]")

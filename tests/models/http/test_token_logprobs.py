@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import LEAST, TokenLogprobs
-from vlmeval_findit.core.thoughts import split_thought
 from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.http.reply_logprobs import reply_logprobs
 from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
+from vlmeval_findit.protocol.replies import LEAST, TokenLogprobs
+from vlmeval_findit.protocol.thoughts import split_thought
 
 # --- the part of a text ---------------------------------------------------------------------------
 

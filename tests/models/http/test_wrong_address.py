@@ -12,7 +12,6 @@ from asking import KEY, QUICK, ask_calls, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from json_replies import JsonReplies, LocalServer
 
-from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError
@@ -23,6 +22,7 @@ from vlmeval_findit.models.http.wrong_address import (
     other_addresses,
     redirect_error,
 )
+from vlmeval_findit.protocol.answers import StopReason
 
 
 class NamedServer(LocalServer):

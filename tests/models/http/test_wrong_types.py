@@ -15,7 +15,6 @@ from chat_server import ChatServer, completion, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.question import image
 from vlmeval_findit.engine.backend import run_sync
 from vlmeval_findit.models.http import chat_call, judgement
 from vlmeval_findit.models.http.batch import BatchKind, BatchLine
@@ -27,6 +26,7 @@ from vlmeval_findit.models.http.judgement import object_in, read_completion
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
 from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.protocol.dataset_variant import image
 
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 7, 1e400, float("nan"), 10**400, "", "abc"),

@@ -13,12 +13,12 @@ import pytest
 from plugin_package import known_here
 from tiny_models import VARIANT, one_at_a_time, picture, questions, ready, runner, variants
 
-from vlmeval_findit.core.answers import CancelledError
-from vlmeval_findit.core.question import image, text
-from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.protocol.answers import CancelledError
+from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol.replies import Reply
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

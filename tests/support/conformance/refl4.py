@@ -20,8 +20,8 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     of_split,
     predictions_from,
 )
-from vlmeval_findit.core.metric import Sums, metric_values
-from vlmeval_findit.core.scored_row import ScoredRow, totals
+from vlmeval_findit.protocol.metric import Sums, metric_values
+from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 
 from .cases import Case, unlike
 

@@ -14,7 +14,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
 from vlmeval_findit.core.formatting import nearest
-from vlmeval_findit.core.replies import FAILED, Reply
+from vlmeval_findit.protocol.replies import FAILED, Reply
 
 from .cases import Case, reason_in_cases, unlike
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read
-from vlmeval_findit.core.replies import FAILED, ParseFailure, Reply, read_reply
+from vlmeval_findit.protocol.replies import FAILED, ParseFailure, Reply, read_reply
 
 from .cases import Case, reason_in_cases, unlike
 

@@ -16,12 +16,20 @@ from typing import Annotated, Any, ClassVar
 
 from ...boxes.box_records import Ignored, Truth
 from ...boxes.representation import Corners
-from ...core import folders, table_files
 from ...core.config import Checked
-from ...core.metric import slice_problem
-from ...core.question import Task
-from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, WrittenTable, meta_path
 from ...marks.region import PackedMask
+from ...protocol.dataset_variant import Task
+from ...protocol.metric import slice_problem
+from ...storage import folders, table_files
+from ...storage.table_files import (
+    NESTED,
+    CellError,
+    ImagePath,
+    Paths,
+    Side,
+    WrittenTable,
+    meta_path,
+)
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
 from .findit_query import FindItQuery, Sighting, thinned
@@ -197,7 +205,7 @@ def write_rows(
 
 
 def find_table(table: str) -> Path:
-    """Find the TSV of a table; see :func:`...core.folders.find_table`."""
+    """Find the TSV of a table; see :func:`...storage.folders.find_table`."""
     return folders.find_table(table, how_to_make(table))
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from ...boxes.box_records import FormatFailure
 from ...boxes.representation import MatchRule
 from ...boxes.writing import BoxToWrite, write
-from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Curve, Drawing, PromptSet
-from ...core.error_analysis import ErrorAnalysis
-from ...core.identity import Described, Identity, IdentityConflict
-from ...core.image_files import header
-from ...core.question import Message, PartKind, Reference
-from ...core.replies import Recorded, Replies
-from ...core.scored_row import ScoredRow
-from ...core.settings import Settings
+from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Curve, Drawing, PromptSet
+from ...protocol.dataset_variant import Message, PartKind, Reference
+from ...protocol.error_analysis import ErrorAnalysis
+from ...protocol.identity import Described, Identity, IdentityConflict
+from ...protocol.replies import Recorded, Replies
+from ...protocol.scored_row import ScoredRow
+from ...protocol.settings import Settings
+from ...storage.image_files import header
 from . import box_prompts as box_prompts
 from .annotation_tables import FindItTask, load_task
 from .box_drawing import curve, draw

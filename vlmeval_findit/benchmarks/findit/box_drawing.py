@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...boxes.matching import HIT
-from ...core.benchmark_protocol import Curve, Drawing, DrawnBox, DrawnImage, Role
-from ...core.metric import Metric
-from ...core.scored_row import ScoredRow, add_up
+from ...protocol.benchmark import Curve, Drawing, DrawnBox, DrawnImage, Role
+from ...protocol.metric import Metric
+from ...protocol.scored_row import ScoredRow, add_up
 from .box_metrics import METRICS
 from .findit_query import FindItQuery
 

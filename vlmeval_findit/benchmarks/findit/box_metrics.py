@@ -15,8 +15,8 @@ from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
 from ...boxes.spaces import ImageExtent, ToPixels
-from ...core.metric import Better, Metric
-from ...core.replies import Reply
+from ...protocol.metric import Better, Metric
+from ...protocol.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 

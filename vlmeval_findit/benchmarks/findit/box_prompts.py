@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, MatchRule
-from ...core.question import Message, Part, image, reference, text
+from ...protocol.dataset_variant import Message, Part, image, reference, text
 from .findit_datasets import Dataset, Family
 from .findit_query import FindItQuery
 from .marked_references import words

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...boxes.box_records import Matched, ParsedReply, Truth
 from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
-from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
-from ...core.metric import Sums
-from ...core.scored_row import ScoredRow
+from ...protocol.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
+from ...protocol.metric import Sums
+from ...protocol.scored_row import ScoredRow
 from .box_metrics import F1_FAILED_MISSED
 
 # Slices by the size of the object (else of the box) and by the number of objects.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ...core.folders import CustomDataset, custom_datasets, known_custom_datasets
+from ...storage.folders import CustomDataset, custom_datasets, known_custom_datasets
 
 
 class Family(Enum):

@@ -19,11 +19,11 @@ import numpy as np
 
 from ...boxes.representation import Corners
 from ...core.files import sha256_of
-from ...core.folders import image_folder
-from ...core.image_files import decode, draw_missing
-from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
+from ...storage.folders import image_folder
+from ...storage.image_files import decode, draw_missing
+from ...storage.stored_png import Pixels, png
 from .findit_query import FindItQuery, Sighting, video_of
 from .variant import Variant
 

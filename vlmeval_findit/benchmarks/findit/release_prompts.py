@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.representation import GRID
-from ...core.question import Message, Part, image, reference, text
 from ...core.vlmevalkit import git_revision
+from ...protocol.dataset_variant import Message, Part, image, reference, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
 from .findit_query import FindItQuery

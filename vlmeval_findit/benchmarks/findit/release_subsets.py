@@ -9,7 +9,7 @@ from typing import Any
 from ...boxes.box_records import Truth
 from ...core.files import file_sha256
 from ...core.formatting import nearest
-from ...core.table_files import TableError
+from ...storage.table_files import TableError
 from .annotation_tables import PreparedTable, corners, write_table
 from .findit_datasets import BENCHMARK, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned

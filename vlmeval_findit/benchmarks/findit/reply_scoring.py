@@ -13,10 +13,10 @@ from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
 from ...boxes.matching import as_decimal, match
 from ...boxes.reading import Reader, reader
 from ...boxes.representation import MatchRule, ReplyFormat
-from ...core.identity import Identity
-from ...core.replies import Replies, Reply
-from ...core.scored_row import ScoredRow
-from ...core.settings import Settings
+from ...protocol.identity import Identity
+from ...protocol.replies import Replies, Reply
+from ...protocol.scored_row import ScoredRow
+from ...protocol.settings import Settings
 from .annotation_tables import FindItTask
 from .box_metrics import (
     OUTCOMES,

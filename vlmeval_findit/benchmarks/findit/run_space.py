@@ -8,11 +8,11 @@ from typing import Any
 
 from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, ToPixels, space_from, to_pixels
-from ...core.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
-from ...core.replies import Replies, Reply
-from ...core.settings import Settings
 from ...models.model_row import ModelRow
 from ...models.model_table import MODELS, check_settings, find_model, known_model, unknown_space
+from ...protocol.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
+from ...protocol.replies import Replies, Reply
+from ...protocol.settings import Settings
 from .findit_query import FindItQuery
 from .variant import Variant
 

@@ -25,8 +25,8 @@ from ...boxes.representation import (
 )
 from ...boxes.writing import schema_of
 from ...core.formatting import nearest
-from ...core.question import QuestionError
 from ...marks.style import Shape
+from ...protocol.dataset_variant import QuestionError
 from . import PREFIX
 from .findit_datasets import DATASETS, Dataset, Family
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.metric import Metric, Sums, sliced
+from ...protocol.metric import Metric, Sums, sliced
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
 

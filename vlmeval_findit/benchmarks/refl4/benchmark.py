@@ -13,13 +13,13 @@ from typing import Any
 
 from ...boxes.box_records import FormatFailure, Matched
 from ...boxes.matching import as_decimal
-from ...core.benchmark_protocol import BatchScore, Drawing, Published, Role
-from ...core.error_analysis import AnswerErrors
-from ...core.identity import Identity
-from ...core.question import AnyTask
-from ...core.replies import Replies, Reply
-from ...core.scored_row import ScoredRow
-from ...core.settings import Settings
+from ...protocol.benchmark import BatchScore, Drawing, Published, Role
+from ...protocol.dataset_variant import AnyTask
+from ...protocol.error_analysis import AnswerErrors
+from ...protocol.identity import Identity
+from ...protocol.replies import Replies, Reply
+from ...protocol.scored_row import ScoredRow
+from ...protocol.settings import Settings
 from ..findit.benchmark import FindIt
 from ..findit.box_drawing import draw_as
 from ..findit.grid import AnnotationTable

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...boxes.box_records import Truth
-from ...core import table_files
-from ...core.folders import find_table
 from ...core.formatting import nearest
-from ...core.question import Task
-from ...core.table_files import CellError, TableError, sources
+from ...protocol.dataset_variant import Task
+from ...storage import table_files
+from ...storage.folders import find_table
+from ...storage.table_files import CellError, TableError, sources
 from ..findit.annotation_tables import PreparedTable, write_rows
 from ..findit.dataset_names import NameParts, parse_format
 from ..findit.findit_datasets import Dataset, Family

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
 
 from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
-from ...core.replies import Recorded, Reply
-from ...core.table_files import ImagePath, Side
 from ...core.text_files import read_json
+from ...protocol.replies import Recorded, Reply
+from ...storage.table_files import ImagePath, Side
 
 Refusal = Literal[
     "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",

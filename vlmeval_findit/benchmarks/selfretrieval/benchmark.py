@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.benchmark_protocol import Baseline, BatchScore, Benchmark, Drawing, PromptSet
-from ...core.folders import image_folder
-from ...core.identity import Identity
-from ...core.question import Message, PartKind, PlainQuestion, image, text
-from ...core.replies import UNREAD, Recorded, Replies, Reply
-from ...core.scored_row import ScoredRow
-from ...core.settings import Settings
+from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Drawing, PromptSet
+from ...protocol.dataset_variant import Message, PartKind, PlainQuestion, image, text
+from ...protocol.identity import Identity
+from ...protocol.replies import UNREAD, Recorded, Replies, Reply
+from ...protocol.scored_row import ScoredRow
+from ...protocol.settings import Settings
+from ...storage.folders import image_folder
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 from .caption_reading import REASONS, captions_in, replies_of
 from .caption_scoring import encoder_name, judge, loaded, scorer_of

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from ...core.benchmark_protocol import Drawing, DrawnImage, DrawnLine, Role
-from ...core.metric import Metric
-from ...core.scored_row import ScoredRow
+from ...protocol.benchmark import Drawing, DrawnImage, DrawnLine, Role
+from ...protocol.metric import Metric
+from ...protocol.scored_row import ScoredRow
 from .caption_reading import why_of
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
 from .image_pairs import ImagePair, PairSide

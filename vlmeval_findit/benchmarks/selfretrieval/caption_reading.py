@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.lenient_json import objects_in
-from ...core.replies import ParseFailure, Reply, read_reply
 from ...core.text_files import read_json
+from ...protocol.replies import ParseFailure, Reply, read_reply
 from .image_pairs import ImagePair, PairSide, PerSide
 
 log = logging.getLogger(__name__)

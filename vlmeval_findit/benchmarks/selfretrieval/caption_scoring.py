@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.benchmark_protocol import Scorer
 from ...core.command import missing
 from ...core.formatting import nearest
-from ...core.settings import Settings, SettingsError
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
+from ...protocol.benchmark import Scorer
+from ...protocol.settings import Settings, SettingsError
 from .caption_reading import Caption, Captions
 from .image_pairs import SETS, ImagePair, PairSide, PerSide
 

@@ -11,13 +11,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from ...core import table_files
 from ...core.files import file_sha256, unsafe
-from ...core.folders import find_table
 from ...core.formatting import nearest, shown
-from ...core.question import PlainQuestion, QuestionError, Task
-from ...core.table_files import ImagePath, TableError, WrittenTable
 from ...core.text_files import read_json
+from ...protocol.dataset_variant import PlainQuestion, QuestionError, Task
+from ...storage import table_files
+from ...storage.folders import find_table
+from ...storage.table_files import ImagePath, TableError, WrittenTable
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)

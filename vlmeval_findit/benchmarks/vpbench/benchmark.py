@@ -8,7 +8,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.benchmark_protocol import (
+from ...core.files import sha256_of
+from ...protocol.benchmark import (
     Baseline,
     BatchScore,
     Benchmark,
@@ -18,13 +19,12 @@ from ...core.benchmark_protocol import (
     Published,
     Role,
 )
-from ...core.files import sha256_of
-from ...core.folders import find_table
-from ...core.identity import Identity
-from ...core.question import Message, PartKind, Task
-from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
-from ...core.scored_row import ScoredRow
-from ...core.settings import Settings
+from ...protocol.dataset_variant import Message, PartKind, Task
+from ...protocol.identity import Identity
+from ...protocol.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
+from ...protocol.scored_row import ScoredRow
+from ...protocol.settings import Settings
+from ...storage.folders import find_table
 from . import question_tables as tables
 from . import stage2_task
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.benchmark_protocol import Published
-from ...core.metric import Better, Metric, Sums, sliced, weighted
 from ...marks.style import Shape
+from ...protocol.benchmark import Published
+from ...protocol.metric import Better, Metric, Sums, sliced, weighted
 from .vp_query import TASKS, VPQuery
 
 

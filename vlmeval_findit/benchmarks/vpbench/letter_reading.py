@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...core.replies import ParseFailure
+from ...protocol.replies import ParseFailure
 from .letter_claims import ENDS, NAMED, NOUN_FOLLOWS, claims, concluded, denied, whole
 from .vp_query import LETTERS
 

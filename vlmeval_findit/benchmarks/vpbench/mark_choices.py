@@ -11,10 +11,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from ...core.files import write_text_once
-from ...core.folders import lmu_data_root
 from ...core.formatting import nearest
 from ...core.text_files import read_json
 from ...marks.style import COLOURS, Shape
+from ...storage.folders import lmu_data_root
 
 BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model
 SEED = 0  # for choosing a good mark for each row

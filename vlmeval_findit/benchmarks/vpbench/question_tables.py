@@ -10,11 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ...core import table_files
-from ...core.folders import table_folders
 from ...core.formatting import nearest
-from ...core.question import Message, PlainQuestion, QuestionError, image, text
-from ...core.table_files import WrittenTable
+from ...protocol.dataset_variant import Message, PlainQuestion, QuestionError, image, text
+from ...storage import table_files
+from ...storage.folders import table_folders
+from ...storage.table_files import WrittenTable
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery, check_question
 

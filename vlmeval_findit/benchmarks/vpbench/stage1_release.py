@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import open_regular, sha256_of, suffix_of, write_once
-from ...core.folders import image_folder
 from ...core.formatting import nearest
-from ...core.image_files import header
-from ...core.table_files import CellError, TableError, WrittenTable, meta_path, sources
 from ...core.text_files import open_text
+from ...storage.folders import image_folder
+from ...storage.image_files import header
+from ...storage.table_files import CellError, TableError, WrittenTable, meta_path, sources
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
 

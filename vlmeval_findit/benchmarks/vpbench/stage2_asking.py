@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.files import sha256_of
-from ...core.image_files import Size, decode
-from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
+from ...storage.image_files import Size, decode
+from ...storage.stored_png import png
 from .mark_choices import MarkChoice
 from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
 

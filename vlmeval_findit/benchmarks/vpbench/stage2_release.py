@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import file_sha256
-from ...core.folders import image_folder
 from ...core.formatting import shown
-from ...core.image_files import Size, header
-from ...core.table_files import TableError, WrittenTable, write_table
 from ...core.text_files import parse_json
+from ...storage.folders import image_folder
+from ...storage.image_files import Size, header
+from ...storage.table_files import TableError, WrittenTable, write_table
 from .question_tables import STAGE_2
 from .stage1_release import parquet_rows, store_image, text
 from .stage2_task import IMAGES

@@ -8,10 +8,10 @@ from enum import Enum
 from functools import partial
 from itertools import product, starmap
 
-from ...core.folders import find_table, image_folder
 from ...core.formatting import nearest
-from ...core.image_files import draw_missing
-from ...core.question import QuestionError, Task
+from ...protocol.dataset_variant import QuestionError, Task
+from ...storage.folders import find_table, image_folder
+from ...storage.image_files import draw_missing
 from . import stage2_asking as asking
 from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion

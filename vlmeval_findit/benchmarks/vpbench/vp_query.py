@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from ...core.config import Checked
 from ...core.formatting import nearest
-from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
+from ...storage.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options
 

@@ -11,9 +11,9 @@ import numpy as np
 from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
 from ...core.formatting import shown
-from ...core.image_files import Size, decode_values
 from ...core.text_files import TextError, parse_json, read_text
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
+from ...storage.image_files import Size, decode_values
 from ..annotated_samples import AnnotationError
 from .polygons import Outlines, fill_all
 

@@ -16,16 +16,16 @@ from filelock import FileLock
 from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write, suffix_of, write_text_once
-from ...core.folders import (
+from ...storage.folders import (
     CustomDataset,
     custom_datasets,
     custom_datasets_file,
     forget_custom_datasets,
     lmu_data_root,
 )
-from ...core.image_content import contents_path
-from ...core.lock import Lock
-from ...core.table_files import meta_path
+from ...storage.image_content import contents_path
+from ...storage.lock import Lock
+from ...storage.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES

@@ -12,10 +12,10 @@ from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, custom_rows
 from ...benchmarks.findit.marked_references import REFERENCE
 from ...boxes.matching import plain_label
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
-from ...core.error_analysis import LABEL
 from ...core.formatting import is_one_line
-from ...core.image_files import Size
-from ...core.metric import slice_problem
+from ...protocol.error_analysis import LABEL
+from ...protocol.metric import slice_problem
+from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .stored_pixels import refusal

@@ -10,8 +10,8 @@ from pathlib import Path
 from ...boxes.representation import Corners
 from ...core.config import config_from
 from ...core.files import atomic_write
-from ...core.image_files import Size
 from ...core.text_files import read_json
+from ...storage.image_files import Size
 from ..annotated_samples import Samples, Units
 from .stored_pixels import to_turned, turned_size
 

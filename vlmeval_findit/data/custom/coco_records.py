@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from ...core.config import Checked, Expected, Text
 from ...core.formatting import shown
-from ...core.image_files import Size
+from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED
 
 

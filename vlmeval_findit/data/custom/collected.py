@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from ...boxes.representation import Corners
-from ...core.image_files import Size
 from ...marks.region import PackedMask
+from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import state_size, validated

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...core.files import suffix_of
 from ...core.formatting import shown
-from ...core.image_files import Size
+from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import state_size, text_of, written_number, written_size

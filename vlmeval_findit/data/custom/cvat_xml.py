@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 from ...boxes.representation import Corners
 from ...core.files import open_regular
-from ...core.image_files import Size
 from ...marks.region import PackedMask
+from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .coco import around

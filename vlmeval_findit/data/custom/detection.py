@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...boxes.representation import Corners
-from ...core.image_files import Size
+from ...storage.image_files import Size
 from ..annotated_samples import (
     REGION,
     AnnotatedBox,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ...boxes.representation import Corners
 from ...core.config import Expected
 from ...core.files import suffix_of
-from ...core.image_files import Size
+from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples, Units
 from .annotation_values import IMAGE_SUFFIXES, Coordinate, validated
 from .collected import Collected, around_points

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 from ...boxes.representation import Corners
 from ...core.config import Expected, Text
 from ...core.files import suffix_of
-from ...core.image_files import Size
 from ...marks.region import PackedMask
+from ...storage.image_files import Size
 from ..annotated_samples import Samples
 from .annotation_values import Coordinate, json_of, text_of, validated
 from .collected import Collected, around_points

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.image_files import Size
 from ...marks.region import PackedMask, pack_several
+from ...storage.image_files import Size
 
 _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]

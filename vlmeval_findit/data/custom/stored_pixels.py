@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ...boxes.representation import Corners
 from ...core.files import unsafe
-from ...core.image_content import content_of, is_transparent
-from ...core.image_files import (
+from ...marks.region import PackedMask, RLEError, packed_mask
+from ...storage.image_content import content_of, is_transparent
+from ...storage.image_files import (
     ImageFileError,
     Orientation,
     Size,
@@ -28,7 +29,6 @@ from ...core.image_files import (
     orientation,
     problem,
 )
-from ...marks.region import PackedMask, RLEError, packed_mask
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 
 
@@ -110,7 +110,7 @@ class CheckedImage:
     orientation: int  # EXIF's; 1: none
     stated: Size | None  # By annotations; may be the size of the other image
     is_decoded: bool = False  # Whether it is decoded as viewers turn it: TIFF
-    content: str = ""  # As :mod:`...core.image_content` has it
+    content: str = ""  # As :mod:`...storage.image_content` has it
 
     @property
     def pixels(self) -> ExifPixels | None:

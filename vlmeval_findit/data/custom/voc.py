@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from ...boxes.representation import Corners
 from ...core.files import open_regular, suffix_of
 from ...core.formatting import shown
-from ...core.image_files import Size
+from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size

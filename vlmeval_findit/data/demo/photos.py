@@ -25,9 +25,9 @@ from PIL import Image
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
-from ...core.folders import image_folder, lmu_data_root
-from ...core.image_files import decode
-from ...core.table_files import source_checksum
+from ...storage.folders import image_folder, lmu_data_root
+from ...storage.image_files import decode
+from ...storage.table_files import source_checksum
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 

@@ -15,9 +15,9 @@ from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import expression_tables as ref_l4
 from ...benchmarks.refl4.refl4_annotations import RELEASE, file_name, unlike_release
 from ...core.files import file_sha256
-from ...core.folders import find_table, lmu_data_root
-from ...core.image_files import Size
-from ...core.table_files import TableError, source_checksum
+from ...storage.folders import find_table, lmu_data_root
+from ...storage.image_files import Size
+from ...storage.table_files import TableError, source_checksum
 from ..sources import SOURCES, WHOLE_REF_L4, DataSource, source_for
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.files import unsafe
-from ...core.image_files import Size, problem
+from ...storage.image_files import Size, problem
 
 PARTS = ".findit-parts"
 """The folder below an image folder where files lie until they are whole."""

@@ -40,8 +40,8 @@ import numpy as np
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.config import Checked, Count, Expected, Whole
 from ...core.files import unsafe
-from ...core.image_files import Size
 from ...marks.region import packed_mask
+from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
 from ..custom.annotation_values import (
     CornersOfJson,

@@ -23,13 +23,13 @@ from ...benchmarks.selfretrieval.image_pairs import ImagePair
 from ...benchmarks.selfretrieval.image_pairs import write_table as write_pairs
 from ...benchmarks.vpbench.question_tables import write_table as write_vp_table
 from ...benchmarks.vpbench.vp_query import VPQuery
-from ...core import stored_png
 from ...core.files import sha256_of, write_once
-from ...core.folders import image_folder, lmu_data_root
-from ...core.stored_png import png
-from ...core.table_files import NESTED, source_checksum
-from ...core.table_files import read_table as read_rows
 from ...marks import style as marks_style
+from ...storage import stored_png
+from ...storage.folders import image_folder, lmu_data_root
+from ...storage.stored_png import png
+from ...storage.table_files import NESTED, source_checksum
+from ...storage.table_files import read_table as read_rows
 from . import scene as scenes
 from . import scene_drawing as drawing
 from .scene import SIZES, Stream, clip, composed, paint_all, rng_of, shot

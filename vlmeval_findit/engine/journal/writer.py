@@ -1,6 +1,6 @@
 """Write a journal that never loses a received reply, even if killed or on a full disk.
 
-One run at a time writes it (:class:`...core.lock.Lock`); its processes, under torchrun, append
+One run at a time writes it (:class:`...storage.lock.Lock`); its processes, under torchrun, append
 whole lines in turn. If the lock is lost, nothing is overwritten and the run stops.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import is_disk_full
-from ...core.lock import Lock
+from ...storage.lock import Lock
 from .view import JournalError, JournalView, Record, check_journal, encode
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ import transformers as hf
 
 from ...core.command import installed
 from ...core.files import file_sha256, sha256_of, write_once
-from ...core.folders import lmu_data_root
-from ...core.image_files import decode
+from ...storage.folders import lmu_data_root
+from ...storage.image_files import decode
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
     NANO_SIGLIP,

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.formatting import nearest
-from ...core.identity import PROVIDER, Answering, Described
-from ...core.question import Message, PartKind, Question, split_system
 from ...core.redaction import secret_field
-from ...core.replies import Recorded
-from ...core.settings import settings_from
 from ...core.text_files import parse_json
-from ...core.thoughts import USUAL, ThoughtRule
+from ...protocol.dataset_variant import Message, PartKind, Question, split_system
+from ...protocol.identity import PROVIDER, Answering, Described
+from ...protocol.replies import Recorded
+from ...protocol.settings import settings_from
+from ...protocol.thoughts import USUAL, ThoughtRule
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.answers import Answer, StopReason, error_line, refused_if_it_quotes
-from ...core.question import Message, PartKind, Question
-from ...core.replies import Recorded
+from ...protocol.answers import Answer, StopReason, error_line, refused_if_it_quotes
+from ...protocol.dataset_variant import Message, PartKind, Question
+from ...protocol.replies import Recorded
 from .charges import Usage, charge
 from .chat import ChatModel
 from .client import HttpClient

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import quoted
-from ...core.replies import NOTHING_RECORDED, Recorded, TokenLogprobs
+from ...protocol.replies import NOTHING_RECORDED, Recorded, TokenLogprobs
 from .charges import NOTHING_STATED, Usage
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated

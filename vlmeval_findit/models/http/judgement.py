@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core.answers import error_line
-from ...core.chat_messages import NotAReplyError, answer_in, tool_calls_in
 from ...core.redaction import of_whole_characters, quoted
-from ...core.replies import Recorded
-from ...core.thoughts import USUAL, ThoughtRule, split_thought
+from ...protocol.answers import error_line
+from ...protocol.chat_messages import NotAReplyError, answer_in, tool_calls_in
+from ...protocol.replies import Recorded
+from ...protocol.thoughts import USUAL, ThoughtRule, split_thought
 from .charges import usage_of
 from .completion import CallError, Completion
 from .json_values import mapping, number_of

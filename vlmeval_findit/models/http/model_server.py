@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from ...core.answers import error_line, in_thread
 from ...core.text_files import parse_json
+from ...protocol.answers import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.formatting import shown
-from ...core.replies import LEAST, TokenLogprobs
-from ...core.thoughts import USUAL, ThoughtRule
+from ...protocol.replies import LEAST, TokenLogprobs
+from ...protocol.thoughts import USUAL, ThoughtRule
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 from .json_values import mapping
 

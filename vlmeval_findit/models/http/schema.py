@@ -8,8 +8,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from ...core.question import Question
 from ...core.redaction import quoted
+from ...protocol.dataset_variant import Question
 from .completion import CallError, Completion
 
 

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from ...boxes.spaces import Space, as_sent, reference_size
-from ...core.image_content import ImageChangedError, is_other_file
-from ...core.image_files import (
+from ...protocol.dataset_variant import Message, PartKind, Reference
+from ...storage.image_content import ImageChangedError, is_other_file
+from ...storage.image_files import (
     ImageBytes,
     Size,
     check,
@@ -33,7 +34,6 @@ from ...core.image_files import (
     orientation,
     shows_transparency,
 )
-from ...core.question import Message, PartKind, Reference
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
 

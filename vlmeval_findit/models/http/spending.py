@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
 
 from ...boxes.spaces import Space, reference_size
-from ...core.question import Message, PartKind
+from ...protocol.dataset_variant import Message, PartKind
 
 if TYPE_CHECKING:
     from .sent_images import ChatRequest, SentImage

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ...core.image_content import DIGITS
+from ...storage.image_content import DIGITS
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.question import Message, PartKind, Question
-from ...core.replies import FAILED, Recorded
-from ...core.thoughts import opened_by, rule_of, split_thought
+from ...protocol.dataset_variant import Message, PartKind, Question
+from ...protocol.replies import FAILED, Recorded
+from ...protocol.thoughts import opened_by, rule_of, split_thought
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens

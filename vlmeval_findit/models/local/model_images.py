@@ -1,8 +1,8 @@
 """Images as they are sent: read and decoded once, RGB, as stored.
 
-FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...core.image_files`). An image
-of another size than its row's is refused before a run, so annotations of a rotated file do not go
-unnoticed.
+FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...storage.image_files`). An
+image of another size than its row's is refused before a run, so annotations of a rotated file do
+not go unnoticed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
-from ...core.image_files import decode, header, image_bytes
-from ...core.question import Message, PartKind
+from ...protocol.dataset_variant import Message, PartKind
+from ...storage.image_files import decode, header, image_bytes
 from .layout import Bounds, ModelImage
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ...boxes.spaces import space_from
 from ...core.command import install
 from ...core.config import Config, Count, Name, Number, Values, YesNo
 from ...core.formatting import nearest
-from ...core.identity import Answering, Described
-from ...core.question import Question
+from ...protocol.dataset_variant import Question
+from ...protocol.identity import Answering, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.benchmark_protocol import (
+from vlmeval_findit.core.formatting import nearest
+from vlmeval_findit.protocol.benchmark import (
     AnswerScore,
     Benchmark,
     Drawing,
@@ -15,13 +16,19 @@ from vlmeval_findit.core.benchmark_protocol import (
     DrawnLine,
     Role,
 )
-from vlmeval_findit.core.folders import find_table
-from vlmeval_findit.core.formatting import nearest
-from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.question import Message, PlainQuestion, QuestionError, Task, image, text
-from vlmeval_findit.core.replies import ParseFailure
-from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.table_files import PlainQuery, read_table
+from vlmeval_findit.protocol.dataset_variant import (
+    Message,
+    PlainQuestion,
+    QuestionError,
+    Task,
+    image,
+    text,
+)
+from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.replies import ParseFailure
+from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.storage.folders import find_table
+from vlmeval_findit.storage.table_files import PlainQuery, read_table
 
 from . import PREFIX
 

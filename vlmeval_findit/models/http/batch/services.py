@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core.answers import Answer, error_line
-from ....core.question import Message, Question
-from ....core.thoughts import ThoughtRule
+from ....protocol.answers import Answer, error_line
+from ....protocol.dataset_variant import Message, Question
+from ....protocol.thoughts import ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest

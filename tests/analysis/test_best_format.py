@@ -1,0 +1,172 @@
+"""Which format is the best: search, sweep, leaderboard and report name the same format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from grids import grid
+from scored_runs import Answer, World, query, saying, speaking, world
+
+from vlmeval_findit.analysis.best_format import FormatAverage, ranked
+from vlmeval_findit.analysis.format_file import BestFormats, best_format
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.cli.result_lines import report_formats
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.scoring.run_score import CellResult
+from vlmeval_findit.scoring.scored_run import Run, load_runs
+
+__all__ = ["world"]
+
+
+def saying_at(text: str, digits: str, answer: Answer) -> Answer:
+    """Return a model that says a text on rows whose index ends with one of the digits."""
+    return lambda item, rng: text if str(item.index)[-1] in digits else answer(item, rng)
+
+
+def results_of(runs: Iterable[Run]) -> list[CellResult]:
+    return [CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
+
+
+def model(written: str, loose: float = 0) -> Answer:
+    return speaking(f"FindIt_Pascal_{written}", 1.0, loose)
+
+
+# What each format answers, and which is the best.
+CASES = {
+    # Of 100 calls 40 failed; the rest is perfect: 100 % of what was answered, but 75 % of all.
+    "failures": (
+        {
+            "xyxy_text": lambda name: saying_at(f"{FAILED} via API.", "0123", model(name)),
+            "xywh_json": lambda name: saying_at("[]", "0", model(name)),
+        },
+        "xywh_json",
+    ),
+    "mIoU decides": (
+        {"xyxy_text": lambda name: model(name, 8), "yxhw_json": lambda name: model(name, 2)},
+        "yxhw_json",
+    ),
+    # By name cxcywh would be first.
+    "the grid decides": (
+        {"cxcywh_json": model, "xyxy_json_bbox_2d": model, "yxyx_text": model},
+        "xyxy_json_bbox_2d",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_names_the_same_format(
+    case: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers, expected = CASES[case]
+    world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(100)])
+    for written, answer in answers.items():
+        world.predict("M", f"FindIt_Pascal_{written}", answer(written))
+    runs = load_runs([world.runs])
+    results = results_of(runs)
+    assert best_format(results).format == expected
+    report_formats(results, tmp_path / "formats.yaml")
+    # The value that formats are ranked by has one name, and that name one meaning.
+    whole = "F1@0.5 (failed calls as misses)"
+    headline = whole if any(result.failed for result in results) else "F1@0.5"
+    assert f"M: best format on FindIt {expected} ({headline} " in capsys.readouterr().out
+    written = yaml.safe_load((tmp_path / "formats.yaml").read_text(encoding="utf-8"))
+    of_model = written["models"]["M"]["FindIt"]
+    ranked_by = {each["format"]: each[headline] for each in of_model["averages"]}
+    for cell in of_model["cells"]:
+        value = cell.get(whole, cell["F1@0.5"])
+        assert ranked_by[parse(cell["dataset"]).format] == pytest.approx(value)
+    assert BestFormats(tmp_path / "formats.yaml").models == {"M": {"FindIt": expected}}
+    board = make_board(runs)
+    assert board.cells["M", "Pascal"].run.question.format == expected
+    page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
+    assert f"<b>M</b>: <code>{expected}</code> on Pascal" in page
+    [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
+    assert label.removesuffix(" bbox").replace(" ", "_") == expected
+
+
+def test_no_format_is_the_best_of_formats_without_a_hit(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
+        world.predict("M", name, saying("[]"))
+    report_formats(results_of(load_runs([world.runs])), tmp_path / "formats.yaml")
+    assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in every format\n"
+    assert not (tmp_path / "formats.yaml").exists()
+
+
+# --- the rule -------------------------------------------------------------------------------------
+
+Sums = Mapping[str, float]
+
+
+def sums_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
+    """Return the sums of a run with these metrics, failed calls counted as misses."""
+    sums = {"n_pred": 100, "n_gt": 100, "responses": 100, "n_gt_failed": 0}
+    return {**sums, "tp": f1, "iou_sum": miou, "adherent": adherence}
+
+
+def ranked_in(scored: Iterable[tuple[str, Sums]]) -> list[FormatAverage]:
+    return ranked(BENCHMARK, ((parse(name), sums) for name, sums in scored))
+
+
+def test_formats_of_the_most_columns_go_first() -> None:
+    scored = [
+        ("FindIt_Pascal_xyxy_text", sums_of(10)),
+        ("FindIt_SVG_xyxy_text", sums_of(20)),
+        ("FindIt_Pascal_yxyx_text", sums_of(99)),
+        ("FindIt_iGround_f8_xywh_text", sums_of(30)),
+        ("FindIt_iGround_f1_xywh_text", sums_of(10)),
+        ("FindIt_iGround_caption_f1_xywh_text", sums_of(20)),
+    ]
+    first = BENCHMARK.ranking[0].name
+    actual = [(item.format, item.datasets, item.metric_values[first]) for item in ranked_in(scored)]
+    assert actual == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
+
+
+@pytest.mark.parametrize("other", ["SVG", "RefCOCO", "Pascal_multilabel"])
+@pytest.mark.parametrize("shared", [["Pascal"], ["Pascal", "D3"]])
+@pytest.mark.parametrize(
+    ("better", "worse"), [("xyxy_text", "yxyx_text"), ("yxyx_text", "xyxy_text")]
+)
+def test_formats_on_other_datasets_are_compared_over_those_that_both_have(
+    other: str, shared: list[str], better: str, worse: str
+) -> None:
+    """An easy dataset that only one of them has makes no format better."""
+    scored = [(f"FindIt_PhraseCut_{better}", sums_of(0)), (f"FindIt_{other}_{worse}", sums_of(95))]
+    for name in shared:
+        scored += [(f"FindIt_{name}_{better}", sums_of(60))]
+        scored += [(f"FindIt_{name}_{worse}", sums_of(50))]
+    order = ranked_in(scored)
+    assert [item.format for item in order] == [better, worse]
+    assert [item.datasets for item in order] == [len(shared) + 1] * 2
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (sums_of(50.1), sums_of(50.0, miou=99, adherence=100)),
+        (sums_of(50.04, miou=40.1), sums_of(50.0, miou=40.0)),
+        (sums_of(50, 40, 90.1), sums_of(50, 40.04, 90.0)),
+    ],
+)
+def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
+    late, early = "FindIt_Pascal_yxhw_json", "FindIt_Pascal_xyxy_text"
+    assert ranked_in([(early, worse), (late, better)])[0].format == "yxhw_json"
+    assert ranked_in([(early, better), (late, worse)])[0].format == "xyxy_text"
+
+
+def test_the_grids_order_decides_last() -> None:
+    names = [v.name for v in grid() if v.table == "Pascal_multilabel"]
+    actual = ranked_in((n, sums_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
+    places = [item.question.format_place for item in actual]
+    assert places == sorted(places)
+    assert len(places) == len({parse(name).format for name in names})
+    assert actual[0].format == "xyxy_text"

@@ -1,0 +1,264 @@
+"""Training sets of runs: what is chosen, that answers are right, and that trainers read them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from custom_data import data_folder
+from jsonl_data import LINES, import_lines
+from PIL import Image
+from scored_runs import World, saying, scored_outputs, world
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.cli import main
+from vlmeval_findit.export.targets import TRAINERS
+from vlmeval_findit.protocol.custom_prompt import CustomPrompt, prompt_set
+from vlmeval_findit.protocol.identity import Answering
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.storage.identity_file import write_identity
+from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.storage.table_files import meta_path
+
+__all__ = ["world"]
+
+GRID = {"kind": "grid1000"}
+SPACES: Sequence[dict[str, Any]] = (
+    GRID,
+    {"kind": "unit_rescale"},
+    {"kind": "no_rescale"},
+    {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 50176},
+    {"kind": "letterbox", "side": 1000},
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data_folder(tmp_path, monkeypatch)
+    return tmp_path
+
+
+def run(
+    name: str,
+    reply: Callable[[int], str] | str,
+    space: Any = GRID,
+    prompt: CustomPrompt | None = None,
+) -> Path:
+    """Return a scored run of custom data with these answers in a space."""
+    task = load_task(name)
+    of = reply if callable(reply) else lambda index: reply
+    rows = [{"index": index, "prediction": of(index)} for index in task.queries]
+    path = Path("runs", f"M_{name}.json")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(rows))
+    words = prompt_set(benchmark_of(task.question), prompt)
+    identity = run_identity(task, "M", Answering("Test"), list(task.queries), space, prompts=words)
+    if prompt is not None:
+        identity = replace(identity, custom_prompt=asdict(prompt))
+    write_identity(RunFiles(path).identity, identity)
+    write_score(score_file(path, Settings()), path)
+    return path
+
+
+def export(path: Path, *flags: str) -> list[dict[str, Any]]:
+    assert main(["export", str(path), "--to", "training", "--out", "set", *flags]) == 0
+    lines = Path("set", "train.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def refused(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
+    assert main(["export", str(path), "--to", "training", "--out", "none", *flags]) == 2
+    assert not Path("none").exists()
+    return capsys.readouterr().err
+
+
+def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
+    """Return the reader's boxes of the answers, as a trainer would ask."""
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    values: list[float] = findit.reward_function("trl", by)(
+        completions=columns.pop("completion"), prompts=columns.pop("prompt"), **columns
+    )
+    return values
+
+
+def answers(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return [row["completion"][0]["content"] for row in rows]
+
+
+FORMATS_OF = {
+    "objdet": ("xyxy_json", "multilabel_cxcywh_text", "multilabel_all_json_class_name_nested"),
+    "refexp": ("yxhw_text", "xywh_json_decomposed", "point_json_point_2d"),
+    "refexp_all": ("xyxy_text", "caption_all-labelled_text"),
+    "insdet": ("yxyx_json_bbox_2d", "xyxy_json_vp-oval"),
+    "objdet_video": ("f4_xyxy_json", "f2_xyxy_text", "multilabel_f4_xywh_json"),
+    "insdet_video": ("f4_cxcywh_json",),
+}
+
+
+@pytest.mark.parametrize("family", FORMATS_OF)
+def test_answers_are_read_back_with_the_full_score(folder: Path, family: str) -> None:
+    assert import_lines(folder, LINES[family]) == 0
+    for name in FORMATS_OF[family]:
+        for space in SPACES:
+            rows = export(run(f"FindIt_Mine_{name}", "Nothing there.", space))
+            by = "pointing" if "point" in name else "f1"
+            assert rewards(rows, by) == [1.0] * len(rows)
+            if by == "f1":
+                assert min(rewards(rows, "iou")) > 0.9
+            if "[]" not in answers(rows):
+                assert rewards(rows, "adherence") == [1.0] * len(rows)
+            for row in rows:
+                # The very prompt, image by image.
+                asked = row["prompt"][0]["content"]
+                assert [p["type"] for p in asked].count("image") == len(row["images"])
+                assert all(Path(each).is_absolute() and Image.open(each) for each in row["images"])
+
+
+def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {"image": f"{at}.png", "label": label, "boxes": [[0, 0, 48, 32]] * (at < 2)}
+        for at in range(3)
+        for label in ("cat", "dog")
+    ]
+    assert import_lines(folder, lines) == 0
+    replies = ["[0, 0, 500, 500]", "[]", "[0, 0, 200, 500]", "[500, 500, 900, 900]", "[]", "hm [1]"]
+    path = run("FindIt_Mine_xyxy_text", dict(enumerate(replies)).__getitem__)
+    rows = export(path)
+    assert "3 samples for trl" in capsys.readouterr().out
+    asked = [(row["images"][0][-5:], row["prompt"][0]["content"][1]["text"]) for row in rows]
+    expected = [("0.png", "dog"), ("1.png", "cat"), ("1.png", "dog")]
+    for (image, text), (name, label) in zip(asked, expected, strict=True):
+        assert image == name
+        assert text.startswith(f'Find every instance of "{label}"')
+    assert answers(rows) == ["[0, 0, 500, 500]"] * 3
+    assert len(export(path, "--errors", "localisation")) == 1
+    assert len(export(path, "--errors", "localisation", "--errors", "nothing found")) == 2
+    # Where there is nothing to find, "[]" is right, and what cannot be read costs nothing.
+    assert len(export(path, "--right")) == 6
+    assert "no error: 3" in capsys.readouterr().out
+    error = refused(path, capsys, "--errors", "wrong label")
+    assert "no query has an error of wrong label" in error
+    error = refused(path, capsys, "--errors", "refuse")
+    assert "no type 'refuse': did you mean refused" in error
+
+
+def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
+    boxes = [[0.3, 7, 13.1, 22], [5.1, 5.1, 5.3, 5.3]]
+    lines = [{"image": f"{at}.png", "label": "cat", "boxes": [box]} for at, box in enumerate(boxes)]
+    assert import_lines(folder, lines) == 0
+    rows = export(run("FindIt_Mine_xyxy_text", "[]"))
+    assert rewards(rows) == [1.0, 1.0]
+    whole, fine = answers(rows)
+    assert re.fullmatch(r"\[\d+, \d+, \d+, \d+\]", whole)
+    assert "." in fine
+
+
+def test_best_formats(folder: Path) -> None:
+    assert import_lines(folder, LINES["refexp"]) == 0
+    Path("best.yaml").write_text("models: {M: {FindIt: {winner: cxcywh_json_bbox_2d}}}\n")
+    rows = export(run("FindIt_Mine_xyxy_text", "[]"), "--formats", "best.yaml")
+    assert {row["format"] for row in rows} == {"cxcywh_json_bbox_2d"}
+    assert all("[cx, cy, width, height]" in row["prompt"][0]["content"][1]["text"] for row in rows)
+    assert rewards(rows) == [1.0] * len(rows) == rewards(rows, "adherence")
+
+
+# --- trainers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_a_prompt_of_the_users_is_asked_again(folder: Path, trainer: str) -> None:
+    """Messages have marks where images are, and LLaMA-Factory a description."""
+    lines = [{**line, "references": ["r0.png"]} for line in LINES["insdet"]]
+    assert import_lines(folder, lines) == 0
+    prompt = CustomPrompt("You find things.", "In {{ images[-1] }}, where is {{ images[0] }}?")
+    row = export(run("FindIt_Mine_xyxy_json", "hm", prompt=prompt), "--trainer", trainer)[0]
+    system, user, *rest = row.get("messages") or row["prompt"]
+    assert system["role"] == "system"
+    assert [Path(image).name for image in row["images"]] == ["0.png", "r0.png"]
+    info = Path("set/dataset_info.json")
+    assert info.exists() is (trainer == "llama-factory")
+    if trainer == "trl":
+        assert system["content"] == [{"type": "text", "text": "You find things."}]
+        texts = [part.get("text") for part in user["content"]]
+        assert texts == ["In ", None, ", where is ", None, "?"]
+        return
+    assert system["content"] == "You find things."
+    assert user["content"] == "In <image>, where is <image>?"
+    assert json.loads(rest[0]["content"])
+    if info.exists():
+        (described,) = json.loads(info.read_text()).values()
+        assert (Path("set") / described["file_name"]).is_file()
+        assert set(described["columns"].values()) <= set(row)
+
+
+def test_trl_reads_it(folder: Path) -> None:
+    """With the real ``datasets``, and the processing of data of the real SFTTrainer."""
+    datasets = pytest.importorskip("datasets")
+    sft = pytest.importorskip("trl.trainer.sft_trainer")
+    hf = pytest.importorskip("transformers")
+    assert import_lines(folder, LINES["insdet"]) == 0
+    rows = export(run("FindIt_Mine_xyxy_json", "hm"))
+    loaded = datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))
+    assert loaded[0]["images"][0].size == (96, 64)
+    assert rewards([{**row} for row in loaded]) == [1.0] * len(rows)
+    nano = Path(findit.__file__).parent / "models" / "findit_nano"
+    processor = hf.AutoProcessor.from_pretrained(nano)
+    collate = sft.DataCollatorForVisionLanguageModeling(processor, completion_only_loss=True)
+    batch = collate(list(loaded))
+    for row, ids, labels in zip(rows, batch["input_ids"], batch["labels"], strict=True):
+        answer = processor.tokenizer.decode(labels[labels != -100]).removesuffix("\n")
+        assert [answer.removesuffix("<|im_end|>")] == answers([row])
+        asked = processor.tokenizer.decode(ids)
+        assert asked.count("<|vision_start|>") == len(row["images"])
+        assert row["prompt"][0]["content"][-1]["text"] in asked
+    # Another set in the same folder is not that of the cache.
+    assert len(export(Path("runs"), "--right")) == 3
+    assert len(datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))) == 3
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_test_data_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scored_outputs(tmp_path, monkeypatch)
+    assert "FindIt, Pascal: test data" in refused(Path("outputs"), capsys)
+    assert export(Path("outputs"), "--yes-test-data")
+    card = Path("set/README.md").read_text()
+    assert "**Test data** (`--yes-test-data`): FindIt, Pascal." in card
+
+
+def test_published_sets_are_test_data_and_a_forgotten_prompt_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(folder, LINES["refexp"]) == 0
+    meta = meta_path(load_task("FindIt_Mine_xyxy_text").table)
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "set": "ODinW13"}))
+    path = run("FindIt_Mine_xyxy_text", "[]")
+    assert "ODinW13, Mine: test data" in refused(path, capsys)
+    assert export(path, "--yes-test-data")
+    identity = RunFiles(path).identity
+    identity.write_text(identity.read_text().replace("findit", "mine"))
+    write_score(score_file(path, Settings(force=True)), path)
+    error = refused(path, capsys, "--yes-test-data")
+    assert "A training set asks what the run asked" in error
+
+
+def test_failed_calls_are_no_fault_of_the_model(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(world.folder)
+    path = world.predict("M", "FindIt_Pascal_xyxy_text", saying("Failed to obtain answer via API."))
+    refused(path, capsys, "--yes-test-data")
+    assert export(path, "--yes-test-data", "--errors", "failed call")

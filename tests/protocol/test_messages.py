@@ -1,0 +1,97 @@
+"""What messages tell people to type can be typed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from paths import ROOT
+
+from vlmeval_findit.cli import COMMANDS, main
+from vlmeval_findit.core.command import EXTRAS
+from vlmeval_findit.protocol.settings import SettingsError, settings_from
+
+PACKAGE = ROOT / "vlmeval_findit"
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of the package that is no docstring, with its place; a value in it is a ``_``."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        skipped = {id(value) for node in joined for value in node.values}
+        skipped |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.JoinedStr):
+                pieces = (getattr(value, "value", "_") for value in node.values)
+                yield where, "".join(each if isinstance(each, str) else "_" for each in pieces)
+            elif id(node) not in skipped and isinstance(getattr(node, "value", None), str):
+                yield where, node.value  # type: ignore[attr-defined]
+
+
+def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*command.split(), "--help"]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_commands_in_messages_are_commands_with_their_flags(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = [
+        (where, found[1])
+        for where, text in texts()
+        if not where.startswith("vlmeval_findit/cli/__init__.py")
+        for found in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text)
+    ]
+    assert len(result) > 25
+    helps = {"": help_of("run", capsys)}
+    wrong = []
+    for where, command in result:
+        words = [word.strip(".,:)'\"") for word in command.split()[:2]]
+        name = words[0] if words[0] in COMMANDS else " ".join(words)
+        name = "" if name.startswith(("-", "_")) else name
+        if name not in COMMANDS and name:
+            wrong.append(f"{where}: no command {command!r}")
+            continue
+        if name not in helps:
+            helps[name] = help_of(name, capsys)
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", command):
+            if not re.search(rf"{flag}(?![\w-])", helps[name]):
+                wrong.append(f"{where}: {name or 'run'} has no {flag} ({command!r})")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_extras_in_messages_are_those_of_setup() -> None:
+    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    tables = [
+        ast.literal_eval(node.value.keys[at])  # type: ignore[arg-type]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Dict)
+        and getattr(node.targets[0], "id", "") == "EXTRAS"
+        for at in range(len(node.value.keys))
+    ]
+    there = {*tables, "demo", "all"}
+    assert {"run", "local", "mlflow"} <= there
+    assert set(EXTRAS.values()) <= there
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", code)) <= there
+    raw = [where for where, text in texts() if "vlmeval-findit[" in text]
+    raw = [where for where in raw if not where.startswith("vlmeval_findit/core/command.py")]
+    assert raw == [], "core.command.install says how: in a clone the package has another name"
+
+
+def test_a_wrong_space_names_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match=r"^space=") as caught:
+        settings_from({"space": '{"kind": grid1000}'})
+    assert "FINDIT_SPACE" not in str(caught.value)
+    monkeypatch.setenv("FINDIT_SPACE", "{kind}")
+    with pytest.raises(SettingsError, match=r"^FINDIT_SPACE="):
+        settings_from({})
+    with pytest.raises(SettingsError, match="force: 'no' should be true or false"):
+        settings_from({"space": "unit", "force": "no"})

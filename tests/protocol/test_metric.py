@@ -1,0 +1,44 @@
+"""Metrics as ratios of sums: on one query, on a run, on arrays; and those of FindIt."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
+from vlmeval_findit.protocol.metric import Metric, is_sliced, metric_values, sliced
+from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+
+
+def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
+    result = metric_values(METRICS, {})
+    assert result.pop("Rejection accuracy") is result.pop("False-alarm rate") is None
+    assert set(result.values()) == {0.0}
+
+
+counts = st.integers(0, 9)
+RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
+BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
+
+
+def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
+    def row(name: str, right: int) -> ScoredRow:
+        slices = {"class": name, "size": "small"}
+        return ScoredRow(0, "a", {"right": right, "asked": 1}, slices=slices)
+
+    result = totals([row("cat", 1), *[row("dog", 0)] * 3])
+    assert RATE.value(result) == 25.0
+    assert BY_CLASS.value(result) == 50.0
+    assert result[sliced("asked", "size", "small")] == 4
+    assert [name for name in result if not is_sliced(name)] == ["right", "asked"]
+
+
+@given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))
+def test_arrays_give_what_dicts_give(draws: list[tuple[int, ...]]) -> None:
+    """One entry a bootstrap draw: the same values as draw by draw."""
+    names = [sliced(of, "class", name) for name in ("cat", "dog") for of in ("right", "asked")]
+    arrays = dict(zip(names, np.array(draws, dtype=float).T, strict=True))
+    each_draw = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
+    expected = [np.nan if value is None else value for value in each_draw]
+    np.testing.assert_allclose(BY_CLASS.values(arrays), expected)

@@ -1,0 +1,129 @@
+"""Rows in columns: nothing but the details is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlmeval_findit.protocol.error_analysis import AnswerErrors, with_events
+from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.scored_row import ScoredRow, failures, sources, table_of, totals
+from vlmeval_findit.scoring.score_files import details_line, read_details_line
+from vlmeval_findit.statistics.influences import ClusteredSums, clustered_sums, estimate_metrics
+
+numbers = st.one_of(
+    st.integers(-3, 300),
+    st.sampled_from([0, -1, 2**53, 2**53 + 1, 0.0, -0.0, 1e300]),
+    st.floats(-1, 1),
+)
+words = st.text("ab ", min_size=1, max_size=2)
+rows_of_a_run = st.lists(
+    st.builds(
+        ScoredRow,
+        index=st.integers(0, 2**60),
+        source=words,
+        sums=st.dictionaries(words, numbers, max_size=3),
+        failed=st.booleans(),
+        reason=st.none() | words,
+        slices=st.dictionaries(words, words, max_size=2),
+        details=st.just({"boxes": [[1, 2, 3, 4]]}),
+        parts=st.dictionaries(
+            st.tuples(st.just("part"), words),
+            st.dictionaries(words, numbers, min_size=1, max_size=2),
+            max_size=2,
+        ),
+    ),
+    max_size=8,
+)
+
+
+def same(result: Any, expected: Any) -> bool:
+    """Equal, and of equal types: 1 is not 1.0 here, nor is -0.0 what 0.0 is."""
+    return repr(result) == repr(expected)
+
+
+def in_order(row: ScoredRow) -> ScoredRow:
+    """Of what is by name, the order says nothing."""
+    sums, slices = (dict(sorted(each.items())) for each in (row.sums, row.slices))
+    parts = {part: dict(sorted(each.items())) for part, each in sorted(row.parts.items())}
+    return replace(row, sums=sums, slices=slices, parts=parts)
+
+
+def as_lists(given: ClusteredSums) -> Any:
+    sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
+    slices = {kind: (each.values, each.of.tolist()) for kind, each in sorted(given.slices.items())}
+    return given.images, given.image.tolist(), sums, slices
+
+
+@settings(max_examples=100)
+@given(rows_of_a_run)
+def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> None:
+    table = table_of(rows, rows)
+    bare = [in_order(replace(row, details={})) for row in rows]
+    assert same([in_order(row) for row in table], bare)
+    assert len(table) == len(rows)
+    assert same([in_order(row) for row in table[1:]], bare[1:])
+    assert same(dict(sorted(totals(table).items())), dict(sorted(totals(rows).items())))
+    assert same(as_lists(clustered_sums(table, "x")), as_lists(clustered_sums(rows, "x")))
+    assert (failures(table), sources(table)) == (failures(rows), sources(rows))
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"sums": {"asked": 1, "tp[class=a]": 1}}, "the sum 'tp[class=a]' has brackets"),
+        ({"slices": {"size=0": "small"}}, "the kind of slices 'size=0'"),
+        ({"slices": {"floor": 3}}, "the slice 'floor' is 3, no text: write '3'"),
+        ({"sums": {"error": float("nan")}}, "the sum 'error' is nan, no finite plain number"),
+        ({"sums": {"right": True}}, "the sum 'right' is True"),
+        ({"sums": {"iou": np.float64(0.5)}}, "the sum 'iou' is np.float64(0.5)"),
+        ({"parts": {("class", "a"): {"iou": None}}}, "the sum 'iou' is None"),
+        ({"parts": {("class", "a"): {}, ("size", "b"): {}}}, "parts are of one kind"),
+        ({"parts": {("class", "a"): {}}, "slices": {"class": "a"}}, "none of its slices: class"),
+    ],
+)
+def test_a_row_that_could_not_be_added_up_is_refused(more: dict[str, Any], says: str) -> None:
+    """0.2 took names in brackets: metrics were wrong, and the run could not be read again."""
+    with pytest.raises(ValueError, match="row 7: ") as refused:
+        ScoredRow(7, "a.png", **{"sums": {"tp": 1}, **more})
+    assert says in str(refused.value)
+
+
+def test_the_classes_of_one_image_have_a_mean() -> None:
+    """Mean IoU over classes, with several of them in an image."""
+    mean_iou = Metric("mIoU", {"iou": 1}, {"there": 1}, over="class")
+
+    def image(index: int, **ious: float) -> ScoredRow:
+        parts = {("class", name): {"iou": iou, "there": 1} for name, iou in ious.items()}
+        return ScoredRow(index, f"{index}.jpg", {"answered": 1}, parts=parts)
+
+    reply: list[dict[str, float]] = [{"dog": 1.0, "cat": 0.5}, {"dog": 0.5}, {"cat": 0.0}]
+    rows = [image(at, **each) for at, each in enumerate([*reply, {"dog": 0.0}] * 3)]
+    assert totals(rows)["iou"] == 6
+    assert totals(rows)["answered"] == 12
+    assert mean_iou.value(totals(rows)) == pytest.approx((50 + 25) / 2)
+    read_back = [read_details_line(details_line(row)) for row in rows]
+    for held in (rows, table_of(rows, rows), read_back):
+        result = estimate_metrics((mean_iou,), clustered_sums(held, "x"))
+        assert result.value("mIoU") == pytest.approx(37.5)
+        assert result.influence.any()
+
+
+def test_events_that_need_details_are_counted_before_those_go() -> None:
+    class FromDetails(AnswerErrors):
+        def events(self, row: ScoredRow) -> dict[str, float]:
+            return {"lost: far": row.details["metres"], "asked": 7}
+
+    analysis = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
+    rows = [ScoredRow(i, "a", {"asked": 1}, details={"metres": i}) for i in range(3)]
+    table = table_of(rows, with_events(analysis, rows))
+    assert totals(table) == {"asked": 3}
+    counted = with_events(analysis, table)
+    assert totals(counted) == {"asked": 21, "lost: far": 3}
+    assert totals(counted) == totals(with_events(analysis, rows))
+    assert same(list(with_events(analysis, counted)), list(counted))

@@ -1,0 +1,255 @@
+"""What a run is: the record, what contradicts it, and the journey to disk and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.protocol.dataset_variant import rows_from, rows_text
+from vlmeval_findit.protocol.identity import (
+    IMAGES,
+    SOURCE,
+    Answering,
+    Identity,
+    IdentityError,
+    identity_conflicts,
+    merge_for_resume,
+)
+from vlmeval_findit.storage.identity_file import (
+    as_values,
+    from_values,
+    read_identity,
+    write_identity,
+)
+from vlmeval_findit.storage.run_files import RunFiles
+
+WHO = Answering(
+    kind="FindItQwen3VL",
+    row="Qwen3-VL",
+    checkpoint="/models/a",
+    revision="sha256:aa",
+    settings={"bounds": {"max_pixels": 250_000}, "max_new_tokens": 768, "dtype": "float32"},
+    runs_here=True,
+)
+RUN = Identity(
+    model="Qwen3-VL",
+    dataset="FindIt_Pascal_xyxy_json",
+    answering=WHO,
+    prompts="findit-own-1",
+    prompt_hash="ab" * 32,
+    table="Pascal.tsv",
+    table_sha256="cd" * 32,
+    rows=(0, 1, 2),
+    space={"kind": "grid1000"},
+    host={"ms-vlmeval": "0.0.20"},
+    versions={"torch": "2.15.0", "transformers": "5.23.0"},
+)
+STEM = "Qwen3-VL_FindIt_Pascal_xyxy_json"
+
+
+def who(**fields: Any) -> Identity:
+    return replace(RUN, answering=replace(WHO, **fields))
+
+
+def setting(**values: Any) -> Identity:
+    return who(settings={**WHO.settings, **values})
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (replace(RUN, model="Other"), "model: recorded Qwen3-VL, now Other"),
+        (replace(RUN, dataset="FindIt_Pascal_xyxy_text"), "dataset: recorded FindIt_Pascal_xyxy_"),
+        (who(kind="FindItGemma4"), "class: recorded FindItQwen3VL, now FindItGemma4"),
+        (who(row="Gemma 4"), "row of the model table: recorded Qwen3-VL, now Gemma 4"),
+        (who(revision="sha256:bb"), "revision: recorded sha256:aa, now sha256:b"),
+        (who(revision="c0ffee"), "revision: recorded sha256:aa, now c0ffee"),
+        (setting(max_new_tokens=64), "setting max_new_tokens: recorded 768, now 64"),
+        (setting(dtype="bfloat16"), "setting dtype: recorded float32, now bfloat16"),
+        (setting(template={"x": 1}), 'setting template: recorded not set, now {"x": 1}'),
+        (who(settings={k: v for k, v in WHO.settings.items() if k != "max_new_tokens"}),
+         "setting max_new_tokens: recorded 768, now not set"),
+        (setting(bounds={"max_pixels": 1_605_632}),
+         'setting bounds: recorded {"max_pixels": 250000}, now {"max_pixels": 1605632}'),
+        (replace(RUN, prompts="findit-own-2"), "prompts: recorded findit-own-1, now findit-own-2"),
+        (replace(RUN, prompt_hash="ef" * 32), "hash of the prompts: recorded abab"),
+        (replace(RUN, table_sha256="ef" * 32), "SHA-256 of the table: recorded cdcd"),
+        (replace(RUN, space={"kind": "unit"}), 'coordinate space: recorded {"kind": "grid1000"}'),
+        (replace(RUN, rows=(0, 2)), "rows: recorded 0-2, now 0, 2"),
+        (replace(RUN, versions={"torch": "2.15.0", "transformers": "5.24.0"}),
+         "version of transformers: recorded 5.23.0, now 5.24.0"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_conflict_names_both_values(now: Identity, says: str) -> None:
+    result = identity_conflicts(RUN, now)
+    assert len(result) == 1
+    assert str(result[0]).startswith(says)
+    assert now.digest != RUN.digest
+    with pytest.raises(IdentityError) as error:
+        merge_for_resume(RUN, now, False, Path("x.json"))
+    assert says in str(error.value)
+    assert "--force" in str(error.value)
+    forced = merge_for_resume(RUN, now, True, Path("x.json"))
+    assert forced.forced == (f"went on: {result[0]}",)
+    assert forced.answering == now.answering
+    # And again: the note of what was forced stays, and nothing is forced again.
+    assert merge_for_resume(forced, now, False, Path("x.json")).forced == forced.forced
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        RUN,
+        who(checkpoint="/elsewhere/a"),
+        who(revision=None),
+        setting(dtype=None),
+        replace(RUN, rows=(0, 1, 2, 3)),
+        replace(RUN, host={"VLMEvalKit": "e8e78f05"}),
+        replace(RUN, left_out=(7,)),
+        replace(RUN, versions={}),
+    ],
+    ids=[
+        "the same",
+        "the same files elsewhere",
+        "a revision that is not known yet",
+        "a type that is not known yet",
+        "more rows",
+        "another host of a local model",
+        "rows without an image",
+        "versions that are not known",
+    ],
+)
+def test_what_contradicts_nothing(now: Identity) -> None:
+    assert identity_conflicts(RUN, now) == []
+    went_on = merge_for_resume(RUN, now, False, Path("x.json"))
+    assert went_on.answering.revision == "sha256:aa"
+    assert went_on.answering.settings["dtype"] == "float32"
+    assert (went_on.host, went_on.versions) == (RUN.host, RUN.versions), "those at inference"
+    assert went_on.rows == now.rows
+
+
+def test_the_digest_does_not_depend_on_the_order_of_settings() -> None:
+    other_order = who(settings=dict(reversed(WHO.settings.items())))
+    assert list(other_order.answering.settings) != list(WHO.settings)
+    assert other_order.digest == RUN.digest
+
+
+def test_versions_count_where_the_answers_are_generated() -> None:
+    other = {"torch": "9", "transformers": "9"}
+    api = replace(RUN, answering=Answering(kind="ChatModel"))
+    assert identity_conflicts(api, replace(api, versions=other)) == []
+    hosts = who(in_vlmevalkit=True, runs_here=False)
+    result = identity_conflicts(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
+    assert [each.what for each in result] == ["VLMEvalKit"]
+
+
+def test_another_identifier_is_another_checkpoint() -> None:
+    hub = who(checkpoint="Qwen/Qwen3-VL-8B-Instruct", revision=None)
+    other = who(checkpoint="Qwen/Qwen3-VL-4B-Instruct", revision=None)
+    assert [each.what for each in identity_conflicts(hub, other)] == ["checkpoint"]
+    here, moved = (who(checkpoint=path, revision="sha256:12") for path in ("/a", "/b"))
+    assert here.digest == moved.digest
+
+
+def test_many_contradictions_are_counted() -> None:
+    now = replace(RUN, model="a", dataset="b", prompts="c", prompt_hash="d", table_sha256="e",
+                  space={"kind": "unit"}, rows=())  # fmt: skip
+    with pytest.raises(IdentityError, match="and 1 more"):
+        merge_for_resume(RUN, now, False, Path("x.json"))
+
+
+def test_what_an_answer_depends_on() -> None:
+    whole = {IMAGES: "sent whole"}
+    assert RUN.made_by == {
+        **whole, **RUN.versions, "dtype": "float32", "attention": None, "engine": None
+    }  # fmt: skip
+    assert replace(RUN, versions={}).made_by.keys() == {IMAGES, "dtype", "attention", "engine"}
+    elsewhere = who(runs_here=False, in_vlmevalkit=True, source="ab", endpoint="http://a")
+    assert elsewhere.made_by == {**whole, "endpoint": "http://a", SOURCE: "ab", **RUN.host}
+    limited = replace(elsewhere, space={"kind": "grid1000", "scene_max_size": 640})
+    assert limited.made_by[IMAGES] == "sent with at most 640 pixels a side"
+    assert IMAGES not in replace(elsewhere, space=None).made_by
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_it_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / f"{STEM}.xlsx"
+    assert read_identity(path) is None
+    run = replace(RUN, left_out=(5, 6), forced=("x",), reads_like="Gemma 4")
+    write_identity(RunFiles(path).identity, run)
+    assert read_identity(path) == run
+    # Upstream puts predictions into a folder of the run, one below.
+    assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
+
+
+def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None:
+    run = setting(sizes=(256, 1280))
+    write_identity(tmp_path / "x_identity.json", run)
+    recorded = read_identity(tmp_path / "x.json")
+    assert recorded is not None
+    assert recorded.answering.settings["sizes"] == [256, 1280]
+    assert identity_conflicts(recorded, run) == []
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
+def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / f"{STEM}_identity.json").write_text(content)
+    with pytest.raises(IdentityError, match="not the record of a run"):
+        read_identity(tmp_path / f"{STEM}.json")
+
+
+@given(st.sets(st.integers(0, 10_000)))
+def test_rows_as_ranges_are_read_back(rows: set[int]) -> None:
+    assert set(rows_from(rows_text(rows))) == rows
+
+
+@given(st.text(), st.lists(st.integers(0, 99), unique=True).map(sorted))
+def test_any_names_come_back_from_json(name: str, rows: list[int]) -> None:
+    run = replace(RUN, model=name, rows=tuple(rows), reads_like=name or None)
+    assert from_values(json.loads(json.dumps(as_values(run)))) == run
+
+
+# --- objects that VLMEvalKit passes ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "says"),
+    [
+        ({"top_p": 1.0}, {"top_p": 0.9}, "attribute top_p: recorded 1.0, now 0.9"),
+        ({"top_p": None}, {"top_p": 0.9}, "attribute top_p: recorded None, now 0.9"),
+        ({}, {"best_of": 4}, None),
+        ({"n": 1}, {"n": 1, "best_of": 4}, "attribute best_of: recorded not set, now 4"),
+        (None, {"best_of": 4}, None),
+        ({"best_of": 4}, None, None),
+    ],
+)
+def test_attributes_are_compared_where_both_are_known(
+    tmp_path: Path, before: Any, now: Any, says: str | None
+) -> None:
+    predictions = tmp_path / f"{STEM}.json"
+    write_identity(RunFiles(predictions).identity, who(attributes=before))
+    recorded = read_identity(predictions)
+    assert recorded is not None
+    conflicts = identity_conflicts(recorded, who(attributes=now))
+    assert [str(each) for each in conflicts] == ([] if says is None else [says])
+
+
+def test_how_often_a_call_was_tried_is_no_other_run() -> None:
+    """Runs of 1.0 of VLMEvalKit's classes recorded it."""
+    assert identity_conflicts(setting(retry=6, verbose=False), setting(retry=1, timeout=5)) == []
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"temperature": 0.7}, {"default_kwargs": {"temperature": 0.7, "top_p": 1}}]
+)
+def test_an_object_that_samples_is_sampled(attributes: dict[str, Any]) -> None:
+    assert Answering(attributes=attributes).sampled == "replies were sampled at temperature 0.7"

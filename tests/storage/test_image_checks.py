@@ -1,0 +1,104 @@
+"""Where images are looked for, and which rows a run leaves out when they are not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.storage.folders import Folder, FolderError, image_folder
+from vlmeval_findit.storage.image_files import ImageError, rows_to_leave_out, unusable
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    monkeypatch.setenv("FINDIT_CONFIG", str(tmp_path / "datasets.yaml"))
+    return tmp_path / "datasets.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "folder", "source"),
+    [
+        ("", "", "lmu/images/Pascal", "LMUData"),
+        ("root: all", "", "all/Pascal", "datasets.yaml"),
+        ("{root: all, images: {Pascal: voc}}", "", "voc", "datasets.yaml"),
+        ("images: {Pascal: voc}", "D3={0}/d3,Pascal={0}/mine", "mine", "FINDIT_IMAGES"),
+        ("{images: , sources: , root: }", "", "lmu/images/Pascal", "LMUData"),
+    ],
+)
+def test_where_images_are_searched(
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    named: str,
+    folder: str,
+    source: str,
+) -> None:
+    config.write_text(text)
+    monkeypatch.setenv("FINDIT_IMAGES", named.format(config.parent))
+    result = image_folder("Pascal")
+    assert result.path == config.parent / folder
+    assert result.source.endswith(source)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        *((text, "") for text in ("- a", "images: 7", "images: [a", "sources: x")),
+        ("images: {Pascal: 2014}", r"images: Pascal: 2014 should be text: write it in quotes"),
+        ("images: [[Pascal, voc]]", "images: .* is no mapping of names"),
+        ("image: {Pascal: voc}", "no section 'image': did you mean images"),
+    ],
+)
+def test_a_configuration_names_places_in_text(config: Path, text: str, why: str) -> None:
+    config.write_text(text)
+    with pytest.raises(FolderError, match=rf"datasets\.yaml[:,] {why}"):
+        image_folder("Pascal")
+
+
+def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[FindItQuery]:
+    for index, is_there in enumerate(there):
+        if is_there:
+            Image.new("RGB", (4, 3)).save(tmp_path / f"{index}.png")
+    return [FindItQuery(i, "x", 4, 3, (f"{i}.png",), Truth((), ())) for i in range(len(there))]
+
+
+@pytest.mark.parametrize(
+    ("there", "skip", "left_out"),
+    [
+        ((True, True), False, set()),
+        ((True, True), True, set()),
+        ((True, False, True), True, {1}),
+        ((True, False, True), False, None),
+        ((False, False), True, None),
+    ],
+)
+def test_rows_are_left_out_when_told_and_others_are_left(
+    tmp_path: Path, there: tuple[bool, ...], skip: bool, left_out: set[int] | None
+) -> None:
+    asked, folder = queries(tmp_path, there), Folder("Pascal", tmp_path, "a test")
+    if left_out is not None:
+        assert rows_to_leave_out(asked, folder, skip) == left_out
+        return
+    with pytest.raises(ImageError) as error:
+        rows_to_leave_out(asked, folder, skip)
+    first = there.index(False)
+    assert str(error.value).startswith(
+        f"{there.count(False)} of {len(there)} rows have no usable image; the first is row "
+        f"{first}: {tmp_path / f'{first}.png'} is missing.\n"
+    )
+
+
+def test_rows_that_share_an_image_are_each_checked_against_their_size(tmp_path: Path) -> None:
+    (right,) = queries(tmp_path, (True,))
+    wrong = replace(right, index=1, width=5)
+    shot = replace(right, index=2, images=(), support=right.images)
+    for rows in ([right, wrong, shot], [shot, wrong, right], [wrong, shot, right]):
+        (bad,) = unusable(rows, tmp_path)
+        assert (bad.index, bad.why) == (1, "is 4x3, but its annotations are for 5x3")

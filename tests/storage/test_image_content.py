@@ -1,0 +1,63 @@
+"""What an image is to a run: its file's hash, and whether it is transparent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.storage.image_content import (
+    TRANSPARENT,
+    changed,
+    content_of,
+    is_other_file,
+    shown_in,
+    shown_text,
+)
+from vlmeval_findit.storage.image_files import ImageFileError, image_bytes
+
+A, B = "a" * 64, "b" * 64
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "bmp"])
+def test_the_content_of_an_opaque_image_is_the_hash_of_its_file(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"a.{suffix}"
+    Image.new("RGB", (4, 4)).save(path)
+    assert content_of(path) == file_sha256(path) == image_bytes(path).sha256
+
+
+def test_a_file_that_is_no_image_has_a_content_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_text("no image")
+    assert content_of(path) == file_sha256(path)
+
+
+def test_missing_files_and_folders_are_explained(tmp_path: Path) -> None:
+    for name, why in (("gone.png", "is missing"), ("", "is a folder, not an image")):
+        with pytest.raises(ImageFileError, match=why):
+            image_bytes(tmp_path / name)
+
+
+def test_what_a_row_showed_is_written_and_read_back() -> None:
+    text = shown_text(["a.png", "b.png", "c.png"], [A, B + TRANSPARENT, "not read: gone"])
+    assert shown_in(text) == {"a.png": "a" * 16, "b.png": "b" * 16 + TRANSPARENT}
+    assert shown_text(["c.png"], ["not read: gone"]) == shown_text([], []) == ""
+
+
+@pytest.mark.parametrize("value", [None, "", "[1]", "{", 3, float("nan"), {"a": 1}, ["a"]])
+def test_columns_of_that_name_from_elsewhere_say_nothing(value: Any) -> None:
+    assert shown_in(value) == {}
+
+
+def test_only_known_contents_contradict() -> None:
+    before = {"a": "1", "b": "2", "c": "3" + TRANSPARENT}
+    assert changed(before, {"a": "1", "b": "9", "c": "3", "d": "4"}) == ["b", "c"]
+    assert changed(before, {}) == changed({}, before) == []
+    assert is_other_file(A, B)
+    assert not any(is_other_file(A + TRANSPARENT, each) for each in (A, A[:16]))
+    assert not is_other_file("a name", B), "no hash: nothing is known"

@@ -1,0 +1,179 @@
+"""Annotation tables: what is refused, and that nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from edited_tables import edit_cells
+
+from vlmeval_findit.benchmarks.findit.annotation_tables import odd_boxes, read_table, write_table
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thinned
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.storage import table_files
+from vlmeval_findit.storage.table_files import TableError, meta_path
+
+
+def query(index: int = 0, **changes: Any) -> FindItQuery:
+    built = FindItQuery(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
+    return replace(built, **changes)
+
+
+VIDEO = query(
+    1,
+    label="dog, cat",
+    images=("a.jpg", "b.jpg", "c.jpg"),
+    support=("shot 1.jpg", "shot 2.jpg"),
+    caption='She said: "look,\ta dog"\nand a cat — 猫',
+    frame_indices=(0, 15, 31),
+    truth=Truth(
+        ((0.0, 0.0, 1.0, 1.0), (0.1, 0.2, 0.3, 0.4), (5.0, 6.0, 7.0, 8.0)),
+        (0, 0, 2),
+        ("dog", "cat", "dog"),
+    ),
+)
+
+
+def test_thinning_takes_paths_indices_and_boxes_alike() -> None:
+    assert thin(8, 3) == [0, 3, 7]
+    assert thin(64, 10) == [0, 7, 14, 21, 28, 35, 42, 49, 56, 63]
+    assert thinned(VIDEO, 2) == replace(
+        VIDEO,
+        images=("a.jpg", "c.jpg"),
+        frame_indices=(0, 31),
+        truth=Truth(VIDEO.truth.boxes, (0, 0, 1), VIDEO.truth.labels),
+    )
+    assert thinned(VIDEO, 1).truth == Truth(VIDEO.truth.boxes[:2], (0, 0), ("dog", "cat"))
+    assert thinned(VIDEO, 3) is thinned(VIDEO, 64) is VIDEO
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    queries = [
+        query(7),
+        VIDEO,
+        query(2, truth=Truth((), ())),
+        query(3, label="1e5", caption="", width=8192),
+        query(4, label=' "quoted"\n', truth=Truth(((0.1 + 0.2, 0.0, 1e-7, 3.0),), (0,))),
+    ]
+    written = write_table(tmp_path / "new", "T", queries, {"source": "invented"})
+    assert read_table(written.path) == queries
+    assert (written.queries, written.boxes) == (5, 6)
+    meta = json.loads(meta_path(written.path).read_text())
+    assert meta["table_sha256"] == file_sha256(written.path)
+    assert (meta["source"], meta["queries"], meta["boxes"]) == ("invented", 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("box", "what"),
+    [
+        ((10, 10, 20, 20), []),
+        ((-0.005, 0, 100.005, 80), []),
+        ((20, 10, 10, 20), ["swapped corners"]),
+        ((10, 10, 10, 20), ["no area"]),
+        ((-1, 0, 10, 10), ["out of the image"]),
+        ((0, 0, 100, 80.5), ["out of the image"]),
+        ((101, 0, 90, 10), ["swapped corners", "out of the image"]),
+    ],
+    ids=str,
+)
+def test_oddities_are_reported(box: Any, what: list[str]) -> None:
+    result = odd_boxes([query(5, truth=Truth((box,), (0,)))])
+    assert [each["what"] for each in result] == what
+
+
+def test_a_cell_that_is_empty_or_not_there_is_the_default(tmp_path: Path) -> None:
+    path = tmp_path / "T.tsv"
+    path.write_text(
+        "image_path\tboxes\theight\twidth\tindex\tlabel\ttags\n"
+        '["a.jpg"]\t[[[1,2,3.5,4]]]\t80\t100\t0\tdog\t\n'
+    )
+    assert read_table(path) == [query()]
+    assert read_table(path)[0].cluster == "a.jpg"
+
+
+def test_frames_are_a_cluster_and_stay_a_cluster_when_they_are_thinned(tmp_path: Path) -> None:
+    frames = tuple(f"clip/{n:03}.png" for n in range(3))
+    clip = query(images=frames, truth=Truth((), ()), cluster="")
+    (read,) = read_table(write_table(tmp_path, "T", [clip], {}).path)
+    assert thinned(read, 1).cluster == "clip"
+
+
+BELOW = "images lie below their dataset's folder"
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "why"),
+    [
+        *((column, cell, "") for column, cells in {
+            "index": ("one", ""),
+            "width": ("wide",),
+            "boxes": ("", "[[[1,2,3,4]]", "[[[1,2,3]]]", "[[[NaN,2,3,4]]]", "[1,2,3,4]", "[]"),
+            "box_labels": ('[["dog","cat"]]', "[[7]]"),
+            "image_path": ("a.jpg", "[7]"),
+            "frame_indices": ("[1.5]",),
+        }.items() for cell in cells),
+        ("sightings", '[{"image": "../a.jpg", "box": [1, 2, 3, 4]}]', "'../a.jpg' climbs out of"),
+        ("sightings", '[{"image": "a.jpg"}]', "[0][box] is missing"),
+        ("boxes", "[[[1,2,3,null]]]", "[0][0][3] should be a valid number: None"),
+        ("boxes", "[[],[]]", "2 lists for 1 images"),
+        ("box_labels", "[[]]", "not an entry for every box"),
+        ("tags", '{"a=b": "c"}', "'a=b' has one of [ ] ="),
+        ("label", "", "is empty"),
+        ("index", "-1", "-1 is no number of a row: they begin at 0"),
+        ("image_path", "", "is empty"),
+        ("cluster", " ", "is empty: it says what is not independent"),
+        ("width", "0", "0 is not a size in pixels"),
+        # An image lies below its folder.
+        ("support_shots", '["../x"]', f"'../x' climbs out of its folder: {BELOW}"),
+        ("support_shots", '["/etc/x"]', f"'/etc/x' has an absolute path: {BELOW}"),
+        ("support_shots", '["x\\u0000"]', f"'x\\x00' holds a control character: {BELOW}"),
+        ("support_shots", '["a.jpg", "."]', f"'.' names no file: {BELOW}"),
+    ],
+)  # fmt: skip
+def test_a_bad_cell_is_named_by_file_line_and_column(
+    tmp_path: Path, column: str, cell: str, why: str
+) -> None:
+    path = edit_cells(write_table(tmp_path, "T", [query()], {}).path, **{column: cell})
+    with pytest.raises(TableError) as error:
+        read_table(path)
+    assert str(error.value).startswith(f"{path}, line 2, column {column}: {why}")
+
+
+def test_a_table_that_was_edited_is_refused(tmp_path: Path) -> None:
+    path = write_table(tmp_path, "Pascal", [query(1), query(2)], {}).path
+    recorded, whole = file_sha256(path), path.read_text()
+    path.write_text(whole.replace("[1.0,2.0,3.5,4.0]", "[1.0,2.0,3.5,4.1]", 1))
+    with pytest.raises(TableError) as error:
+        read_table(path)
+    assert str(error.value) == (
+        f"{path}: SHA-256 is {file_sha256(path)}, but Pascal.meta.json records {recorded}: the "
+        "table was changed after it was made; make it again with: python run_findit.py data get "
+        "Pascal [--from DIR]"
+    )
+    meta_path(path).unlink()
+    for text, why in (
+        (whole.replace("\tboxes\t", "\tboxen\t"), r": columns are .*\(missing: boxes\); make it"),
+        (whole + "5\n", ", line 4: 1 cells for 15 columns: "),
+        (whole.replace("\n2\t", "\n1\t"), ", line 3, column index: 1 stands twice"),
+    ):
+        path.write_text(text)
+        with pytest.raises(TableError, match=rf"Pascal\.tsv{why}"):
+            read_table(path)
+
+
+def test_a_kill_between_the_two_files_leaves_no_contradiction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_table(tmp_path, "T", [query()], {}).path
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table_files.json, "dump", killed)
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path, "T", [query(3)], {})
+    assert read_table(path) == [query(3)]

@@ -1,0 +1,1 @@
+"""What scored runs say: errors, calibration, samples, the best format."""

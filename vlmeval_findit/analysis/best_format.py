@@ -1,0 +1,97 @@
+"""Which format is the best: the rule of search, sweep, leaderboard and report.
+
+Formats are compared by their averages over datasets, which differ in the table, the frames or the
+caption. The benchmark's ``ranking`` says which metrics count; failed calls count as wrong answers,
+or a format would gain by failing on hard images. Values that are printed alike are ties: less than
+a tenth of a percent is no reason.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..protocol.benchmark import Benchmark
+from ..protocol.dataset_variant import Question
+from ..protocol.metric import Better, Metric
+
+UNEVEN = "of those that were run on the most datasets"
+"""Means over other datasets cannot be compared: formats on the most datasets come first, and those
+on as many are compared over the datasets that all of them have."""
+
+_DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
+
+
+def rule(benchmark: Benchmark) -> str:
+    """Say how a winner is chosen, in the words of every output."""
+
+    def named(metric: Metric, highest: str) -> str:
+        word = metric.name.istitle() and metric.name.isalpha()
+        which = "lowest " if metric.better is Better.LOWER else highest
+        return which + (metric.name.lower() if word else metric.name)
+
+    first, *others = benchmark.ranking
+    then = ", ".join(f"then {named(metric, '')}" for metric in others)
+    parts = [f"{named(first, 'highest ')}, averaged over the tables", *filter(None, [then])]
+    of = " of a percent" if all(metric.share for metric in benchmark.ranking) else ""
+    return f"{'; '.join(parts)}, each to a tenth{of}; then the order of the formats"
+
+
+def worst(metric: Metric) -> float:
+    """Return the value of a format without an answer."""
+    if metric.better is Better.HIGHER:
+        return 0.0
+    return metric.scale if metric.share else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class FormatAverage:
+    """One format's metrics, averaged over datasets.
+
+    ``question`` is any question in this format; ``metric_values`` are by the benchmark's
+    ranking metrics' names, over the datasets that all formats with as many ``datasets`` have.
+    """
+
+    question: Question
+    datasets: int
+    metric_values: Mapping[str, float]
+
+    @property
+    def format(self) -> str:
+        return self.question.format
+
+
+def ranked(
+    benchmark: Benchmark, scored: Iterable[tuple[Question, Mapping[str, float]]]
+) -> list[FormatAverage]:
+    """Rank the formats of one model, the best first, given (question, sums of the run)."""
+    by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
+    for question, sums in scored:
+        by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
+    averages = []
+    for columns in by_format.values():
+        rivals = (set(other) for other in by_format.values() if len(other) == len(columns))
+        # Where no dataset is common to all, each is ranked by its own.
+        shared = set.intersection(*rivals) or set(columns)
+        scores = [sums for dataset, (_, sums) in columns.items() if dataset in shared]
+        values = {
+            metric.name: fmean(_value(metric, sums) for sums in scores)
+            for metric in benchmark.ranking
+        }
+        first, _ = next(iter(columns.values()))
+        averages.append(FormatAverage(first, len(columns), values))
+    return sorted(averages, key=lambda average: _rank(benchmark, average))
+
+
+def _value(metric: Metric, sums: Mapping[str, float]) -> float:
+    value = metric.value(sums)
+    return worst(metric) if value is None else value
+
+
+def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
+    signs = (1 if metric.better is Better.LOWER else -1 for metric in benchmark.ranking)
+    values = (round(average.metric_values[each.name], _DIGITS) for each in benchmark.ranking)
+    return (-average.datasets, *map(operator.mul, signs, values), average.question.format_place)

@@ -1,0 +1,269 @@
+"""The boxes of a run: with their confidences, and as COCO has them.
+
+COCO evaluates categories within images. Where queries name labels, a label is a category and an
+image an image. Where they describe or show one object, each query counts as a separate image
+and the only category is ``object``: two expressions about a photograph must not share boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..benchmarks.findit.findit_datasets import Family
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.variant import Variant
+from ..boxes.confidences import MEANS
+from ..boxes.matching import plain_label
+from ..boxes.representation import Corners, MatchRule
+from ..coords.run_check import NotBoxesError
+from ..data.custom.coco_ids import object_key, read_ids
+from ..protocol.dataset_variant import AnyTask
+from ..protocol.scored_row import ScoredRow
+
+Array = NDArray[np.float64]
+
+
+class ConfidenceError(ValueError):
+    """Confidences that cannot be used, or not computed with."""
+
+
+class NoConfidenceError(ConfidenceError):
+    """A run without confidences; the message says how to get them."""
+
+    def __init__(self, predictions: Path, definition: str = "") -> None:
+        which = f"has a confidence {definition!r}" if definition else "has a confidence"
+        super().__init__(
+            f"{predictions}: none of its boxes {which}: that needs the probabilities of the "
+            "tokens of its replies. Ask again with --logprobs (run, search, sweep), of a "
+            "model that runs here or of a server that gives logprobs"
+            + ", in a format that says labels"
+            * (definition == "label")
+        )
+
+
+def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
+    """Return the confidence of each box of a row, or None."""
+    values = row.details.get("confidences", {}).get(definition)
+    return [None] * len(row.details["boxes"]) if values is None else list(values)
+
+
+def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
+    """Return the definitions by which some box of these rows has a confidence."""
+    names = {name for row in rows for name in row.details.get("confidences", {})}
+    return [name for name in MEANS if name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBoxes:
+    """Boxes of answered rows as arrays, an entry per box."""
+
+    confidence: Array  # NaN: none
+    hit: NDArray[np.bool_]  # Matched to an object of its label with an IoU of at least 0.5
+    image: NDArray[np.intp]  # Index of its image
+    objects: Array  # Number of objects of each image, all queries together
+
+    def where(self, inside: NDArray[np.bool_]) -> RowBoxes:
+        return RowBoxes(self.confidence[inside], self.hit[inside], self.image[inside], self.objects)
+
+
+def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
+    """Collect the boxes that count, with their confidences by one definition.
+
+    Failed calls have none.
+    """
+    answered = [row for row in rows if not row.failed]
+    place = {name: at for at, name in enumerate(sorted({row.source for row in answered}))}
+    boxes: list[tuple[float, bool, int]] = []
+    objects = np.zeros(len(place))
+    for row in answered:
+        details, image = row.details, place[row.source]
+        assigned = zip(details["assigned"], details["hits"], strict=True)
+        hits = {box for box, is_hit in assigned if is_hit}
+        ignored = {*details.get("ignored", ())}
+        for box, value in enumerate(confidences_of(row, definition)):
+            if box not in ignored:
+                boxes.append((np.nan if value is None else value, box in hits, image))
+        objects[image] += len(details["assigned"])
+    confidence, hit, at = zip(*boxes, strict=True) if boxes else ((), (), ())
+    return RowBoxes(
+        np.array(confidence, float), np.array(hit, bool), np.array(at, np.intp), objects
+    )
+
+
+# --- as COCO has them -----------------------------------------------------------------------------
+
+
+class ResultOrigin(NamedTuple):
+    """Where a result comes from: its row, and the place of the box in it."""
+
+    row: ScoredRow
+    box: int
+
+    def confidence(self, definition: str) -> float | None:
+        return confidences_of(self.row, definition)[self.box]
+
+
+class Ignore(Enum):
+    """How COCO's evaluation ignores an object."""
+
+    NOTHING = "not ignored"
+    OBJECT = "ignored object"  # Matched like any object, by IoU, by one box
+    CROWD = "crowd"  # Many objects: by the share of a box inside, by any number of boxes
+
+
+# pycocotools computes "ignore" anew, from "iscrowd" and from whether the area is within the range
+# evaluated. No range has negative areas.
+_IGNORED_AREA = -1.0
+
+
+class CocoBoxes:
+    """Truth and results of a run in COCO's layout, every result with the score 1.
+
+    Raises:
+        NotBoxesError: the answers are no boxes.
+    """
+
+    def __init__(self, task: AnyTask, rows: Sequence[ScoredRow]) -> None:
+        question = task.question
+        if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
+            raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
+        self._variant = question
+        # Labels are categories and images are images.
+        self._by_label = question.data.family is Family.OBJDET
+        # Ids and coordinates of the COCO file that the table came from.
+        self._ids = read_ids(task.table)
+        self._areas = self._ids.areas_by_object()
+        queries: list[Any] = [task.queries[row.index] for row in rows]
+        numbers = self._ids.categories or self._numbered_labels(queries)
+        self.categories = [{"id": number, "name": label} for label, number in numbers.items()]
+        # The metric leaves out letter case and punctuation; classes of a file may differ by them.
+        self._category: dict[str, int | str] = dict(numbers)
+        for label, number in numbers.items():
+            self._category.setdefault(plain_label(label), number)
+        self.images: dict[str, dict[str, Any]] = {}
+        self.truth: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
+        self.origins: list[ResultOrigin] = []  # One a result
+        self.sources: dict[int | str, str] = {}  # Image or video of rows, by COCO image
+        self.unknown_labels = 0  # Boxes whose label is no category
+        self.not_numbers = 0  # Boxes that are not finite
+        self.repeated = 0  # Queries that ask what another asks
+        asked: set[tuple[str, str]] = set()
+        for row, query in zip(rows, queries, strict=True):
+            key = (query.images[0], query.label)
+            if row.failed:
+                continue
+            if self._by_label and key in asked:
+                self.repeated += 1
+            else:
+                asked.add(key)
+                self._add(row, query)
+
+    def _label(self, query: FindItQuery) -> str:
+        """Return the category of a query without labels for each box."""
+        named = self._variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
+        return query.label if named else "object"
+
+    def _labels(self, query: FindItQuery) -> tuple[str, ...]:
+        """Return the label of every ground-truth box, at least one."""
+        if self._variant.multilabel:
+            return query.truth.labels
+        return (self._label(query),) * max(1, len(query.truth.boxes))
+
+    def _numbered_labels(self, queries: Sequence[FindItQuery]) -> Mapping[str, int | str]:
+        labels = {label for query in queries for label in self._labels(query)}
+        if self._variant.multilabel and self._variant.data.folder is not None:
+            # A label that is asked for may have no box; only custom labels have no comma.
+            labels |= {label.strip() for query in queries for label in query.label.split(",")}
+        return {label: number for number, label in enumerate(sorted(labels), 1)}
+
+    def _image(self, row: ScoredRow, query: FindItQuery, frame: int) -> int | str:
+        """Return the number of an image: that of the COCO file it came from, else the next."""
+        name = query.images[frame]
+        key = name if self._by_label else f"{query.index}/{frame}"
+        if key not in self.images:
+            number = self._ids.images.get(key, len(self.images) + 1)
+            width, height = self._ids.size(name, (query.width, query.height))
+            self.images[key] = {
+                "id": number,
+                "file_name": name,
+                "width": width,
+                "height": height,
+            }
+        known: int | str = self.images[key]["id"]
+        self.sources[known] = row.source
+        return known
+
+    def _add(self, row: ScoredRow, query: FindItQuery) -> None:
+        numbers = [self._image(row, query, frame) for frame in range(len(query.images))]
+        truth, label = query.truth, self._label(query)
+        labels = self._labels(query)
+        for box, frame, name in zip(truth.boxes, truth.frames, labels, strict=False):
+            corners = self._in_file(query, frame, box)
+            self._add_object(corners, numbers[frame], query.images[frame], name)
+        for other in truth.ignored:
+            ignore = Ignore.CROWD if other.crowd else Ignore.OBJECT
+            corners = self._in_file(query, other.frame, other.box)
+            name, image = other.label or label, query.images[other.frame]
+            self._add_object(corners, numbers[other.frame], image, name, ignore)
+        self._add_results(row, query, numbers)
+
+    def _in_file(self, query: FindItQuery, frame: int, box: Corners) -> Corners:
+        """Convert a box to the coordinates of the COCO file that the table came from."""
+        return self._ids.corners(query.images[frame], box, (query.width, query.height))
+
+    def _category_of(self, label: str) -> int | str | None:
+        number = self._category.get(label)
+        return self._category.get(plain_label(label)) if number is None else number
+
+    def _add_object(
+        self,
+        corners: Corners,
+        number: int | str,
+        image: str,
+        label: str,
+        ignore: Ignore = Ignore.NOTHING,
+    ) -> None:
+        x1, y1, x2, y2 = corners
+        of_box = abs((x2 - x1) * (y2 - y1))
+        area = self._areas.get(object_key(image, label, corners), of_box)
+        if ignore is Ignore.OBJECT:
+            area = _IGNORED_AREA
+        self.truth.append(
+            {
+                "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
+                "image_id": number,
+                "category_id": self._category_of(label),
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "area": area,
+                "iscrowd": int(ignore is Ignore.CROWD),
+                "ignore": int(ignore is not Ignore.NOTHING),
+            }
+        )
+
+    def _add_results(
+        self, row: ScoredRow, query: FindItQuery, numbers: Sequence[int | str]
+    ) -> None:
+        boxes = row.details["boxes"]
+        label = self._label(query)
+        frames = row.details.get("frames") or [0] * len(boxes)
+        labels = row.details.get("labels") or [label] * len(boxes)
+        for at, (box, frame, name) in enumerate(zip(boxes, frames, labels, strict=True)):
+            category = self._category_of(name)
+            if None in box:
+                self.not_numbers += 1
+            elif category is None:
+                self.unknown_labels += 1
+            else:
+                x1, y1, x2, y2 = self._in_file(query, frame, box)
+                sides = [max(0.0, x2 - x1), max(0.0, y2 - y1)]
+                place = {"image_id": numbers[frame], "category_id": category}
+                self.results.append({**place, "bbox": [x1, y1, *sides], "score": 1.0})
+                self.origins.append(ResultOrigin(row, at))

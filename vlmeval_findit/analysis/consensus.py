@@ -1,0 +1,108 @@
+"""The consensus of a run's samples: boxes that most of them agree on, as one reply to each query.
+
+Boxes of one label and frame are merged (:mod:`.box_fusion`), each sample with the same weight. A
+merged box stays where more than half of the answers contribute to it. A failed call is no answer; a
+reply without boxes and a reply that cannot be read are answers. Where most answers cannot be read,
+the consensus is the first of those; where all answers are one text, it is that text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.run_space import pixel_map, reply_format, spaces_of
+from ..benchmarks.findit.variant import Variant
+from ..boxes.representation import MatchRule
+from ..boxes.writing import BoxToWrite, write
+from ..coords.run_check import NotBoxesError
+from ..protocol.identity import SAMPLE
+from ..protocol.replies import FAILED, Recorded, Reply, with_error
+from ..protocol.scored_row import ScoredRow
+from ..protocol.settings import settings_from
+from ..scoring.open_predictions import Predictions, open_predictions
+from ..scoring.run_score import score_file
+from ..scoring.score_files import write_score
+from ..scoring.scored_run import Run, load_run
+from ..storage.identity_file import write_identity
+from ..storage.predictions import read_predictions, shown_column, write_rows
+from ..storage.run_files import RunFiles, sample_path
+from .box_fusion import fuse
+from .sample_scores import boxes_of, by_query
+
+CONSENSUS = "consensus"
+
+_DIGITS = 6  # Of written numbers: in fractions of an image they are small
+
+
+def write_consensus(runs: Sequence[Run]) -> Run:
+    """Write the consensus of samples, score it like any reply, and return its run.
+
+    Raises:
+        NotBoxesError: the answers are no boxes.
+    """
+    first, question = runs[0], runs[0].question
+    if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
+        raise NotBoxesError(f"{question.name}: its answers are no boxes that could be merged")
+    opened = open_predictions(first.path, settings_from({}))
+    replies = [{each.index: each for each in read_predictions(run.path)} for run in runs]
+    rows = [
+        _row(opened, rows, [by_index[rows[0].index] for by_index in replies])
+        for rows in by_query(runs)
+    ]
+    path = sample_path(first.path, CONSENSUS).with_suffix(".json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_rows(path, lambda: rows)
+    identity = opened.identity
+    assert identity is not None  # Samples have one
+    settings = {**identity.answering.settings, SAMPLE: f"{CONSENSUS} of {len(runs)}"}
+    answering = replace(identity.answering, settings=settings)
+    write_identity(RunFiles(path).identity, replace(identity, answering=answering))
+    return load_run(write_score(score_file(path), path).provenance)
+
+
+def _row(
+    opened: Predictions, rows: Sequence[ScoredRow], replies: Sequence[Reply]
+) -> dict[str, Any]:
+    answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
+    row: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
+    if not answers:
+        why = "the calls of all samples failed"
+        text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
+        return {**row, "prediction": text, "extra_records": with_error(extra, why)}
+    unreadable = [reply for row_, reply in answers if row_.reason and not row_.details["boxes"]]
+    texts = {reply.text for _, reply in answers}
+    if len(texts) == 1 or 2 * len(unreadable) > len(answers):
+        reply = answers[0][1] if len(texts) == 1 else unreadable[0]
+        text, record = reply.text, replace(reply.recorded, token_logprobs=None)
+    else:
+        reply = answers[0][1]
+        samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
+        text, known = _text(opened, reply, fuse(samples)), reply.recorded
+        record = Recorded(known.space, "stop", known.images, model=known.model)
+    return {**row, "prediction": text, "extra_records": record.as_json()}
+
+
+def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
+    question, query = opened.task.question, opened.task.queries[reply.index]
+    assert isinstance(question, Variant)
+    assert isinstance(query, FindItQuery)
+    model, settings, identity = opened.model, opened.settings, opened.identity
+    (in_force,) = spaces_of([reply], model, question, settings, identity)
+    scale_x, scale_y, left, top = pixel_map(in_force, query, reply)
+    row = reply.recorded.model.get("row", (identity and identity.answering.row) or "")
+
+    def placed(box: BoxToWrite) -> BoxToWrite:
+        x1, y1, x2, y2 = box.box
+        corners = (
+            (x1 - left) / scale_x,
+            (y1 - top) / scale_y,
+            (x2 - left) / scale_x,
+            (y2 - top) / scale_y,
+        )
+        return BoxToWrite(corners, box.label or query.label, box.frame)
+
+    how = reply_format(model, question, settings, row)
+    return write([*map(placed, boxes)], how, _DIGITS)

@@ -1,0 +1,188 @@
+"""Which format a model answers best in (protocol section 6), and the file that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from ..benchmarks import benchmark_of
+from ..core.config import ConfigError
+from ..core.files import atomic_write
+from ..core.text_files import TextError, read_text, yaml_value
+from ..protocol.dataset_variant import Question
+from ..scoring.run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
+from ..scoring.scored_run import load_run
+from ..statistics.intervals import INTERVALS, Interval
+from ..storage.run_files import RunFiles
+from .best_format import FormatAverage, ranked, rule
+from .race import RULE
+from .run_statistics import intervals
+
+
+def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
+    """Return the formats of one model that were run on every dataset, the best first.
+
+    Formats that a race dropped are not among them: they were asked less.
+    """
+    scored = [(result.question, result.sums) for result in results if result.dropped is None]
+    columns = {question.board_dataset for question, _ in scored}
+    formats = ranked(benchmark_of(scored[0][0]), scored) if scored else []
+    return [average for average in formats if average.datasets == len(columns)]
+
+
+def best_format(results: Sequence[CellResult]) -> Question:
+    """Return a question in the best format of one model and benchmark.
+
+    Raises SearchError if a cell has no answer, or no format was run on every table.
+    """
+    refuse_unanswered(results)
+    if formats := averages(results):
+        return formats[0].question
+    raise SearchError("no format was run on every table: there is no average to choose by")
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) -> dict[str, Any]:
+    """Return the entry of a model and a benchmark in a file of formats.
+
+    ``raced``: the results are of a race; formats that it dropped have no averages.
+    """
+    winner = best_format(results)
+    benchmark = benchmark_of(winner)
+    # Without failed calls the two headlines are one, and have the short name.
+    any_failed = any(result.failed for result in results)
+    names = {} if any_failed else {benchmark.with_failures.name: benchmark.metrics[0].name}
+    asked, of = race_calls(results)
+    dropped = []
+    for name, why in dropped_formats(results).items():
+        figures = {"points": round(why.points, 4), "chance": round(why.chance, 6)}
+        dropped.append({"format": name, **asdict(why), **figures})
+    race = {"rule": RULE, "calls": asked, "calls without a race": of, "dropped": dropped}
+
+    def rounded(values: Mapping[str, float]) -> dict[str, float]:
+        return {names.get(name, name): round(value, 4) for name, value in values.items()}
+
+    return {
+        "winner": winner.format,
+        "tables": sorted({result.question.table for result in results}),
+        "prompts": prompts,
+        "rule": rule(benchmark),
+        **({"race": race} if raced else {}),
+        "averages": [{"format": x.format, **rounded(x.metric_values)} for x in averages(results)],
+        "cells": [_cell(result) for result in results],
+    }
+
+
+class RaceCalls(NamedTuple):
+    """How many queries a race asked, of how many in all: a call each where none are equal."""
+
+    asked: int
+    of: int
+
+
+def race_calls(results: Iterable[CellResult]) -> RaceCalls:
+    """Count the calls of a model's race."""
+    results = list(results)
+    finished = sum(result.rows for result in results if result.dropped is None)
+    dropped = dropped_formats(results).values()
+    asked, of = sum(each.queries for each in dropped), sum(each.of for each in dropped)
+    return RaceCalls(finished + asked, finished + of)
+
+
+def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
+    """Return the formats that a race dropped, in order, and why."""
+    return {result.question.format: result.dropped for result in results if result.dropped}
+
+
+def _cell(result: CellResult) -> dict[str, Any]:
+    benchmark, metric_values = benchmark_of(result.question), result.metric_values
+    bounds = intervals_of(result)
+    cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
+    for metric in benchmark.metrics:
+        value = metric_values[metric.name]
+        if not metric.in_short_tables or value is None:
+            continue
+        cell[metric.name] = round(value, 4)
+        interval = bounds[metric.name]
+        ends = interval and [round(interval.low, 4), round(interval.high, 4)]
+        cell[f"{metric.name} 95 %"] = ends
+    if result.dropped is not None:
+        cell["dropped in round"] = result.dropped.round
+    if result.failed:
+        cell["failed calls"] = result.failed
+        missed = benchmark.with_failures
+        cell[missed.name] = round(missed.value(result.sums) or 0.0, 4)
+    return cell
+
+
+def intervals_of(result: CellResult) -> dict[str, Interval | None]:
+    """Return the 95 % intervals of a cell, from the files of its score."""
+    return intervals(load_run(RunFiles(result.path).provenance))
+
+
+def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Write outcomes by model and benchmark into a file of formats, or raise ConfigError."""
+    models = _read(path) if path.is_file() else {}
+    for model, outcomes in new.items():
+        models[model] = {**models.get(model, {}), **outcomes}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
+        whole = {"intervals": INTERVALS, "models": {name: models[name] for name in sorted(models)}}
+        yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
+
+
+_ASKED_LIKE = {"Ref-L4": "FindIt"}
+"""Benchmark whose winner is used where the first was not searched."""
+
+
+class BestFormats:
+    """The winners of a file.
+
+    Raises:
+        ConfigError: it is no file of formats.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.models = {
+            model: {name: outcome["winner"] for name, outcome in outcomes.items()}
+            for model, outcomes in _read(path).items()
+        }
+
+    def question(self, model: str, question: Question) -> Question:
+        """Return a question in the model's best format; itself if there are no others.
+
+        Raises:
+            ConfigError: the winner is no format of this table.
+            ValueError: no format was chosen; the message says how to choose it.
+        """
+        if not question.format:
+            return question
+        benchmark, known = benchmark_of(question), self.models.get(model, {})
+        name = benchmark.name if benchmark.name in known else _ASKED_LIKE.get(benchmark.name)
+        if name not in known:
+            raise ValueError(
+                f"no format of {benchmark.name} was chosen for {model!r} (there are: "
+                f"{', '.join(known) or ', '.join(self.models) or 'none'}): find it with "
+                f"run_findit.py search --model {model} --data {question.name}"
+            )
+        try:
+            return benchmark.in_format(question, known[name])
+        except ValueError as error:
+            raise ConfigError(f"{self._path}: winner of {model}: {error}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = yaml_value(read_text(path))["models"]
+    except (TextError, TypeError, KeyError):
+        raise ConfigError(f"{path}: should be a file that search or sweep wrote") from None
+    return values

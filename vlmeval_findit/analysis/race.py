@@ -1,0 +1,127 @@
+"""A race of formats: who is asked how many queries, and who is out. Nothing is asked here.
+
+All formats are asked about the same images, a few more each round. After a round those formats are
+dropped that would hardly be better than the leading format, by however little, over all queries
+(:func:`..statistics.intervals.chance_of_lead`). The sum of their chances limits how likely the
+race drops the format that a search over all queries chooses. It stays below :data:`ALPHA` over all
+rounds, stages and formats, and is spent on the least likely formats first, little of it early.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import ceil, pow
+from typing import NamedTuple
+
+from ..protocol.benchmark import Benchmark
+from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.scored_row import ScoredRow, totals
+from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
+from ..statistics.intervals import ALPHA, chance_of_lead
+from .best_format import FormatAverage, ranked
+
+ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
+"""How much of all images has been asked about after each round; at last all."""
+
+_LATE = 1.5
+"""How late chances are spent. The leader of a few queries is often a lucky one, whose lead looks
+surer than it is: spent in proportion (1), races of equal formats used up all of the 5 %."""
+
+RULE = (
+    "after each round those formats are dropped that would hardly be better than the leading "
+    "format over all queries, by however little; the chances of all that are dropped add up to "
+    f"{100 * ALPHA:g} % at most"
+)
+"""How formats are dropped, in the words of every output."""
+
+
+def rounds_of(task: AnyTask, rows: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the rows that are asked by the end of each round, in their order.
+
+    Each round holds those before it. Queries of an image come together: an image is one piece
+    of evidence, and costs most when it is sent twice. The order of images depends on their
+    names only, so it is the same for every format and on every machine.
+    """
+    queries = task.queries
+    images = {queries[row].images for row in rows}
+    order = sorted(images, key=lambda images: (_drawn(images), images))
+    place = {images: at for at, images in enumerate(order)}
+    return [
+        tuple(row for row in rows if place[queries[row].images] < ceil(share * len(order)))
+        for share in ROUNDS
+    ]
+
+
+def _drawn(images: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(("0", *images)).encode()).hexdigest()
+
+
+# --- who is out -----------------------------------------------------------------------------------
+
+Scored = Mapping[Question, Sequence[ScoredRow]]
+"""The rows of one format so far, by question: one a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elimination:
+    """A format that is out: its points behind the format in front, and the chance that it had."""
+
+    format: str
+    points: float
+    chance: float
+
+
+class RoundResult(NamedTuple):
+    """After a round: the formats that go on, the best first, and those that are out."""
+
+    going: tuple[FormatAverage, ...]
+    out: tuple[Elimination, ...]
+
+
+def rank_round(
+    benchmark: Benchmark, runners: Mapping[str, Scored], share: float, allowed: float
+) -> RoundResult:
+    """Decide which formats go on after a round, given the rows of each over the same queries.
+
+    The benchmark's ranking decides which format leads, its first metric which are dropped. They are
+    a ``share`` of all queries (1: no format is dropped). The chances of those that are dropped now
+    add up to ``allowed`` at most.
+    """
+    scored = chain.from_iterable(of.items() for of in runners.values())
+    order = ranked(benchmark, ((question, totals(rows)) for question, rows in scored))
+    front = order[0].format
+    metric = benchmark.ranking[0]
+    estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
+    chances: list[tuple[float, int, str]] = []
+    # Nothing is left to predict where all was asked: the ranking decides.
+    for place, average in enumerate(order[1:] if share < 1 else (), 1):
+        chance = chance_of_lead(estimates[average.format], estimates[front], metric.name, share)
+        if chance is not None:
+            chances.append((chance, -place, average.format))
+    out = []
+    for chance, _, name in sorted(chances):
+        allowed -= chance
+        if allowed < 0:
+            break
+        points = 100 * float(estimates[name].values[0] - estimates[front].values[0])
+        out.append(Elimination(name, points, chance))
+    names = {each.format for each in out}
+    return RoundResult(tuple(each for each in order if each.format not in names), tuple(out))
+
+
+def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
+    first = benchmark.ranking[:1]
+    sums = (clustered_sums(rows, question.images) for question, rows in of.items())
+    return mean([estimate_metrics(first, each) for each in sums])
+
+
+def allowance(stage: int, stages: int, share: float, spent: float) -> float:
+    """Return what may be spent on dropping formats after a round.
+
+    >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
+    (0.0022, 0.03)
+    """
+    return ALPHA * (stage + pow(share, _LATE)) / stages - spent

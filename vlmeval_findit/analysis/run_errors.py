@@ -1,0 +1,258 @@
+"""What a run's score lost by error type and slice, how negatives were answered, lenient gains.
+
+:mod:`..protocol.error_analysis` says how the loss is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+from typing import NamedTuple
+
+from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
+from ..core.formatting import nearest
+from ..protocol.benchmark import Benchmark
+from ..protocol.error_analysis import ErrorType, with_events
+from ..protocol.metric import Sums
+from ..protocol.scored_row import ScoredRow, totals
+from ..scoring.open_predictions import score_command
+from ..scoring.scored_run import Run
+from ..statistics.error_estimates import estimate_errors
+from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
+from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
+from .run_statistics import StatisticsError, check_comparable
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCost:
+    """What one error type took from a score."""
+
+    error_type: ErrorType
+    events: float
+    points: float  # Percentage points of the score
+    interval: Interval | None  # None: too few images count
+
+
+def error_types_of(run: Run) -> list[tuple[str, ...]]:
+    """Return for each row the keys of the error types that it has events of, in display order."""
+    analysis = run.benchmark.errors
+    keys = [error_type.key for error_type in analysis.error_types]
+    rows = with_events(analysis, run.rows)
+    return [tuple(key for key in keys if row.sums.get(key)) for row in rows]
+
+
+def errors_of(run: Run) -> tuple[ErrorCost, ...]:
+    """Return the cost of each error type; the points add up to 100 minus the score.
+
+    Raises:
+        StatisticsError: the run has no rows, or was scored before events were counted.
+    """
+    analysis, sums = run.benchmark.errors, _sums_with_events(run)
+    points, bounds = analysis.points(sums), metric_intervals(error_estimate(run))
+    return tuple(
+        ErrorCost(each, sums.get(each.key, 0), float(points[each.key]), bounds.get(each.key))
+        for each in analysis.error_types
+    )
+
+
+def points_of(run: Run) -> Mapping[str, float]:
+    """Return the points of each error type by its key, without intervals, at little cost."""
+    return run.benchmark.errors.points(_sums_with_events(run))
+
+
+def error_estimate(run: Run) -> Estimate:
+    """Estimate the points of each error type as shares of 1, with each image's influence."""
+    _sums_with_events(run)
+    analysis = run.benchmark.errors
+    rows = with_events(analysis, run.rows)
+    return estimate_errors(analysis, clustered_sums(rows, run.question.images))
+
+
+def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
+    """Subtract what each error type took of ``other`` from what it took of ``run``, by its key.
+
+    Paired over images; p-values are corrected for the number of types that either has.
+
+    Raises:
+        StatisticsError: the runs are of other questions or rows, or as :func:`errors_of`.
+    """
+    # What must be the same in both, whatever their formats.
+    asked, asked_other = (
+        f"{r.benchmark.name} {r.question.board_dataset} (table {r.provenance.table_sha256[:12]}…)"
+        for r in (run, other)
+    )
+    if asked != asked_other:
+        raise StatisticsError(
+            f"{other.path} is of {asked_other}, {run.path} of {asked}: "
+            "only runs of one question over one table can be compared"
+        )
+    check_comparable(run, other)
+    left, right = error_estimate(run), error_estimate(other)
+    keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
+    tests = correct(difference(left, right, key) for key in keys)
+    return dict(zip(keys, tests, strict=True))
+
+
+def _sums_with_events(run: Run) -> Mapping[str, float]:
+    analysis = run.benchmark.errors
+    if not run.rows:
+        raise StatisticsError(f"{run.path}: a run without rows has no errors")
+    sums = totals(with_events(analysis, run.rows))
+    if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
+        raise StatisticsError(
+            f"{run.path}: its score does not say what it lost; score it again: "
+            f"{score_command(run.path, run.question.name)}"
+        )
+    return sums
+
+
+# --- by slice -------------------------------------------------------------------------------------
+
+REST = "(none)"  # Rows that are in no slice of a kind
+
+
+@dataclass(frozen=True, slots=True)
+class SliceErrors:
+    """What one slice of a run lost of the whole run's score, by the keys of error types."""
+
+    name: str
+    events: Mapping[str, float]
+    points: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.points.values())
+
+
+def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
+    """Divide the loss of a run among slices, the largest first; they add up to the run's loss.
+
+    An event costs in a slice what it costs in the run. ``by`` is a kind of slices, or one of the
+    error analysis' ``cuts``. The run needs its details.
+
+    Raises:
+        StatisticsError: there is no such kind; the message names the nearest.
+    """
+    analysis, sums = run.benchmark.errors, _sums_with_events(run)
+    kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
+    if by not in kinds:
+        known = ", ".join(sorted(kinds))
+        raise StatisticsError(f"{run.path} has no slices by {by!r}{nearest(by, kinds)} ({known})")
+    by_slice: dict[str, dict[str, float]] = {}
+    for row in run.rows:
+        rest = dict(analysis.events(row))
+        for name, events in analysis.parts(row, by):
+            _add(by_slice.setdefault(name, {}), events, 1)
+            _add(rest, events, -1)
+        _add(by_slice.setdefault(REST, {}), rest, 1)
+    points = analysis.points(sums)
+    price = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
+    slices = [
+        SliceErrors(
+            name,
+            {key: events[key] for key in price if events.get(key)},
+            {key: events[key] * price[key] for key in price if events.get(key)},
+        )
+        for name, events in by_slice.items()
+    ]
+    shown = [each for each in slices if each.total or (each.events and each.name != REST)]
+    return tuple(sorted(shown, key=lambda each: (-each.total, each.name)))
+
+
+def _add(total: dict[str, float], more: Mapping[str, float], times: int) -> None:
+    for key, count in more.items():
+        total[key] = total.get(key, 0) + times * count
+
+
+# --- queries with nothing to find -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionShare:
+    """How many queries with nothing to find had one outcome."""
+
+    outcome: NegativeOutcome
+    queries: int
+    share: float  # Percent of all queries with nothing to find, failed calls included
+    interval: Interval | None  # None: too few images count
+
+
+def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
+    """Return the share of each outcome; empty where every query has something to find."""
+    counts = rejections(run.sums)
+    if not counts:
+        return ()
+    sums, total = clustered_sums(run.rows, run.question.images), sum(counts.values())
+    bounds = metric_intervals(estimate_metrics(SHARES, sums))
+    return tuple(
+        RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])
+        for outcome, count in counts.items()
+    )
+
+
+# --- what lenient parsing would add ---------------------------------------------------------------
+
+
+class LenientGain(NamedTuple):
+    """Boxes and objects that lenient parsing adds to the strict reading."""
+
+    replies: int = 0  # With another box, or with a label in place of a lost one
+    boxes: int = 0
+    objects: int = 0  # That these boxes and labels hit
+
+
+def _row_gain(row: ScoredRow) -> LenientGain | None:
+    lenient = row.details.get("lenient")
+    if not lenient:
+        return None
+    more = len(lenient["boxes"]) - len(row.details["boxes"])
+    if not more and lenient.get("labels") == row.details.get("labels"):
+        return None
+    return LenientGain(1, more, len(lenient["recoverable"]))
+
+
+def lenient_replies(rows: Sequence[ScoredRow]) -> str:
+    """Count the replies that lenient parsing reads, in words."""
+    not_adherent = sum(row.reason is not None and not row.failed for row in rows)
+    lost = sum(row.reason is None and _row_gain(row) is not None for row in rows)
+    if not lost:
+        return f"{not_adherent:,} replies that do not adhere"
+    return f"{not_adherent + lost:,} replies that do not adhere or whose labels were lost"
+
+
+def _added(gains: Iterable[LenientGain | None]) -> LenientGain:
+    return LenientGain(*map(sum, zip(*filter(None, gains), strict=True)))
+
+
+def lenient_gain(rows: Iterable[ScoredRow]) -> LenientGain:
+    """Add up the gains of all replies."""
+    return _added(map(_row_gain, rows))
+
+
+def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
+    """Return the gain by the names of repairs, the most replies first.
+
+    A reply counts under every repair that it needs, so these add up to more than the whole.
+    """
+    gains: dict[str, list[LenientGain]] = {}
+    for row in rows:
+        if gain := _row_gain(row):
+            for repair in row.details["lenient"]["repairs"]:
+                gains.setdefault(repair, []).append(gain)
+    added = {repair: _added(each) for repair, each in gains.items()}
+    return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))
+
+
+def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
+    """Write one sentence on a run; None where lenient parsing would add nothing."""
+    rows, lenient_metric = list(rows), benchmark.lenient
+    gain = lenient_gain(rows)
+    if not gain.replies or lenient_metric is None:
+        return None
+    repairs = ", ".join(f"{name} {each.replies}" for name, each in gain_by_repair(rows).items())
+    strict, lenient = (m.value(sums) or 0.0 for m in (benchmark.metrics[0], lenient_metric))
+    return (
+        f"lenient parsing would take more from {gain.replies:,} of {lenient_replies(rows)} "
+        f"({repairs}): {benchmark.metrics[0].name} {lenient:.1f}, not {strict:.1f}"
+    )

@@ -1,0 +1,181 @@
+"""Intervals of scored runs, and paired comparisons; :mod:`..statistics.intervals` has the maths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..protocol.metric import Metric
+from ..scoring.scored_run import Run
+from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
+from ..statistics.intervals import Difference, Interval, difference, metric_intervals
+from .shown_images import other_images
+
+HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as found
+
+
+class StatisticsError(ValueError):
+    """Runs that cannot be compared; the message says what differs."""
+
+
+def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
+    """Estimate metrics of a run that has rows (default: all), with each image's influence."""
+    if not run.rows:
+        raise StatisticsError(f"{run.path}: a run without rows has no interval")
+    return estimate_metrics(
+        metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.question.images)
+    )
+
+
+def intervals(run: Run) -> dict[str, Interval | None]:
+    """Return the 95 % interval of every metric of a run; None where too few images count."""
+    return metric_intervals(estimate(run))
+
+
+# --- two runs over the same rows ------------------------------------------------------------------
+
+
+def compare(run: Run, other: Run) -> dict[str, Difference]:
+    """Subtract the metrics of ``other`` from those of ``run``: another model or another format.
+
+    A metric that either lacks is left out.
+
+    Raises:
+        StatisticsError: the runs have other rows or images, or none, or another scorer.
+    """
+    check_comparable(run, other)
+    return paired_differences((run, other), (estimate(run), estimate(other)))
+
+
+def paired_differences(
+    runs: tuple[Run, Run], estimates: tuple[Estimate, Estimate]
+) -> dict[str, Difference]:
+    """Subtract the metrics of the second run from the first's; a metric that either lacks is out.
+
+    Failed calls are misses in ``with_failures`` only. Every other metric is over answered calls:
+    where the runs answered different queries, its difference has neither interval nor test.
+    """
+    left, right = estimates
+    untested = untested_metrics(*runs)
+    differences = {}
+    for metric in left.metrics:
+        values = left.value(metric.name), right.value(metric.name)
+        if values[0] is None or values[1] is None:
+            continue
+        if metric.name in untested:
+            differences[metric.name] = Difference(values[0] - values[1], None, None, None)
+        else:
+            differences[metric.name] = difference(left, right, metric.name)
+    return differences
+
+
+def untested_metrics(run: Run, other: Run) -> frozenset[str]:
+    """Return the metrics that two runs over the same rows have over different queries.
+
+    These are the metrics over answered calls, where the failed calls of the two differ.
+    """
+    if _failed_queries(run) == _failed_queries(other):
+        return frozenset()
+    names = {metric.name for metric in run.benchmark.all_metrics}
+    return frozenset(names - {run.benchmark.with_failures.name})
+
+
+def _failed_queries(run: Run) -> set[int]:
+    # Few runs have failed calls, and a table of rows is costly to iterate over.
+    return {row.index for row in run.rows if row.failed} if run.failed else set()
+
+
+def check_comparable(run: Run, other: Run) -> None:
+    """Raise StatisticsError for runs over other rows or images, or of another scorer."""
+    left, right = _images(run), _images(other)
+    if run.provenance.rows != other.provenance.rows or left != right:
+        raise StatisticsError(
+            f"{other.path} has {len(other.provenance.rows)} rows of {len(right)} images, "
+            f"{run.path} has {len(run.provenance.rows)} of {len(left)}: "
+            "only runs over the same rows can be compared"
+        )
+    if why := other_images(other.provenance, run.provenance):
+        raise StatisticsError(
+            f"{other.path} and {run.path}: {why}: only answers about the same images can be "
+            "compared. Ask one of them again"
+        )
+    if run.provenance.scored_under != other.provenance.scored_under:
+        raise StatisticsError(
+            f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "
+            f"{run.provenance.scorer}: score both again by the same"
+        )
+
+
+def _images(run: Run) -> set[tuple[str, str]]:
+    return {(run.question.images, row.source) for row in run.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class HitGroups:
+    """Indices of the queries that both runs answered, by which run found them."""
+
+    both: tuple[int, ...]
+    left: tuple[int, ...]  # Only the first run
+    right: tuple[int, ...]  # Only the second run
+    neither: tuple[int, ...]
+    differ: int  # Number of queries whose scores differ
+
+
+def scores_by_index(run: Run) -> dict[int, float]:
+    """Return the query score of every answer by its index, in percent; a failed call has none."""
+    return {
+        row.index: round(score, 9)  # Not less: 49.96 is not found
+        for row, score in zip(run.rows, run.query_scores, strict=True)
+        if not row.failed
+    }
+
+
+def compare_hits(left: dict[int, float], right: dict[int, float]) -> HitGroups:
+    """Sort the queries of two runs by which run found them, given their query scores.
+
+    >>> queries = compare_hits({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
+    >>> queries.both, queries.left, queries.right, queries.neither, queries.differ
+    ((1,), (2,), (), (), 2)
+    """
+    shared = sorted(left.keys() & right.keys())
+    found = {index: (left[index] >= HIT_SCORE, right[index] >= HIT_SCORE) for index in shared}
+
+    def group(*by: bool) -> tuple[int, ...]:
+        return tuple(index for index in shared if found[index] == by)
+
+    differ = sum(left[index] != right[index] for index in shared)
+    return HitGroups(
+        group(True, True), group(True, False), group(False, True), group(False, False), differ
+    )
+
+
+def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
+    """Pair two runs, or two sets of runs by their dataset, whatever the format.
+
+    Raises ValueError if there is no pair, or a set has several runs of a dataset.
+    """
+    if len(left) == len(right) == 1:
+        yield left[0], right[0]
+        return
+    by_left, by_right = _by_dataset(left), _by_dataset(right)
+    shared = [key for key in by_left if key in by_right]
+    if not shared:
+        raise ValueError(
+            f"no dataset of {left[0].path.parent} is in {right[0].path.parent}: name two runs over "
+            "the same dataset"
+        )
+    for key in shared:
+        yield by_left[key], by_right[key]
+
+
+def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
+    runs_by_key: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        key = run.benchmark.name, run.question.board_dataset
+        if key in runs_by_key:
+            raise ValueError(
+                f"{runs_by_key[key].path} and {run.path} are both of {run.question.board_dataset}: "
+                "name the file of a single run"
+            )
+        runs_by_key[key] = run
+    return runs_by_key

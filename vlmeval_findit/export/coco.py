@@ -1,0 +1,129 @@
+"""The boxes of runs as COCO results, for pycocotools or faster-coco-eval.
+
+If a run recorded the probabilities of its tokens, a box's score is its confidence
+(:mod:`..boxes.confidences`). Else every box has the score 1: average precision then is that of an
+unranked list, and cannot be compared with a detector's. A note in the files says which.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import benchmarks
+from ..analysis.coco_boxes import CocoBoxes, NoConfidenceError, definitions_in
+from ..boxes.confidences import DEFAULT, DEFINITIONS
+from ..coords.run_check import NotBoxesError
+from ..core.files import atomic_write, file_sha256
+from ..core.formatting import counted
+from ..scoring.open_predictions import score_command
+from ..scoring.scored_run import Run, RunError
+from .export_folder import rewrite_folder, unique_names
+from .targets import NotExportableError, left_out_lines
+
+NO_CONFIDENCES = (
+    "Every box has the score 1: the run recorded no confidences. Average precision over "
+    "these results is that of an unranked list; do not compare it with a detector's."
+)
+
+IGNORED_OBJECTS = (
+    'Have "ignore": 1. Crowd regions have "iscrowd": 1; the others an area of -1, because '
+    "pycocotools ignores an object that is no crowd only by its area."
+)
+
+
+def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> Iterator[str]:
+    """Write ``<run>_coco_results.json`` and ``<run>_coco_truth.json`` of every run.
+
+    Args:
+        runs: runs whose answers are no boxes are left out.
+        out: the folder.
+        confidence: definition of the score of a box (None: the default, if a run has confidences).
+
+    Raises:
+        ConfidenceError: a run has no confidences by this definition.
+    """
+    counts: Counter[str] = Counter()
+    notes: dict[str, None] = {}
+    without_boxes: list[Run] = []
+    with rewrite_folder(out, "coco") as folder:
+        for run, name in zip(runs, unique_names(runs), strict=True):
+            try:
+                boxes = _boxes(run)
+            except NotBoxesError:
+                without_boxes.append(run)
+                continue
+            notes[note := _set_scores(run, boxes, confidence)] = None
+            failed = sum(row.failed for row in run.rows)
+            counts += Counter(
+                {
+                    "boxes": len(boxes.results),
+                    "images": len(boxes.images),
+                    "failed calls are in no file": failed,
+                    "boxes have a label that is no category: left out": boxes.unknown_labels,
+                    "boxes are not finite: left out": boxes.not_numbers,
+                    "queries repeat another: left out": boxes.repeated,
+                }
+            )
+            _write(folder / f"{name}_coco_results.json", boxes.results)
+            _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
+        if len(without_boxes) == len(runs):
+            raise NotExportableError("no run's answers are boxes for COCO: name a run with boxes")
+    written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
+    yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
+    yield "of each run: …_coco_results.json and …_coco_truth.json"
+    yield from (f"{count:,} {what}" for what, count in counts.items())
+    yield from left_out_lines(without_boxes)
+    yield from notes
+
+
+def _boxes(run: Run) -> CocoBoxes:
+    task = benchmarks.load(run.question.name)
+    if file_sha256(task.table) != run.provenance.table_sha256:
+        raise RunError(
+            f"{task.table} is not the table that {run.path} was scored over; score it again: "
+            f"{score_command(run.path, run.question.name)}"
+        )
+    return CocoBoxes(task, run.rows)
+
+
+def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
+    """Set the score of every box; return a note about the scores."""
+    recorded = definitions_in(run.rows)
+    if definition is not None and definition not in recorded:
+        raise NoConfidenceError(run.path, definition)
+    definition = definition or (DEFAULT if DEFAULT in recorded else None)
+    if definition is None:
+        return NO_CONFIDENCES
+    unsure = 0
+    for result, origin in zip(boxes.results, boxes.origins, strict=True):
+        value = origin.confidence(definition)
+        unsure += value is None
+        result["score"] = value or 0.0
+    without = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
+    means = DEFINITIONS[definition].means
+    return f"Scores are confidences of the model ({definition}: {means}).{without}"
+
+
+def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]:
+    return {
+        "info": {
+            "description": f"Ground truth of {run.question.name} for the answers of {run.model}",
+            "note": note,
+            "ignored objects": IGNORED_OBJECTS,
+            "queries answered": len(run.rows) - failed,
+            "failed calls, not in here": failed,
+        },
+        "images": list(boxes.images.values()),
+        "annotations": boxes.truth,
+        "categories": boxes.categories,
+    }
+
+
+def _write(path: Path, values: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with atomic_write(path) as f:
+        json.dump(values, f)

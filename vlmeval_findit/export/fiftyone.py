@@ -1,0 +1,148 @@
+"""Answers and ground truth as a FiftyOne dataset on disk; FiftyOne itself is not needed.
+
+A sample is an image (of a video, a frame). ``ground_truth_<dataset>`` has its objects, a field for
+each run the answered boxes, and ``<run>_answers`` a label for each query: ``boxes``, ``no box``,
+the reason why a reply is not readable, or ``failed call``. FiftyOne infers the schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..analysis.coco_boxes import confidences_of
+from ..boxes.confidences import DEFAULT
+from ..boxes.representation import MatchRule
+from ..core.files import atomic_write
+from ..core.formatting import counted
+from ..core.redaction import of_whole_characters
+from ..protocol.benchmark import Role
+from ..protocol.scored_row import ScoredRow
+from ..report.transcripts import Transcript, gather
+from ..scoring.scored_run import Run, RunError
+from .export_folder import rewrite_folder
+from .targets import NotExportableError, left_out_lines
+
+_ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
+Document = dict[str, Any]
+
+
+def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
+    """Write a FiftyOne dataset; runs whose answers are no boxes are left out."""
+    shown = [run for run in runs if _shows_boxes(run)]
+    if not shown:
+        raise NotExportableError("no run's answers are boxes for FiftyOne: name a run with boxes")
+    transcripts, missing = gather(shown)
+    if missing:
+        raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
+    samples: dict[Path, Document] = {}
+    truths: set[tuple[str, int]] = set()
+    names = _field_names(shown)
+    for transcript, name in zip(transcripts, names, strict=True):
+        dataset = transcript.run.question.board_dataset
+        truth = _name(f"ground_truth {dataset}")
+        for row in transcript.run.rows:
+            is_first = (dataset, row.index) not in truths
+            _add(samples, transcript, row, name, truth if is_first else None)
+            truths.add((dataset, row.index))
+    with rewrite_folder(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
+        json.dump({"samples": list(samples.values())}, f, allow_nan=False)
+    fields = [sample[name] for sample in samples.values() for name in names if name in sample]
+    boxes = sum(len(field["detections"]) for field in fields)
+    left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
+    images, count = counted(len(samples), "image"), counted(len(shown), "run")
+    yield f"{out}/: {images}, {boxes:,} boxes of {count}"
+    yield from left_out_lines([run for run in runs if not _shows_boxes(run)])
+    if absent := sum(not path.is_file() for path in samples):
+        yield f"{counted(absent, 'image')} not there: FiftyOne will not show them"
+    if left:
+        yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
+    yield from ("open it in Python with:", "  import fiftyone as fo")
+    yield "  dataset = fo.Dataset.from_dir("
+    yield f"      {str(out.absolute())!r}, dataset_type=fo.types.FiftyOneDataset"
+    yield from ("  )", "  dataset.add_dynamic_sample_fields()", "  fo.launch_app(dataset)")
+
+
+def _shows_boxes(run: Run) -> bool:
+    rule = getattr(run.question, "match_rule", None)
+    return run.question.in_boxes and rule in (None, MatchRule.BOX_OVERLAP)
+
+
+def _add(
+    samples: dict[Path, Document],
+    transcript: Transcript,
+    row: ScoredRow,
+    name: str,
+    truth: str | None,
+) -> None:
+    """Add an answer to the samples of its images.
+
+    ``truth`` is the field of the query's objects (None: another run has added them).
+    """
+    about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
+    confidences, dataset = _confidences(row), transcript.run.question.board_dataset
+    for place, picture in enumerate(transcript.draw(row).images):
+        path = (transcript.images / picture.path).absolute()
+        size = {"_cls": "ImageMetadata", "width": picture.width, "height": picture.height}
+        sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
+        if dataset not in sample["tags"]:
+            sample["tags"].append(dataset)
+        answered = _labels(sample, name, "Detections")
+        if place == 0:
+            kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
+            label = {
+                "_cls": "Classification",
+                "label": "failed call" if row.failed else kind,
+                "asked": of_whole_characters(transcript.task.queries[row.index].label),
+                "score": transcript.run.benchmark.query_score(row),
+                **about,
+            }
+            _labels(sample, f"{name}_answers", "Classifications").append(label)
+        for box in picture.boxes:
+            (x1, y1, x2, y2), width, height = box.box, picture.width, picture.height
+            detection = {
+                "_cls": "Detection",
+                **about,
+                "label": of_whole_characters(box.label) or "object",
+                "bounding_box": [x1 / width, y1 / height, (x2 - x1) / width, (y2 - y1) / height],
+            }
+            if box.role is Role.TRUTH and truth is not None:
+                _labels(sample, truth, "Detections").append(detection)
+            elif box.role in _ANSWERED:
+                detection |= {"eval": box.role.value, "iou": box.value}
+                values = confidences.get(picture.number, [])
+                if values and (confidence := values.pop(0)) is not None:
+                    detection["confidence"] = confidence
+                answered.append(detection)
+
+
+def _labels(sample: Document, name: str, kind: str) -> list[Document]:
+    field: dict[str, list[Document]] = sample.setdefault(name, {"_cls": kind, kind.lower(): []})
+    return field[kind.lower()]
+
+
+def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
+    by_frame: dict[int, list[float | None]] = {}
+    if not row.failed and "confidences" in row.details:
+        boxes = row.details["boxes"]
+        frames = row.details.get("frames") or [0] * len(boxes)
+        for box, frame, confidence in zip(boxes, frames, confidences_of(row, DEFAULT), strict=True):
+            if None not in box:
+                by_frame.setdefault(frame, []).append(confidence)
+    return by_frame
+
+
+def _field_names(runs: Sequence[Run]) -> list[str]:
+    names: list[str] = []
+    for run in runs:
+        name = _name(f"{run.model} {run.question.board_dataset} {run.question.format}")
+        names.append(name if name not in names else f"{name}_{len(names) + 1}")
+    return names
+
+
+def _name(text: str) -> str:
+    plain = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
+    return plain if plain[:1].isalpha() else f"run_{plain}"

@@ -1,0 +1,72 @@
+"""The targets of ``findit export --to``, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ..core.formatting import counted, some
+
+if TYPE_CHECKING:
+    from ..scoring.scored_run import Run
+
+
+class ExportError(RuntimeError):
+    """Another program or server refused the results or could not be reached; run again to go on."""
+
+
+class NotExportableError(ValueError):
+    """Nothing can be exported like this; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target; its exporter is ``to_<name>(runs, out, **flags)``."""
+
+    module: str  # Of this folder, with the exporter
+    what: str
+    flags: tuple[str, ...] = ()
+    server: str = ""  # Environment variable that may name a server in place of a folder
+
+
+_TRACKED = ("project", "pictures")
+TARGETS: Mapping[str, Target] = {
+    "coco": Target("coco", "boxes as COCO results, with their ground truth", ("confidence",)),
+    "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
+    "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
+    "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
+    "wandb": Target("local_stores", "offline runs for Weights & Biases", _TRACKED),
+    "trackio": Target("local_stores", "metrics and answers in trackio", _TRACKED),
+    "training": Target(
+        "training_set",
+        "what a model got wrong, with right answers, for a trainer",
+        ("trainer", "errors", "right", "formats", "yes_test_data"),
+    ),
+}
+
+TRAINERS = ("trl", "llama-factory", "ms-swift")
+"""Trainers in whose formats training sets are written."""
+
+Exporter = Callable[..., Iterator[str]]
+"""Takes scored runs and a folder, and yields lines for the user.
+
+Before it writes anything it raises a :class:`..scoring.scored_run.RunError` if a run is not
+complete, occurs twice or lacks its table, and a :class:`NotExportableError` if no run suits the
+target, or the folder has files of other programs.
+"""
+
+
+def exporter(target: str) -> Exporter:
+    """Import the exporter of a target; its packages are imported when it is called."""
+    module = import_module(f"{__package__}.{TARGETS[target].module}")
+    export: Exporter = getattr(module, f"to_{target}")
+    return export
+
+
+def left_out_lines(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a line about the runs that are left out because their answers are no boxes."""
+    if runs:
+        names = some([run.path.stem for run in runs])
+        yield f"left out, their answers are no boxes: {counted(len(runs), 'run')} ({names})"

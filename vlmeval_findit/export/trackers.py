@@ -1,0 +1,210 @@
+"""Values and drawn worst answers of scored runs for a tracker, each run once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL.Image import Image
+
+from ..api.answer_drawing import draw_boxes
+from ..core.files import sha256_of
+from ..core.formatting import counted
+from ..leaderboard.board_tables import run_slices_table
+from ..leaderboard.learning_curve import learning_curves
+from ..protocol.scored_row import ScoredRow
+from ..report.transcripts import Transcript, gather
+from ..scoring.scored_run import Run
+from ..storage.image_files import decode
+from .export_folder import check_whole, private_of
+from .hub import named_run_row
+from .private import Private
+
+KEY = "findit.run"  # The tag that identifies a logged run or curve
+
+CURVE = "findit.curve"
+"""The tag that all curves of a training on a dataset share, with any number of checkpoints."""
+
+SIDE = 1024  # Most pixels of the longer side of a picture
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAnswer:
+    """An answer with its prompt, reply and picture."""
+
+    place: int  # Among the worst, from 1
+    row: ScoredRow
+    score: float
+    prompt: str
+    reply: str
+    picture: Image | None  # With its boxes
+
+    @property
+    def file(self) -> str:
+        return f"{self.place:02}_row_{self.row.index}.png"
+
+    @property
+    def caption(self) -> str:
+        return f"row {self.row.index}, {self.row.reason or f'{self.score:.0f} %'}: {self.reply}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "index": self.row.index,
+            "score": self.score,
+            "reason": self.row.reason,
+            "picture": self.file if self.picture else None,
+            "prompt": self.prompt,
+            "reply": self.reply,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """A run for a tracker, without secrets and paths of this machine."""
+
+    run: Run
+    key: str
+    name: str
+    params: Mapping[str, str]  # Everything but numbers
+    metric_values: Mapping[str, float]  # In percent, with intervals and slices; also counts
+    worst: Sequence[LoggedAnswer]  # The worst first
+    private: Private
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedCurve:
+    """A learning curve for a tracker: a run with metrics at every checkpoint's step."""
+
+    curve: str  # Of the training, dataset and format
+    key: str  # Of its checkpoints, too
+    name: str
+    points: Sequence[tuple[int, Mapping[str, float]]]  # By step, in percent, with intervals
+
+
+def log_new(
+    runs: Sequence[Run],
+    pictures: int,
+    known: Callable[[str], bool],
+    log: Callable[[TrackedRun], None],
+    log_curve: Callable[[TrackedCurve], None],
+) -> Iterator[str]:
+    """Log the runs that a tracker does not know, and the curves of trainings.
+
+    Args:
+        runs: scored runs.
+        pictures: number of a run's worst answers that are logged.
+        known: whether a complete record of this key exists; removes an incomplete record.
+        log: logs a run.
+        log_curve: logs a curve, and removes earlier records of the same curve.
+
+    Raises:
+        RunError: a run is not complete; nothing is logged.
+    """
+    for run in runs:
+        check_whole(run)
+    private = private_of(runs)
+    new = 0
+    without = Counter[str]()
+    for run in runs:
+        key = key_of(run)
+        if known(key):
+            continue
+        transcripts, missing = gather([run])
+        without.update(entry.reason for entry in missing)
+        params: dict[str, str] = {}
+        metric_values: dict[str, float] = {}
+        for column, value in named_run_row(run, run.path.stem).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                metric_values[plain_name(column)] = float(value)
+            elif isinstance(value, str | dict | list) and value:
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                params[plain_name(column)] = private.in_record(text)
+        metric_values |= _of_slices(run)
+        worst = [answer for t in transcripts for answer in worst_answers(t, pictures, private)]
+        name = private.in_record(f"{run.model} {run.question.name}")
+        log(TrackedRun(run, key, name, params, metric_values, worst, private))
+        new += 1
+    before = "" if new == len(runs) else "; the others were logged before"
+    yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
+    for reason, count in list(without.items())[:3]:
+        yield f"{counted(count, 'run')} without answers: {reason}"
+    for curve in learning_curves(runs):
+        steps = [(point.step, key_of(point.run)) for point in curve.points]
+        key = _digest([curve.name, curve.dataset, steps])
+        if len(steps) > 1 and not known(key):
+            points = []
+            for point in curve.points:
+                values = {plain_name(curve.title): point.value}
+                if bounds := point.interval:
+                    values[plain_name(f"{curve.title} low")] = bounds.low
+                    values[plain_name(f"{curve.title} high")] = bounds.high
+                points.append((point.step, values))
+            name = private.in_record(f"{curve.name} {curve.dataset} by step")
+            log_curve(TrackedCurve(_digest([curve.name, curve.dataset]), key, name, points))
+            yield f"curve of {len(steps)} checkpoints logged: {name}"
+
+
+def key_of(run: Run) -> str:
+    """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
+    provenance = run.provenance
+    sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
+    parts = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
+    return _digest([*parts, provenance.spaces])
+
+
+def _digest(parts: Sequence[Any]) -> str:
+    return sha256_of(json.dumps(parts, sort_keys=True).encode())[:32]
+
+
+def plain_name(text: str) -> str:
+    """Make a name that every tracker takes.
+
+    >>> plain_name("F1@0.5 (failed calls as misses)")
+    'F1 at 0.5 - failed calls as misses'
+    """
+    text = re.sub(r"\s*\((.*?)\)", r" - \1", text.replace("@", " at "))
+    return re.sub(r"[^\w\-. :/]", "_", text)
+
+
+def _of_slices(run: Run) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for row in run_slices_table(run).records():
+        place = f"{row.pop('slice')}={row.pop('value')}".replace("/", "_").replace("=", ": ")
+        known = {name: value for name, value in row.items() if isinstance(value, int | float)}
+        values |= {f"{plain_name(place)}/{plain_name(n)}": float(v) for n, v in known.items()}
+    return values
+
+
+# --- the worst answers ----------------------------------------------------------------------------
+
+
+def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[LoggedAnswer]:
+    """Yield the worst answers of a run, the worst first; failed calls are no answers."""
+    score_of = transcript.run.benchmark.query_score
+    replies = transcript.read_replies()
+    answered = [row for row in transcript.run.rows if not row.failed]
+    worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
+    for place, row in enumerate(worst, 1):
+        texts = (transcript.prompt(row.index), replies.get(row.index, ""))
+        prompt, reply = map(private.in_reply, texts)
+        yield LoggedAnswer(place, row, score_of(row), prompt, reply, _drawn(transcript, row))
+
+
+def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
+    pictures = transcript.draw(row).images
+    # Of a video the first frame with boxes.
+    shown = next((picture for picture in pictures if picture.boxes), next(iter(pictures), None))
+    if shown is None:
+        return None
+    try:
+        image = decode(transcript.images / shown.path, enough=(SIDE, SIDE)).convert("RGB")
+    except OSError:
+        return None
+    original = (shown.width or image.width, shown.height or image.height)
+    image.thumbnail((SIDE, SIDE))
+    draw_boxes(image, shown.boxes, original)
+    return image

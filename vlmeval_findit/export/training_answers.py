@@ -1,0 +1,109 @@
+"""Right answers in the format and the space of a model, in whole numbers where these do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.run_space import reply_format
+from ..boxes.representation import Corners, ReplyFormat
+from ..boxes.spaces import Space, reference, space_from
+from ..boxes.writing import BoxToWrite, write
+from ..protocol.dataset_variant import AnyTask
+from ..protocol.replies import Recorded, Replies, Reply
+from ..protocol.settings import Settings
+from ..scoring.scored_run import Run
+
+STEPS = (1.0, 0.1, 0.01, 0.001)  # Numbers of answers are multiples of one of these
+
+CLOSE = 0.8
+
+
+class RightAnswer(NamedTuple):
+    """A reply that scores 100, and the space of its numbers."""
+
+    text: str
+    space: Space
+
+
+def right_answers(
+    run: Run, task: AnyTask, indices: Sequence[int], replies: Replies
+) -> Mapping[int, RightAnswer]:
+    """Return the right answers of queries by index; a query whose answer scores less has none.
+
+    Numbers are whole, or thousandths of the image; finer where that scores less, or moves a box to
+    an IoU below :data:`CLOSE`.
+
+    Args:
+        run: a run with an identity, which says its space.
+        task: its queries, in the format of the answers.
+        indices: of the queries.
+        replies: of the run.
+    """
+    by_index = {reply.index: reply for reply in replies}
+    asked = [_Asked(run, by_index[index], task.queries[index]) for index in indices]
+    step = asked[0].usual_step if asked else 1.0
+    answers: dict[int, RightAnswer] = {}
+    close = set[int]()
+    for finer in STEPS[STEPS.index(step) :]:
+        rest = [each for each in asked if each.query.index not in close]
+        if not rest:
+            break
+        written = [each.reply(task.question, finer) for each in rest]
+        scored = run.benchmark.score_batch(run.model, task, written, Settings(), None)
+        for each, reply, row in zip(rest, written, scored.rows, strict=True):
+            adheres = row.reason is None or not each.query.truth.boxes
+            if adheres and run.benchmark.query_score(row) == 100.0:
+                answers[row.index] = RightAnswer(reply.text, each.space)
+                if min(row.details.get("ious", ()), default=1.0) >= CLOSE:
+                    close.add(row.index)
+    return answers
+
+
+class _Asked:
+    """A query with how the model replied to it."""
+
+    def __init__(self, run: Run, reply: Reply, query: Any) -> None:
+        self.model, self.query = run.model, query
+        identity = run.provenance.identity
+        recorded = identity.space if identity else None
+        self.space = space_from(recorded or reply.recorded.space or {})
+        # The row of the model table by which a reply is read
+        row = identity.answering.row if identity else None
+        self.row = reply.recorded.model.get("row") or row or ""
+
+    @property
+    def usual_step(self) -> float:
+        """Return the step of whole numbers, or of fractions of the image."""
+        extent = reference(self.space, self.query.width, self.query.height)
+        return 1.0 if max(extent.width, extent.height) > 2 else STEPS[-1]
+
+    def reply(self, question: Any, step: float) -> Reply:
+        """Write the right answer in multiples of a step."""
+        fmt = reply_format(self.model, question, Settings(), self.row)
+        text = _answer(self.query, fmt, self.space, step)
+        recorded = Recorded(space=self.space.as_dict(), model={"row": self.row})
+        return Reply(self.query.index, text, recorded)
+
+
+def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> str:
+    """Write the boxes of a query by frame, by label in the order of the prompt, from the left."""
+    truth = query.truth
+    width, height, left, top = reference(space, query.width, query.height)
+    across, down = width / query.width, height / query.height
+
+    def rounded(box: Corners) -> Corners:
+        """Turn pixels of the original image into numbers of a reply."""
+        x1, y1, x2, y2 = box
+        placed = x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top
+        numbers = fmt.numbers.from_corners(placed)
+        return fmt.numbers.to_corners([step * round(n / step) for n in numbers])
+
+    labels = truth.labels or ("",) * len(truth.boxes)
+    objects = sorted(
+        zip(truth.frames, labels, truth.boxes, strict=True),
+        key=lambda each: (each[0], query.label.find(each[1]), each[2]),
+    )
+    boxes = [BoxToWrite(rounded(box), label, frame) for frame, label, box in objects]
+    return write(boxes, fmt, digits=max(0, len(f"{step:g}") - 2) if step < 1 else 0)

@@ -1,0 +1,1 @@
+"""What a benchmark is: variants, queries, messages, metrics, how replies are read."""

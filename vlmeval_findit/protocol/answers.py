@@ -1,0 +1,135 @@
+"""What runners send to backends, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from ..core.redaction import credential_in, quoted
+from .dataset_variant import Message, Question
+from .replies import NOTHING_RECORDED, record_in, recorded
+
+log = logging.getLogger(__name__)
+
+
+class Batch(NamedTuple):
+    """What goes to a model at a time, as plain values; images are file paths."""
+
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]  # What each message asks
+    shares_images: bool  # Other messages, here or elsewhere, have the same images
+    logprobs: bool = False  # Record logprobs
+    seeds: tuple[int, ...] = ()  # Of each message's random numbers, where replies are sampled
+
+    def single(self) -> Iterator[Batch]:
+        """Split it, a batch for each message."""
+        for at in range(len(self.messages)):
+            part = slice(at, at + 1)
+            yield self._replace(
+                messages=self.messages[part], questions=self.questions[part], seeds=self.seeds[part]
+            )
+
+
+class StopReason(Enum):
+    """Why no further call of a run should be made."""
+
+    SPENT = "the spending limit is reached"
+    HOPELESS = "no further call would be answered either"
+    LATER = "its answers come later"
+    NOT_LOADED = "it cannot be loaded"
+
+
+NOT_MADE = frozenset({StopReason.SPENT, StopReason.LATER, StopReason.NOT_LOADED})
+"""No call was made, or its answer comes later: nothing is stored."""
+
+
+class Answer(NamedTuple):
+    """The answer to one message, or why there is none."""
+
+    text: str
+    extra: Any = None  # VLMEvalKit's column ``extra_records``
+    error: str | None = None  # Why there is no answer
+    seconds: float = 0.0  # Its share of the batch's time
+    stop: StopReason | None = None  # Why this failure ends the run
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return record_in(self.extra)
+
+
+def refused_if_it_quotes(answer: Answer) -> Answer:
+    """Fail an answer that quotes a credential: it may be neither stored nor changed."""
+    if answer.error is not None:
+        return answer
+    # Do not parse the records of most answers.
+    has_thought = not isinstance(answer.extra, str) or '"thought"' in answer.extra
+    thought = str(answer.record.get("thought", "")) if has_thought else ""
+    which = credential_in(answer.text) or credential_in(thought)
+    if not which:
+        return answer
+    error = f"the reply quotes a credential ({which}): it is not stored"
+    log.warning("%s: %s", error, quoted(answer.text or thought, 500))
+    record = recorded(answer.extra)
+    if record == NOTHING_RECORDED:
+        return answer._replace(text="", error=error)
+    without = replace(record, thought="", ends_in_thought=False, token_logprobs=None)
+    failed = replace(without, finish_reason="", call={**record.call, "error": error})
+    return answer._replace(text="", extra=failed.as_json(), error=error)
+
+
+class ModelClient(Protocol):
+    """Answers batches: a model, a server, a replica elsewhere."""
+
+    def ask(self, batch: Batch) -> list[Answer]:
+        """Return the answers in the order of the messages; a failure has an error."""
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        """Return whether it batches messages over the same images, or else of the same question."""
+
+
+class CancelledError(BaseException):
+    """A run was cancelled amid replies; no ``Exception``, as it is not a failed call."""
+
+
+@runtime_checkable
+class Cancellable(Protocol):
+    """A client that generates replies in this process."""
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
+
+
+def error_line(error: BaseException) -> str:
+    """Format an exception on one line."""
+    return quoted(f"{type(error).__name__}: {error}", 500)
+
+
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function in a daemon thread: if it hangs, the process can still end."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(how: Callable[[Any], None], what: Any) -> None:
+        if not future.done():
+            how(what)
+
+    def run() -> None:
+        settled: tuple[Callable[[Any], None], Any]
+        try:
+            settled = future.set_result, function(*arguments)
+        except BaseException as error:
+            settled = future.set_exception, error
+        with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
+            loop.call_soon_threadsafe(settle, *settled)
+
+    Thread(target=run, daemon=True).start()
+    return await future

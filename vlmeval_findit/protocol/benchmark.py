@@ -1,0 +1,352 @@
+"""The protocol that each folder below ``benchmarks/`` implements.
+
+The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. Methods with a body
+are optional. ``docs/how-to/benchmarks.md`` has an example.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ..core.formatting import nearest
+from .dataset_variant import AnyTask, Message, Query, Question, QuestionError, prompt_hash
+from .error_analysis import AnswerErrors, ErrorAnalysis
+from .identity import Described, Identity, IdentityConflict
+from .metric import Metric, unsliced
+from .replies import ParseFailure, Recorded, Replies, Reply, read_reply
+from .scored_row import ScoredRow, totals
+from .settings import Settings
+
+# --- what a report shows of an answer -------------------------------------------------------------
+
+
+class Role(Enum):
+    """What a drawn box or a line of text is."""
+
+    TRUTH = "truth"
+    HIT = "hit"
+    MISS = "miss"
+    WRONG_LABEL = "wrong label"
+    LENIENT = "lenient"  # Only lenient parsing finds it: in no score
+    IGNORED = "ignored"  # An object that does not count
+    UNCOUNTED = "not counted"  # A box that finds an ignored object
+    OPTION = "option"  # A possible answer
+
+
+class DrawnBox(NamedTuple):
+    """A box (x1, y1, x2, y2) in pixels of the original image, or a point (no extent)."""
+
+    role: Role
+    box: tuple[float, ...]
+    label: str = ""
+    value: float | None = 0.0  # Overlap, 0 to 1; None: not compared
+
+
+class DrawnLine(NamedTuple):
+    """A line of text, such as what was right or what was answered."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnImage:
+    """An image of the scene with its boxes."""
+
+    path: str  # Below the image folder
+    width: int  # Pixels; 0: not known
+    height: int
+    number: int = 0  # Place among the query's frames, from 0
+    boxes: tuple[DrawnBox, ...] = ()
+    name: str = ""  # Images with a name belong side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One answer: images with boxes, reference images (``support``), lines of text."""
+
+    images: tuple[DrawnImage, ...]
+    support: tuple[str, ...] = ()
+    lines: tuple[DrawnLine, ...] = ()
+
+
+class Curve(NamedTuple):
+    """Precision, recall and F1 in percent, per threshold."""
+
+    thresholds: tuple[float, ...]
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+    f1: tuple[float, ...]
+
+
+# --- prompts, baselines, scores -------------------------------------------------------------------
+
+_STANDARD = ("asked", "answered", "readable", "failed")  # Sums that every benchmark may have
+
+
+class PromptSet(NamedTuple):
+    """One version of all prompts."""
+
+    name: str  # Changes whenever a word does
+    message: Callable[[Any, Any], Message]  # (query, question) -> see :meth:`Benchmark.message`
+
+    def hash(self, task: AnyTask) -> str:
+        """Hash all messages of the task that models share."""
+        queries = task.shared_task.queries.values()
+        return prompt_hash(self.message(query, task.question) for query in queries)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A model without weights, to compare scores with."""
+
+    # (message with image files, question) -> reply and its record
+    answer: Callable[[Message, Any], tuple[str, Recorded]]
+    space: Mapping[str, Any] | None = None  # Coordinate space of its answers
+    tables: frozenset[str] | None = None  # That it can answer (None: all)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published result, shown with the runs but never ranked among them."""
+
+    model: str
+    dataset: str
+    values: Mapping[str, float]  # In percent, by metric
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A model that judges answers, such as an encoder."""
+
+    name: str  # For people
+    settings: Mapping[str, str]  # Only runs with equal ones are compared
+    source: str  # Who chose it
+    versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return f"{self.name} ({settings})"
+
+
+class AnswerScore(NamedTuple):
+    """The score of one answer; see :class:`.ScoredRow`."""
+
+    sums: Mapping[str, float]
+    slices: Mapping[str, str] = {}
+    details: Mapping[str, Any] = {}
+    parts: Mapping[tuple[str, str], Mapping[str, float]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchScore:
+    """The scores of a batch of replies, in their order."""
+
+    rows: tuple[ScoredRow, ...]
+    spaces: tuple[Mapping[str, Any], ...] = ()  # Of the replies, each with a ``source``
+    scorer: Scorer | None = None
+
+
+class Benchmark(ABC):
+    """A benchmark: its metrics, and how it asks, reads and scores."""
+
+    name: str  # For people and files
+    metrics: tuple[Metric, ...]  # The headline first
+    ranking: tuple[Metric, ...]  # Compare formats, most important first
+    with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
+    lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
+    counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
+    other_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
+    format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
+    at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
+    prompts_version: int = 1  # Raise it when what is asked changes
+    template_names: tuple[str, ...] = ()  # Variables of a user's prompt template; empty: none
+    prompts_help: str = ""  # How to get other prompt sets
+    baselines: Mapping[str, Baseline] = MappingProxyType({})
+    reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart
+
+    def of(self, question: Any) -> Benchmark:
+        """Return the benchmark with the metrics of a question."""
+        return self
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """Return the names of the headlines of its questions."""
+        return (self.metrics[0].name,)
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Return the headline with failed calls as misses, which ranks models; then all others."""
+        return (self.with_failures, *self.metrics)
+
+    @property
+    def errors(self) -> ErrorAnalysis:
+        """Return how the loss of its score is divided among error types."""
+        return AnswerErrors(self.with_failures, self.reasons)
+
+    @abstractmethod
+    def parse(self, name: str) -> Question:
+        """Parse a dataset name; a QuestionError names the wrong part and the nearest valid name."""
+
+    @abstractmethod
+    def listed(self) -> Sequence[str]:
+        """Return a name per table, for lists of datasets."""
+
+    @abstractmethod
+    def load(self, name: str) -> AnyTask:
+        """Load a question with the rows of its table.
+
+        Raises:
+            QuestionError: the name cannot be parsed.
+            FileNotFoundError: the table is nowhere; the message says how to make it.
+            ValueError: it cannot be read; the message names file, row and column.
+        """
+
+    def formats(self, question: Any) -> Sequence[Question]:
+        """Return the same table in each of its formats, in order, for a search to compare."""
+        return (question,)
+
+    def in_format(self, question: Any, name: str) -> Question:
+        """Return the same table in a format by name; a QuestionError names the nearest."""
+        known = {each.format: each for each in self.formats(question)}
+        if name not in known:
+            raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
+        return known[name]
+
+    def query_set_key(self, question: Any) -> tuple[object, ...]:
+        """Return a key that is equal for questions with the same queries."""
+        return question.table, question.frames
+
+    def for_model(
+        self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
+    ) -> AnyTask:
+        """Return the task for one model; by default the shared one.
+
+        Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run. A
+        ValueError says what is missing to ask this model.
+        """
+        return task
+
+    def message(self, query: Any, question: Any) -> Message:
+        """Return what a model is asked; images are relative to the image folder."""
+        raise NotImplementedError(f"{self.name} has neither a message nor prompts")
+
+    def prompts(self) -> Sequence[PromptSet]:
+        """Return the prompt set in force, then others that runs may have used."""
+        return [PromptSet(f"{self.name.lower()}-{self.prompts_version}", self.message)]
+
+    def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
+        """Return the values of :attr:`template_names` for a query."""
+        return {}
+
+    def example(self, query: Any, question: Any) -> str:
+        """Return a correct reply, in pixels, for ``findit check``; "" if there is none."""
+        return ""
+
+    def check(self, question: Question, settings: Settings) -> None:
+        """Refuse unusable settings with a ValueError, before a model is asked."""
+        return None
+
+    def read(self, text: str, query: Any) -> Any:
+        """Read the answer in a text, or return a :class:`.ParseFailure`."""
+        raise NotImplementedError(f"{self.name} neither reads texts nor scores batches")
+
+    def score(self, query: Any, answer: Any) -> AnswerScore:
+        """Score an answer or a :class:`.ParseFailure`; failed calls never come here."""
+        # The caller adds the sums ``asked``, ``answered`` (no failed call) and ``readable``.
+        raise NotImplementedError(f"{self.name} scores neither answers nor batches")
+
+    def score_batch(
+        self, model: str, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
+    ) -> BatchScore:
+        """Score replies, by default each by :meth:`read` and :meth:`score`.
+
+        ``settings`` never contradict ``run``, the recorded identity (None: nothing recorded).
+        """
+        return BatchScore(tuple(self._row(task.queries[reply.index], reply) for reply in replies))
+
+    def _row(self, query: Query, reply: Reply) -> ScoredRow:
+        answer = read_reply(reply, lambda text: self.read(text, query))
+        reason = answer.reason if isinstance(answer, ParseFailure) else None
+        score = AnswerScore({}) if reply.failed else self.score(query, answer)
+        standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(reason is None)}
+        return ScoredRow(
+            *(query.index, query.cluster, {**standard, **score.sums}, reply.failed, reason),
+            slices=score.slices,
+            details={"label": query.label, **score.details},
+            parts=score.parts,
+        )
+
+    def check_sums(self, rows: Sequence[ScoredRow]) -> None:
+        """Refuse sums that no metric knows or an answered row lacks; a ValueError names the row."""
+        needed: set[str] = set()
+        known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}
+        for metric in self.all_metrics:
+            names = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
+            known |= names
+            # Metrics that may have no value rest on rows or replies that need not exist.
+            if metric.empty is not None and metric is not self.lenient:
+                needed |= names
+        for row in rows:
+            stated = {*row.sums}.union(*row.parts.values())
+            if unknown := stated - known:
+                wrong = min(unknown)
+                raise ValueError(
+                    f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
+                    f"{nearest(wrong, sorted(known))}"
+                )
+            # Failed calls have few sums; rows that cannot be judged have none of these.
+            judged = not (row.failed or row.parts or needed.isdisjoint(stated))
+            if judged and (lacking := needed - stated):
+                missing = min(lacking)
+                raise ValueError(
+                    f"row {row.index}: lacks the sum {missing!r}, which a metric of {self.name} "
+                    f"needs{nearest(missing, sorted(stated))}"
+                )
+
+    def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
+        """Read replies from another program's file; a ValueError names file and row."""
+        raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
+
+    @abstractmethod
+    def draw(self, task: AnyTask, row: ScoredRow) -> Drawing:
+        """Return what the report shows of an answer."""
+
+    def space(
+        self, model: str, question: Question, settings: Settings, result: Described
+    ) -> Mapping[str, Any] | None:
+        """Return the coordinate space of a run's answers (None: they have none), or ValueError."""
+        return None
+
+    def identity_conflicts(
+        self, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
+    ) -> Sequence[IdentityConflict]:
+        """List conflicts of replies or settings with the run, except those of table and rows."""
+        return ()
+
+    def query_score(self, row: ScoredRow) -> float:
+        """Return an answer's query score in percent, which sorts answers."""
+        return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
+
+    def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
+        """Return a run's metrics by threshold; None without thresholds."""
+        return None
+
+    def host_class(self, question: Any) -> str:
+        """Return its dataset class under VLMEvalKit, as ``--config`` files name it."""
+        return "".join(filter(str.isalnum, self.name)) + "Dataset"
+
+    def interval_note(self, question: Any) -> str:
+        """Say what the intervals of its runs do not allow for; "" if nothing."""
+        return ""
+
+    def published(self) -> Sequence[Published]:
+        """Return results that others published."""
+        return ()

@@ -1,0 +1,269 @@
+"""Take a reply out of what programs store in its place: messages, wrappers of other harnesses."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..core.formatting import shown
+
+
+class NotAReplyError(ValueError):
+    """A value that has a reply somewhere inside, or none; the message ends with what to store."""
+
+
+class ReplyText(NamedTuple):
+    """The text of a reply, and the thought that was stored apart from it."""
+
+    text: str
+    thought: str = ""
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+_THOUGHTS = ("reasoning_content", "reasoning")  # Keys of a message
+
+
+class _PartKind(NamedTuple):
+    """Where a part of a content has its words, by the first key that is there."""
+
+    keys: tuple[str, ...]  # Empty: it has none
+    is_thought: bool = False
+
+
+_PARTS: Mapping[str, _PartKind] = {
+    "text": _PartKind(("text",)),
+    "output_text": _PartKind(("text",)),
+    "refusal": _PartKind(("refusal",)),
+    "thinking": _PartKind(("thinking",), is_thought=True),
+    # Databricks has a summary
+    "reasoning": _PartKind(("reasoning", "text", "summary", "content"), is_thought=True),
+    "summary_text": _PartKind(("text",)),
+    "reasoning_text": _PartKind(("text",)),
+    "redacted_thinking": _PartKind(()),
+    "reference": _PartKind(()),  # Mistral: numbers of sources
+    "tool_use": _PartKind(()),
+}
+
+
+def messages_in(value: object) -> Sequence[Mapping[str, Any]]:
+    """Return the messages of a chat, or the only one; empty for anything else.
+
+    >>> messages_in([{"role": "user", "content": "hm"}])
+    [{'role': 'user', 'content': 'hm'}]
+    >>> messages_in([[1, 2]])
+    []
+    """
+    messages = [value] if isinstance(value, Mapping) else value
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return []
+    is_chat = all(isinstance(each, Mapping) and "content" in each for each in messages)
+    return list(messages) if is_chat else []
+
+
+def is_assistant(message: Mapping[str, Any]) -> bool:
+    """Return whether the model said it."""
+    return bool(message.get("role", "assistant") == "assistant")
+
+
+def last_answer(messages: Sequence[Mapping[str, Any]]) -> ReplyText:
+    """Return the text of the assistant's last message; NotAReplyError if there is none.
+
+    >>> last_answer([{"role": "assistant", "content": [{"type": "text", "text": "[]"}]}])
+    ReplyText(text='[]', thought='')
+    """
+    for message in filter(is_assistant, reversed(messages)):
+        return answer_in(message)
+    raise NotAReplyError(f"no message of the assistant among {len(messages)}")
+
+
+def answer_in(message: Mapping[str, Any]) -> ReplyText:
+    """Return the text of a message, and its thought; without a text, its refusal.
+
+    Raises:
+        NotAReplyError: its content has an unknown shape.
+
+    >>> answer_in({"content": None, "refusal": "I cannot identify people."}).text
+    'I cannot identify people.'
+    """
+    text, thought = _content(message.get("content"))
+    refusal = message.get("refusal")
+    if not text.strip() and isinstance(refusal, str):
+        text = refusal or text
+    stated = (message.get(key) for key in _THOUGHTS)
+    return ReplyText(text, next((s for s in stated if s and isinstance(s, str)), thought))
+
+
+def tool_calls_in(message: Mapping[str, Any]) -> list[Any]:
+    """Return the calls of tools in a message, as the service states them."""
+    calls = message.get("tool_calls")
+    found = [*calls] if isinstance(calls, list) else []
+    if message.get("function_call"):
+        found.append(message["function_call"])
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return found + [p for p in parts if isinstance(p, Mapping) and p.get("type") == "tool_use"]
+
+
+def _content(content: object) -> ReplyText:
+    if content is None or isinstance(content, str):
+        return ReplyText(content or "")
+    if not isinstance(content, Sequence):
+        raise NotAReplyError(f"the content is {_shape(content)}: neither a text nor a list")
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in content:
+        kind, text = _part(part)
+        (thoughts if kind.is_thought else texts).append(text)
+    return ReplyText("".join(texts), "".join(thoughts))
+
+
+def _part(part: object) -> tuple[_PartKind, str]:
+    """Return the kind of a part of a content, and its text."""
+    if isinstance(part, str):
+        return _PARTS["text"], part
+    if not isinstance(part, Mapping):
+        raise NotAReplyError(f"a part of the content is {_shape(part)}, which is no text")
+    name = part.get("type", "text")
+    kind = _PARTS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise NotAReplyError(f"a part of the content has type {shown(name, 40)}, which is no text")
+    if not kind.keys:
+        return kind, ""
+    key = next((key for key in kind.keys if part.get(key) is not None), kind.keys[0])
+    text = part.get(key)
+    if kind.is_thought and isinstance(text, Sequence) and not isinstance(text, str):
+        text = _content(text).text
+    if not isinstance(text, str):
+        where = f"a part of the content has type {name!r}"
+        raise NotAReplyError(f"{where}, and its {key} is {_shape(text)}")
+    return kind, text
+
+
+def _shape(value: object) -> str:
+    """Name the type of a JSON value; of another, its class."""
+    if value is None:
+        return "missing or null"
+    names = {bool: "true or false", int: "a number", float: "a number", str: "a text"}
+    names |= {dict: "an object", list: "a list"}
+    return names.get(type(value), type(value).__name__)
+
+
+# --- values of a prediction file ------------------------------------------------------------------
+
+_RESPONSES = {  # Whole responses of servers, and where their reply is
+    "choices": "choices[0].message.content",
+    "candidates": "candidates[0].content.parts[0].text",
+}
+# Keys under which other programs keep the text of a reply
+_WRAPPERS = (
+    *("prediction", "text", "response", "output", "output_text", "answer", "completion"),
+    *("generated_text", "message", "result", "resps", "filtered_resps", "content"),
+)
+_HOSTS = {"prediction", "extra_records"}  # Keys of VLMEvalKit's structured records
+
+
+def host_record(value: object) -> Mapping[str, Any] | None:
+    """Return the reply and record that VLMEvalKit put into one cell, or None.
+
+    ``--api-mode`` stores the object; files in which one call failed store Python's spelling of it.
+
+    >>> host_record("{'prediction': '[]', 'extra_records': '{}'}")
+    {'prediction': '[]', 'extra_records': '{}'}
+    """
+    if isinstance(value, str):
+        begins = value.lstrip()[:1] == "{" and "extra_records" in value and "prediction" in value
+        value = _spelt(value) if begins else None
+        is_record = isinstance(value, dict) and value.keys() == _HOSTS
+    else:
+        is_record = isinstance(value, dict) and "prediction" in value and {*value} <= _HOSTS
+    return value if is_record else None  # type: ignore[return-value]
+
+
+def _spelt(text: str) -> object:
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def stored_reply(value: object) -> ReplyText:
+    """Return the reply in a parsed JSON value: a message's text, or the value's own JSON text.
+
+    Raises:
+        NotAReplyError: the reply is a text inside the value, which was not unpacked.
+
+    >>> stored_reply({"role": "assistant", "content": "[]"}).text
+    '[]'
+    >>> stored_reply({"detections": [{"bbox": [1, 2, 3, 4]}]}).text
+    '{"detections": [{"bbox": [1, 2, 3, 4]}]}'
+    """
+    if isinstance(value, str):
+        return ReplyText(value)
+    if value is None or value != value:  # pandas' NaN
+        return ReplyText("")
+    messages = messages_in(value)
+    if messages and any("role" in message for message in messages):
+        return last_answer(messages)
+    if _is_parts(value):
+        return _content(value)
+    if inside := _reply_inside(value):
+        raise NotAReplyError(f"{inside}: store that text itself, or the JSON of all as text")
+    return ReplyText(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _is_parts(value: object) -> bool:
+    """Return whether a value is the content of a message: parts with their types."""
+    if not isinstance(value, list) or not value:
+        return False
+    types = (part.get("type") if isinstance(part, dict) else None for part in value)
+    return all(isinstance(each, str) and each in _PARTS for each in types)
+
+
+def _reply_inside(value: object) -> str:
+    """Name the text inside a value that may be the reply; "" where the value itself is."""
+    if isinstance(value, list):
+        is_texts = bool(value) and all(isinstance(item, str) for item in value)
+        return f"a list of {len(value)} texts" if is_texts and not _numbers(value) else ""
+    if not isinstance(value, dict):
+        return ""
+    for key, place in _RESPONSES.items():
+        if isinstance(value.get(key), list):
+            return f"a server's whole response, whose reply is {place}"
+    if _states_numbers(value):
+        return ""
+    names = (key for key in _WRAPPERS if _is_text(value.get(key)))
+    key = next(names, "")
+    return f"an object with a text under {key!r}" if key else ""
+
+
+def _is_text(value: object) -> bool:
+    if isinstance(value, list) and value:
+        return all(map(_is_text, value))
+    return isinstance(value, str) or bool(messages_in(value))
+
+
+def _states_numbers(value: object) -> bool:
+    """Return whether a value has numbers as boxes have them: in a list, or four by name."""
+    if isinstance(value, list):
+        return _numbers(value) >= 2 or any(map(_states_numbers, value))
+    if isinstance(value, dict):
+        return _numbers([*value.values()]) >= 4 or any(map(_states_numbers, value.values()))
+    return False
+
+
+def _numbers(values: Sequence[object]) -> int:
+    """Count the numbers among values, those in quotes too."""
+    return sum(_is_number(value) for value in values)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

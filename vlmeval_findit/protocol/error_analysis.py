@@ -1,0 +1,131 @@
+"""Divide what a score lacks to 100 among error types.
+
+The *events* of a row are sums by error type, so they add up over rows, slices and images. Points
+are of the metric in which failed calls count as wrong (``with_failures``).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .metric import Better, Metric, Sums, weighted
+from .scored_row import RowTable, ScoredRow
+
+
+def lost(what: str) -> str:
+    """Return the key of the sum that counts the events of an error type.
+
+    >>> lost("wrong label")
+    'lost: wrong label'
+    """
+    return f"lost: {what}"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorType:
+    """Why points were lost."""
+
+    name: str  # For people
+    meaning: str  # One line
+
+    @property
+    def key(self) -> str:
+        """Return the key of the sum that counts its events."""
+        return lost(self.name)
+
+
+class ErrorAnalysis(Protocol):
+    """How a benchmark's loss is divided."""
+
+    error_types: tuple[ErrorType, ...]  # In display order
+    score: Metric  # What lost the points
+    cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, besides the slices of rows
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Return the keys that events may have."""
+        return {error_type.key for error_type in self.error_types}
+
+    @abstractmethod
+    def events(self, row: ScoredRow) -> Mapping[str, float]:
+        """Return a row's events by error type key, with other sums that :meth:`points` needs."""
+
+    @abstractmethod
+    def points(self, sums: Sums) -> Mapping[str, Any]:
+        """Return each error type's percentage points by its key; they add up to :meth:`lost`."""
+
+    def lost(self, sums: Sums) -> float:
+        """Return what the score lacks to 100; 0 where nothing could be lost."""
+        score, ratios = self.score.value(sums), self.score.ratios(sums)
+        if score is None or not any(weighted(sums, ratio.whole) for ratio in ratios):
+            return 0.0
+        return score if self.score.better is Better.LOWER else 100.0 - score
+
+    def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
+        """Yield a row's events by part; ``by`` is a kind of slices or a cut."""
+        part = row.slices.get(by, row.details.get(by) if by == LABEL else None)
+        if part is not None:
+            yield str(part), self.events(row)
+
+
+LABEL = "label"  # In a row's details: what was asked for
+
+FAILED = ErrorType("failed call", "the call failed: there is no answer")
+UNREADABLE = ErrorType("not readable", "the answer could not be read")
+WRONG = ErrorType("wrong answer", "the answer was read, and is wrong")
+
+
+@dataclass(frozen=True)
+class AnswerErrors(ErrorAnalysis):
+    """Divide the loss of a plain ratio by the reason of each row.
+
+    Where lower is better, the loss is the metric itself.
+
+    >>> accuracy = Metric("Accuracy", {"right": 1}, {"asked": 1})
+    >>> analysis = AnswerErrors(accuracy, ("no letter",))
+    >>> analysis.events(ScoredRow(0, "a.jpg", {"right": 0, "asked": 1}, reason="no letter"))
+    {'lost: no letter': 1}
+    >>> analysis.points({"asked": 4, "right": 3, "lost: no letter": 1})["lost: no letter"]
+    25.0
+    """
+
+    score: Metric
+    reasons: tuple[str, ...] = ()  # Those that are error types; others count as not readable
+
+    @property
+    def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
+        others = (FAILED.name, UNREADABLE.name, WRONG.name)
+        reasons = [name for name in self.reasons if name not in others]
+        known = (ErrorType(name, f"no answer could be read: {name}") for name in reasons)
+        return FAILED, *known, UNREADABLE, WRONG
+
+    def events(self, row: ScoredRow) -> Mapping[str, float]:
+        reached = weighted(row.sums, self.score.part)
+        whole = weighted(row.sums, self.score.whole)
+        missing = reached if self.score.better is Better.LOWER else whole - reached
+        if not missing:
+            return {}
+        key = lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
+        if row.failed or row.reason is None:
+            key = FAILED.key if row.failed else WRONG.key
+        return {key: missing}
+
+    def points(self, sums: Sums) -> Mapping[str, Any]:
+        in_arrays = any(np.ndim(values) for values in sums.values())
+        points: dict[str, Any] = {}
+        for each in self.error_types:
+            share = replace(self.score, name=each.key, part={each.key: 1.0}, empty=0.0)
+            points[each.key] = share.values(sums) if in_arrays else share.value(sums)
+        return points
+
+
+def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
+    """Add each row's events to its sums."""
+    if isinstance(rows, RowTable):
+        return rows.with_events()
+    return [replace(row, sums={**row.sums, **analysis.events(row)}) for row in rows]

@@ -1,0 +1,296 @@
+"""The identity of a run: a frozen record next to the predictions, written before its first call.
+
+It does not depend on who makes the calls, and all later stages rest on it alone. What contradicts
+it is refused with both values, or recorded as forced with ``--force``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..core.formatting import plain
+from .dataset_variant import rows_text
+
+ENGINES = ("torch", "transformers")  # Local answers depend on their versions
+SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
+GIVEN = "given when scored"  # Begins the source of a space other than the recorded space
+PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
+PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
+SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
+SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
+IMAGES = "images"  # Key in :attr:`Identity.made_by`
+ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
+WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
+"""Settings that runs of 1.0 recorded, and on which no answer depends."""
+
+
+class IdentityError(ValueError):
+    """Something contradicts what a run recorded; the message has both values and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Who answers: all that an answer depends on besides the question (None: not known)."""
+
+    kind: str | None = None  # Class of the model
+    row: str | None = None  # Its row of the model table
+    checkpoint: str | None = None  # Folder or identifier
+    revision: str | None = None  # Its commit, or a hash of its files
+    endpoint: str | None = None  # Address of a service
+    server: str | None = None  # Program that serves it on this machine, with its version if known
+    settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
+    source: str | None = None  # Hash of the files of a class of another package
+    attributes: Mapping[str, Any] | None = None  # Of an object that VLMEvalKit passed
+    runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
+    in_vlmevalkit: bool = False  # In VLMEvalKit's code: the host's version matters
+
+    @property
+    def sampled(self) -> str | None:
+        """Say at which temperature replies are sampled; None: greedily, as far as is known."""
+        temperature = self._set("temperature")
+        if not temperature or not float(temperature):
+            return None
+        how = f"replies were sampled at temperature {temperature}"
+        match self.settings.get(SAMPLE):
+            case None:
+                return how
+            case int(number):
+                return f"{how} (sample {number})"
+            case merged:
+                return f"{how} ({merged} samples)"
+
+    def _set(self, name: str) -> Any:
+        """Return a setting, also where only the attributes of an object have it."""
+        attributes = self.attributes or {}
+        groups = [value for value in attributes.values() if isinstance(value, Mapping)]
+        places = (self.settings, attributes, *groups)
+        return next((place[name] for place in places if place.get(name) is not None), None)
+
+    def is_elsewhere(self, server: object) -> bool:
+        """Tell whether a server, as a reply names it, is none of the recorded endpoints.
+
+        >>> Answering(endpoint="http://a/v1, http://b/v1").is_elsewhere("http://b/v1 (2)")
+        False
+        """
+        if not isinstance(server, str) or self.endpoint is None:
+            return False
+        return _NUMBER.sub("", server) not in self.endpoint.split(", ")
+
+
+_NUMBER = re.compile(r" \(\d+\)$")  # Tells servers with one address apart
+
+
+class Described(NamedTuple):
+    """Who answers, and the coordinate space of the replies (None: not known)."""
+
+    answering: Answering
+    space: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One run: a model over a variant. None means not known, and contradicts nothing."""
+
+    model: str
+    dataset: str
+    answering: Answering = field(default_factory=Answering)
+    prompts: str | None = None
+    prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
+    custom_prompt: Mapping[str, str | None] = field(default_factory=dict)
+    """The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash."""
+    resolved_options: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
+    table: str | None = None
+    table_sha256: str | None = None
+    rows: tuple[int, ...] | None = None  # The indices that are asked
+    left_out: tuple[int, ...] = ()  # Those without a usable image
+    space: Mapping[str, Any] | None = None  # Settings for :func:`.space_from`
+    reads_like: str | None = None
+    host: Mapping[str, str] = field(default_factory=dict)  # At inference, as are the versions
+    versions: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, str] = field(default_factory=dict)  # Versions of those it uses
+    forced: tuple[str, ...] = ()  # What ``--force`` overrode
+    asked_at: str | None = None  # Of its beginning (UTC, ISO 8601)
+
+    @property
+    def digest(self) -> str:
+        """Return twelve hexadecimal digits of a hash over all compared values and rows."""
+        text = json.dumps([self.compared(), self.rows], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def made_by(self) -> dict[str, Any]:
+        """Return what an answer depends on, except its call's key."""
+        who = self.answering
+        named = {"endpoint": who.endpoint, "server": who.server}
+        values: dict[str, Any] = {name: value for name, value in named.items() if value}
+        if self.space is not None:
+            limit = self.space.get("scene_max_size")
+            values[IMAGES] = f"sent with at most {limit} pixels a side" if limit else "sent whole"
+        if who.source:
+            values[SOURCE] = who.source
+        if who.attributes:
+            shown = json.dumps(who.attributes, sort_keys=True, default=str)
+            values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
+        if who.runs_here:
+            values |= {name: self.versions[name] for name in ENGINES if name in self.versions}
+            values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
+        return values | (dict(self.host) if who.in_vlmevalkit else {})
+
+    def compared(self) -> dict[str, Any]:
+        """Return all in which records of one run must agree, by its name in messages."""
+        who = self.answering
+        values: dict[str, Any] = {
+            "model": self.model,
+            "dataset": self.dataset,
+            "class": who.kind,
+            "row of the model table": who.row,
+            # A fingerprint identifies files under any path.
+            "checkpoint": None if (who.revision or "").startswith("sha256:") else who.checkpoint,
+            "revision": who.revision,
+            "endpoint": who.endpoint,
+            "server": who.server,
+            SOURCE: who.source,
+            "prompts": self.prompts,
+            "hash of the prompts": self.prompt_hash,
+            "SHA-256 of the table": self.table_sha256,
+            SPACE: dict(self.space) if self.space is not None else None,
+            "reads_like": self.reads_like,
+        }
+        values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
+        if who.kind is not None:
+            values |= {f"setting {name}": value for name, value in who.settings.items()}
+        for name, value in (who.attributes or {}).items():
+            # Of an object None is a value like others.
+            values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value
+        if who.runs_here:
+            values |= {f"version of {name}": self.versions.get(name) for name in ENGINES}
+        if who.in_vlmevalkit:
+            values["VLMEvalKit"] = dict(self.host) or None
+        values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
+        return values
+
+
+# --- contradictions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityConflict:
+    """A recorded value that differs now."""
+
+    what: str
+    recorded: Any
+    now: Any
+
+    @property
+    def is_space(self) -> bool:
+        return self.what.startswith(SPACE)
+
+    @property
+    def of_two_runs(self) -> str:
+        return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
+
+    def __str__(self) -> str:
+        return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
+
+
+def _shown(value: Any) -> str:
+    if value is _NOT_SET:
+        return "not set"
+    if isinstance(value, (Mapping, list, tuple)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return plain(value if isinstance(value, str) else str(value), _LONGEST_VALUE)
+
+
+_LONGEST_VALUE = 400  # Characters of a value in a message
+
+
+_NOT_SET = object()
+
+
+def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConflict]:
+    """List where a run that resumes differs from the record; more rows are allowed."""
+    before, after = recorded.compared(), now.compared()
+    who, asked = recorded.answering, now.answering
+    known = {
+        "setting ": None not in (who.kind, asked.kind),
+        ATTRIBUTE: None not in (who.attributes, asked.attributes),
+        PLUGIN: True,
+    }
+    without_effect = {f"setting {name}" for name in WITHOUT_EFFECT}
+    conflicts = []
+    for what in dict.fromkeys((*before, *after)):
+        group = next((prefix for prefix in known if what.startswith(prefix)), None)
+        if what in without_effect or (group is not None and not known[group]):
+            continue
+        absent = None if group is None else _NOT_SET
+        old, new = before.get(what, absent), after.get(what, absent)
+        if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
+            continue  # the revision is compared instead
+        if None not in (old, new) and _plain(old) != _plain(new):
+            conflicts.append(IdentityConflict(what, old, new))
+    lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
+    if lost:
+        rows = (rows_text(recorded.rows or ()), rows_text(now.rows or ()))
+        conflicts.append(IdentityConflict("rows", *rows))
+    return conflicts
+
+
+def _plain(value: Any) -> Any:
+    return value if value is _NOT_SET else json.loads(json.dumps(value, default=str))
+
+
+def apply_force(
+    against: Sequence[IdentityConflict], forced: bool, where: str, else_: str
+) -> list[str]:
+    """Return what ``--force`` overrules, as results say it.
+
+    Raises:
+        IdentityError: there are contradictions, not ``forced``; the message begins with ``where``
+            and ends with what ``else_`` the user can do.
+    """
+    if against and not forced:
+        shown = [f"  {conflict}" for conflict in against[:_SHOWN]]
+        shown += [f"  and {len(against) - _SHOWN} more"] * (len(against) > _SHOWN)
+        raise IdentityError("\n".join([f"{where}:", *shown, f"{else_} {FORCE_HELP}"]))
+    return [str(conflict) for conflict in against]
+
+
+_SHOWN = 5
+
+
+def merge_for_resume(
+    recorded: Identity | None, now: Identity, forced: bool, where: Path
+) -> Identity:
+    """Return the identity of a run that resumes or begins; see :func:`apply_force` for errors."""
+    if recorded is None:
+        return now
+    against = identity_conflicts(recorded, now)
+    elsewhere = "Use another --work-dir, or another name for the model."
+    notes = apply_force(against, forced, f"{where} is of another run", elsewhere)
+    if notes:
+        return replace(now, forced=(*recorded.forced, *(f"went on: {note}" for note in notes)))
+    return replace(
+        now,
+        answering=_filled(recorded.answering, now.answering),
+        host=recorded.host or now.host,
+        versions=recorded.versions or now.versions,
+        forced=recorded.forced,
+        asked_at=recorded.asked_at,
+    )
+
+
+def _filled(before: Answering, now: Answering) -> Answering:
+    known = {f.name: getattr(before, f.name) or getattr(now, f.name) for f in fields(Answering)}
+    settings = {name: value for name, value in before.settings.items() if value is not None}
+    return Answering(**{**known, "settings": {**now.settings, **settings}})
+
+
+FORCE_HELP = (
+    "--force (FINDIT_FORCE=1 under VLMEvalKit's runner) goes on all the same; the result says so."
+)

@@ -1,0 +1,185 @@
+"""Metrics as ratios of additive sums, for a query, a run, or arrays by image.
+
+The sums of a *slice* of the queries (a size, a class) have other keys:
+
+    >>> sliced("tp", "size", "small")
+    'tp[size=small]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.formatting import is_one_line
+
+Sums = Mapping[str, Any]  # By name: numbers, or arrays that all have one shape
+Weights = Mapping[str, float]  # How often each sum counts
+
+Array = NDArray[np.float64]
+
+
+def sliced(name: str, kind: str, value: str) -> str:
+    """Return the key of a sum over the queries of one slice."""
+    return f"{name}[{kind}={value}]"
+
+
+def slice_problem(kind: str, value: str) -> str | None:
+    """Say why sums cannot be sliced so; None if they can.
+
+    >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]")
+    (None, "'[0, 6]' has one of [ ] =, by which slices are told apart")
+    """
+    for text in (kind, value):
+        if not text.strip():
+            return "is empty"
+        if any(sign in text for sign in "[]="):
+            return f"{text!r} has one of [ ] =, by which slices are told apart"
+        if not is_one_line(text):
+            return f"{text!r} is not plain text on one line"
+    return None
+
+
+def is_sliced(name: str) -> bool:
+    """Return whether a key is a slice's."""
+    return "[" in name
+
+
+def unsliced(name: str) -> tuple[str, str, str]:
+    """Split a slice's key into sum, kind and value; for other keys the last two are empty.
+
+    >>> unsliced("tp[size=small]"), unsliced("tp")
+    (('tp', 'size', 'small'), ('tp', '', ''))
+    """
+    of, _, rest = name.partition("[")
+    kind, _, value = rest.removesuffix("]").partition("=")
+    return of, kind, value
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One weighted sum over another."""
+
+    part: Weights
+    whole: Weights
+
+
+class Better(Enum):
+    """Which values are better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A named ratio of sums; in percent where it is a share.
+
+    >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
+    >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
+    75.0
+    >>> f1.values({name: np.array([n, 0]) for name, n in (("tp", 3), ("predicted", 8))})
+    array([75.,  0.])
+    >>> Metric("MAE", {"error": 1}, {"answered": 1}, unit="px").value({"error": 9, "answered": 4})
+    2.25
+    >>> by_class = Metric("class", {"hits": 1}, {"asked": 1}, over="class")
+    >>> by_class.value({"hits[class=a]": 1, "asked[class=a]": 1, "asked[class=b]": 3})
+    50.0
+    """
+
+    name: str
+    part: Weights
+    whole: Weights
+    over: str = ""  # Kind of slices to average over, unweighted, where they have a whole
+    empty: float | None = 0.0  # Value without a whole; None: no value
+    in_short_tables: bool = True
+    key: str = ""  # Name in files ("": the same)
+    better: Better = Better.HIGHER
+    unit: str = "%"  # "%": a share (part of the whole, 0 to 1); else the unit of a mean, or ""
+
+    @property
+    def share(self) -> bool:
+        return self.unit == "%"
+
+    @property
+    def title(self) -> str:
+        """Return its name with its unit if not percent, and whether lower is better."""
+        notes = [self.unit or "not in percent"] * (not self.share)
+        notes += ["lower is better"] * (self.better is Better.LOWER)
+        return f"{self.name} ({', '.join(notes)})" if notes else self.name
+
+    @property
+    def scale(self) -> float:
+        return 100.0 if self.share else 1.0
+
+    def ratios(self, names: Iterable[str]) -> list[Ratio]:
+        """Return the ratios whose mean it is, given the names of all sums."""
+        if not self.over:
+            return [Ratio(self.part, self.whole)]
+        begin = f"[{self.over}="
+        endings = {name[name.index(begin) :] for name in names if begin in name}
+
+        def of(weights: Weights, end: str) -> Weights:
+            return {f"{name}{end}": weight for name, weight in weights.items()}
+
+        return [Ratio(of(self.part, end), of(self.whole, end)) for end in sorted(endings)]
+
+    def value(self, sums: Sums) -> float | None:
+        values = []
+        for ratio in self.ratios(sums):
+            if whole := weighted(sums, ratio.whole):
+                values.append(self.scale * weighted(sums, ratio.part) / whole)
+        if not values:
+            return self.empty
+        return values[0] if len(values) == 1 else float(np.mean(values))
+
+    def printed(self, sums: Sums) -> float | None:
+        """Return the value with two decimals, rounded as the program of its authors rounds it."""
+        value = self.value(sums)
+        return None if value is None else round(value, 2)
+
+    def values(self, sums: Sums) -> Array:
+        """Evaluate it for sums that are arrays of one shape; NaN for None."""
+        empty = np.nan if self.empty is None else self.empty
+        shape = np.shape(next(iter(sums.values()), ()))
+        total, there = np.zeros(shape), np.zeros(shape)
+        for ratio in self.ratios(sums):
+            # Missing sums are the number 0 among arrays.
+            part, whole = (
+                np.broadcast_to(np.asarray(weighted(sums, of), dtype=float), shape)
+                for of in (ratio.part, ratio.whole)
+            )
+            total += np.divide(self.scale * part, whole, out=np.zeros(shape), where=whole != 0)
+            there += whole != 0
+        result: Array = np.where(there > 0, total / np.maximum(there, 1), empty)
+        return result
+
+
+def weighted(sums: Sums, weights: Weights) -> Any:
+    """Add up sums by their weights; missing ones are 0."""
+    total: Any = 0
+    for name, weight in weights.items():
+        if name in sums:
+            total = total + weight * sums[name]
+    return total
+
+
+def divide(part: Array, whole: Array, otherwise: float = 0.0) -> Array:
+    """Divide arrays; ``otherwise`` where the whole is 0.
+
+    >>> divide(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    array([0.25, 0.  ])
+    """
+    shape = np.broadcast_shapes(np.shape(part), np.shape(whole))
+    ratio: Array = np.divide(part, whole, out=np.full(shape, otherwise), where=whole != 0)
+    return ratio
+
+
+def metric_values(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
+    """Return the values of metrics by their names."""
+    return {metric.name: metric.value(sums) for metric in metrics}

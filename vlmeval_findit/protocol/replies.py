@@ -1,0 +1,275 @@
+"""Replies, and what a run records with each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from ..core.formatting import shown
+from ..core.shapes import checked
+from ..core.text_files import TextError, parse_json
+from .thoughts import USUAL, Spoken, ThoughtRule, split_thought
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+# --- logprobs, as ``--logprobs`` records them --------------------------------------------------
+
+_DECIMALS = 4
+LEAST = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """The tokens of a reply as stored: stripped, without its thought.
+
+    Token i ends before character ``ends[i]``; a token that ends within a character, or was
+    stripped, shares its end with the token before. ``logprobs[i]`` is a natural logarithm under the
+    model's own distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
+
+    Raises:
+        ValueError: lengths that differ, ends that go back, a logprob that is not finite.
+
+    >>> TokenLogprobs.of([2, 5], [-0.00001, float("-inf")])
+    TokenLogprobs(ends=(2, 5), logprobs=(0.0, -9999.0))
+    """
+
+    ends: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.ends) != len(self.logprobs):
+            raise ValueError(f"{len(self.ends)} ends of tokens, {len(self.logprobs)} logarithms")
+        if any(a > b for a, b in pairwise((0, *self.ends))):
+            raise ValueError("ends of tokens that go back")
+        if not all(map(isfinite, self.logprobs)):
+            raise ValueError("a logarithm that is not finite")
+
+    @classmethod
+    def of(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
+        """Round logprobs, with :data:`LEAST` for a probability of 0."""
+        # Adding 0.0 turns -0.0 into 0.0.
+        rounded = (round(max(each, LEAST), _DECIMALS) + 0.0 for each in logprobs)
+        return cls(tuple(ends), tuple(rounded))
+
+    def behind(self, begin: int) -> TokenLogprobs:
+        """Return the tokens behind the first ``begin`` characters.
+
+        >>> TokenLogprobs((2, 5), (-1.0, -2.0)).behind(3)
+        TokenLogprobs(ends=(2,), logprobs=(-2.0,))
+        """
+        if not begin:
+            return self
+        left = [each for each in zip(self.ends, self.logprobs, strict=True) if each[0] > begin]
+        return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(each for _, each in left))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for a record; :func:`recorded` reads them back."""
+        return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
+
+
+# --- replies and their records --------------------------------------------------------------------
+
+FAILED = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
+
+RECORD_KEY = "findit"  # Of :class:`Recorded` in ``extra_records``
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a model's run recorded with one reply; :func:`recorded` checks these types.
+
+    ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
+    as ``processed`` (by the model's processor), and the ``bounds`` in force.
+    """
+
+    space: Mapping[str, Any] | None = None  # Settings of :func:`..boxes.spaces.space_from`
+    finish_reason: str = ""  # ``stop`` or ``length``
+    images: tuple[Mapping[str, Any], ...] = ()
+    thought: str = ""  # Never read for boxes
+    ends_in_thought: bool = False  # And so has no answer
+    tokens: Mapping[str, int] = field(default_factory=dict)  # Of the prompt and the reply
+    model: Mapping[str, str] = field(default_factory=dict)  # Identifier, revisions, provider, row
+    # Of HTTP: id, ``cost`` in USD, error, status
+    call: Mapping[str, Any] = field(default_factory=dict)
+    token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
+
+    def as_json(self) -> str:
+        """Return the value for the column ``extra_records``; :func:`recorded` reads it back."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        logprobs = values.pop("token_logprobs")
+        values["logprobs"] = logprobs and logprobs.as_json()
+        filled = {name: value for name, value in values.items() if value}
+        return json.dumps({RECORD_KEY: filled}, default=dict)
+
+
+NOTHING_RECORDED = Recorded()  # Shared by replies of other models
+
+
+def call_failed(text: str, record: Recorded) -> bool:
+    """Return whether a call failed, by its record or else by VLMEvalKit's message."""
+    if record.call.get("error"):
+        return True
+    if record.finish_reason or record.tokens:
+        return False
+    return _MESSAGE.fullmatch(text.strip()) is not None
+
+
+# VLMEvalKit's message, alone or followed by the error
+_MESSAGE = re.compile(
+    rf"{FAILED}(?: via API)?[.:]?"
+    r"(?:\s*(?:<class '[\w.]+'>|\w+(?:Error|Exception|Timeout)\b|HTTP \d{3}\b|never asked$).*)?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One row of a prediction file."""
+
+    index: int
+    text: str  # With thoughts that other programs leave in it
+    recorded: Recorded = field(default_factory=Recorded)
+    stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
+    thoughts: ThoughtRule = USUAL  # How its model marks thoughts
+    shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
+
+    @property
+    def failed(self) -> bool:
+        return call_failed(self.text, self.recorded)
+
+    @property
+    def spoken(self) -> Spoken:
+        return split_thought(self.text, self.thoughts)
+
+    @property
+    def answer(self) -> str:
+        """Return the text without its thought: what a benchmark reads."""
+        return self.spoken.answer
+
+    @property
+    def ends_in_thought(self) -> bool:
+        """Return whether its thought was never closed; what is before it is still its answer."""
+        return self.recorded.ends_in_thought or self.spoken.ends_inside
+
+    @property
+    def cut(self) -> bool:
+        """Return whether the reply was cut at its token limit, if the run recorded that."""
+        return self.recorded.finish_reason == "length"
+
+
+Replies = Sequence[Reply]  # of a run, in the order of its file
+
+
+class ParseFailure(NamedTuple):
+    """Why a reply is no answer."""
+
+    reason: str
+
+
+# Reasons of :func:`read_reply`, besides a benchmark's and the failed call
+UNREAD = ("empty", "truncated", "truncated while thinking")
+
+Answer = TypeVar("Answer")
+
+
+def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> Answer | ParseFailure:
+    """Return a reply's answer or failure; ``read`` gets its text without thought, never empty."""
+    if reply.failed:
+        return ParseFailure("failed call")
+    text = reply.answer
+    if not text.strip():
+        return ParseFailure("truncated while thinking" if reply.ends_in_thought else "empty")
+    answer = read(text)
+    if not isinstance(answer, ParseFailure):
+        return answer
+    if reply.ends_in_thought:
+        return ParseFailure("truncated while thinking")
+    return ParseFailure("truncated") if reply.cut else answer
+
+
+class RecordError(ValueError):
+    """Our record in ``extra_records`` is damaged; the message says where in it, and how."""
+
+
+def recorded(value: object) -> Recorded:
+    """Read our record in ``extra_records``.
+
+    Raises:
+        RecordError: a value has another type than :class:`Recorded` says.
+
+    >>> recorded('{"findit": {"thought": 7}}')
+    Traceback (most recent call last):
+    vlmeval_findit.protocol.replies.RecordError: findit.thought: 7: Input should be a valid string
+    """
+    extra = _object_in(value)
+    if not extra and isinstance(value, str) and _BEGINS_RECORD.match(value):
+        raise RecordError("our record is not JSON: is it cut off?")
+    record = extra.get(RECORD_KEY)
+    if record is None:
+        return NOTHING_RECORDED
+    if not isinstance(record, dict):
+        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {shown(record, 40)}")
+    filled = {name: each for name, each in record.items() if each is not None}
+    if "logprobs" in filled:
+        filled["token_logprobs"] = filled.pop("logprobs")
+    return _recorded(filled) if filled else NOTHING_RECORDED
+
+
+_BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
+
+
+def _recorded(record: Mapping[str, Any]) -> Recorded:
+    from pydantic import ValidationError
+
+    try:
+        # As JSON, where a list is a tuple and yet "7" is no number; without NaN
+        text = json.dumps(record, allow_nan=False)
+        result: Recorded = _adapter().validate_json(text, strict=True)
+        checked(result.call, _CALL, f"{RECORD_KEY}.call")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        steps = ["logprobs" if step == "token_logprobs" else str(step) for step in first["loc"]]
+        where = ".".join([RECORD_KEY, *steps])
+        raise RecordError(f"{where}: {shown(first['input'], 40)}: {first['msg']}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RecordError(str(error)) from None
+    return result
+
+
+_CALL = {"cost": int | float | None, "error": str | None}  # What is read of it again
+
+
+@cache
+def _adapter() -> TypeAdapter[Recorded]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Recorded)
+
+
+def with_error(value: object, why: str) -> str:
+    """Return ``extra_records`` of a failed call, with its error unless it is there."""
+    before = recorded(value)
+    call = {**before.call, "error": before.call.get("error") or why}
+    return json.dumps({**_object_in(value), **json.loads(replace(before, call=call).as_json())})
+
+
+def record_in(value: object) -> Mapping[str, Any]:
+    """Return our record in ``extra_records``; empty if there is none."""
+    record = _object_in(value).get(RECORD_KEY)
+    return record if isinstance(record, dict) else {}
+
+
+def _object_in(value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except TextError:
+            return {}
+    return value if isinstance(value, dict) else {}

@@ -1,1 +1,0 @@
-"""Scored runs: the files that a score leaves, and reading them back."""

@@ -1,0 +1,1 @@
+"""The way from a prediction file to its score."""

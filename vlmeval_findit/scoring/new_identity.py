@@ -1,0 +1,98 @@
+"""Identity of a run that starts now, and which plug-ins runs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..benchmarks import benchmark_of, prefix_of, prefixes
+from ..benchmarks.findit.variant import Variant
+from ..boxes.representation import REPRESENTATIONS
+from ..boxes.spaces import KINDS
+from ..core.command import installed
+from ..core.files import file_sha256
+from ..core.plugin_rows import Group, PluginTable
+from ..data.sources import SOURCES
+from ..models.http.providers.provider_table import PROVIDERS
+from ..models.model_table import MODELS
+from ..protocol.benchmark import PromptSet
+from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
+
+_AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
+"""Packages whose version at inference a run records."""
+
+
+def run_identity(
+    task: AnyTask,
+    model: str,
+    answering: Answering,
+    rows: Iterable[int],
+    space: Mapping[str, Any] | None,
+    prompt_hash: str | None = None,
+    prompts: PromptSet | None = None,
+) -> Identity:
+    """Return the identity of a run over a task that starts now.
+
+    ``rows`` are the indices that are asked. ``prompts`` are by default the prompt set in force;
+    without its hash over the task every message is made here.
+    """
+    prompts = prompts or benchmark_of(task.question).prompts()[0]
+    spaces = [space["kind"]] if space else ()
+    return Identity(
+        model=model,
+        dataset=task.question.name,
+        answering=answering,
+        prompts=prompts.name,
+        prompt_hash=prompt_hash or prompts.hash(task),
+        resolved_options=task.resolved_options,
+        table=task.table.name,
+        table_sha256=file_sha256(task.table),
+        rows=tuple(sorted(rows)),
+        space=space,
+        versions=installed(_AT_INFERENCE),
+        plugins=plugins_used(task.question, answering.row, spaces, answering.kind),
+        asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+# --- plug-ins -------------------------------------------------------------------------------------
+
+
+def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
+    """Return every table that plug-ins add rows to, by its group."""
+    tables = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
+    return {table.group: table for table in tables}
+
+
+def plugins_used(
+    question: Question, row: str | None, spaces: Iterable[str], kind: str | None = None
+) -> dict[str, str]:
+    """Return the versions of the plug-ins whose rows a run uses, by their names.
+
+    ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
+    """
+    plugins = [prefixes().plugin_of(prefix_of(question.name)), MODELS.plugin_of(row)]
+    plugins += [KINDS.plugin_of(space) for space in spaces]
+    if kind is not None and kind.startswith(PROVIDER):
+        plugins.append(PROVIDERS.plugin_of(kind.removeprefix(PROVIDER)))
+    if isinstance(question, Variant):
+        plugins.append(REPRESENTATIONS.plugin_of(question.representation))
+    return {plugin.name: plugin.version for plugin in plugins if plugin is not None}
+
+
+def plugin_conflicts(recorded: Mapping[str, str]) -> list[IdentityConflict]:
+    """Return the plug-ins of a run that are not installed here, or in another version."""
+    here: dict[str, list[str]] = {}
+    for table in plugin_tables().values() if recorded else ():
+        for row in table.added().values():
+            here.setdefault(row.plugin.name, []).append(row.plugin.version)
+    conflicts = []
+    for name, version in recorded.items():
+        remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
+        versions = here.get(name, [f"not here: {remedy}"])
+        if version not in versions:
+            now = ", ".join(dict.fromkeys(versions))
+            conflicts.append(IdentityConflict(f"{PLUGIN}{name}", version, now))
+    return conflicts

@@ -1,0 +1,395 @@
+"""What is tried of a benchmark, or of another row of a plug-in, before its first run.
+
+A check yields findings as it goes; ``wrong`` says what to mend. What a row raises
+by itself is not caught: whoever writes it wants to see where.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from textwrap import indent
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..benchmarks import benchmark_of, load, parse
+from ..boxes.reading import read
+from ..boxes.representation import STRUCTURES, Corners, MatchRule, ReplyFormat, Representation
+from ..boxes.spaces import Space, SpaceKind, reference, to_pixels
+from ..boxes.writing import BoxToWrite, write
+from ..data.sources import DataSource
+from ..models.model_row import ModelRow
+from ..protocol.benchmark import Benchmark, Drawing
+from ..protocol.custom_prompt import CustomPrompt, prompt_set
+from ..protocol.dataset_variant import AnyTask, Message, PartKind, Question, located
+from ..protocol.metric import Better
+from ..protocol.replies import FAILED
+from ..protocol.scored_row import add_up
+from ..protocol.settings import Settings
+from ..storage.folders import image_folder
+from ..storage.image_content import (
+    content_of,
+    imported_contents,
+    is_transparent,
+    replaced,
+    replaced_note,
+)
+from ..storage.image_files import header, refusal, unusable
+from ..storage.predictions import write_rows
+from .run_score import RunScore, score_file
+from .score_files import write_score
+from .scored_run import load_run
+
+
+class Finding(NamedTuple):
+    """What was looked at, and what is wrong with it ("": nothing)."""
+
+    what: str
+    wrong: str = ""
+
+
+Findings = Iterator[Finding]
+
+ROWS = 8  # Rows of a benchmark that are tried
+
+UNREADABLE = "~"
+
+
+def check_benchmark(
+    name: str, settings: Settings, folder: Path, draw: Callable[[Drawing, Path], object]
+) -> Findings:
+    """Ask, score, write, read back and draw some rows of a question; then check its formats.
+
+    Predictions and scores go into ``folder``, with a model for each kind of replies. ``draw`` gets
+    a drawing and the folder of its images.
+    """
+    task, benchmark = load(name), benchmark_of(name)
+    yield Finding(f"{len(task.queries)} rows of {task.table}", "" if task.queries else "no rows")
+    indexes = list(task.queries)[:ROWS]
+    for index in indexes[:3]:
+        yield _message(benchmark, task, index)
+    yield _images(task)
+    if shown := _transparent(task, indexes):
+        yield Finding(shown)
+    runs: dict[str, RunScore] = {}
+    for kind, texts in _replies(benchmark, task, indexes).items():
+        if not texts:
+            yield Finding(f"{kind.lower()} replies: none: `example` gives none")
+            continue
+        path = _written(folder, kind, task, texts)
+        try:
+            run = runs[kind] = score_file(path, settings, name)
+        except ValueError as error:
+            yield Finding(f"{kind.lower()} replies", str(error))
+            continue
+        yield from _scored(kind, path, run, texts)
+        images = image_folder(task.question.images).path
+        for row in run.rows:
+            try:
+                draw(benchmark.draw(task, row), images)
+            except (AttributeError, TypeError, ValueError) as error:
+                yield Finding(f"{kind.lower()} replies", f"row {row.index} is not drawn: {error!r}")
+        yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
+    yield from _values(benchmark, runs)
+    yield from _formats(benchmark, task)
+
+
+def _images(task: AnyTask) -> Finding:
+    """Look at all images as a run does: that they are there, of their size, and not replaced."""
+    folder = image_folder(task.question.images)
+    what = f"images of {len(task.queries)} rows in {folder.path}"
+    bad = unusable(list(task.queries.values()), folder.path)
+    if bad:
+        return Finding(what, str(refusal(bad, len(task.queries), folder)))
+    others = replaced(imported_contents(task.table), folder.path)
+    return Finding(what, replaced_note(others, folder.path) if others else "")
+
+
+def _transparent(task: AnyTask, indexes: Sequence[int]) -> str:
+    """Say how many images of some rows are transparent; unreadable ones are reported elsewhere."""
+    folder = image_folder(task.question.images).path
+    names: dict[str, None] = {}
+    for index in indexes:
+        query = task.queries[index]
+        names.update(dict.fromkeys((*query.support, *query.images)))
+    count = 0
+    for name in names:
+        with suppress(OSError):
+            count += is_transparent(content_of(folder / name))
+    if not count:
+        return ""
+    first = f"of the first {len(indexes)} rows" if len(task.queries) > len(indexes) else ""
+    what = f"{count} of {len(names)} images {first}".rstrip()
+    return f"{what} are transparent: models are shown them on white"
+
+
+def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:
+    message = benchmark.prompts()[0].message(task.queries[index], task.question)
+    folder = image_folder(task.question.images).path
+    parts = (f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value for part in message)
+    shown = indent("\n".join(parts), " " * 9)
+    return Finding(f"row {index} asks:\n{shown}", _no_message(message, folder))
+
+
+def _no_message(message: Message, folder: Path) -> str:
+    if not any(part.kind is PartKind.TEXT and part.value.strip() for part in message):
+        return "it has no words"
+    for part in message:
+        if part.kind is PartKind.IMAGE and Path(part.value).is_absolute():
+            return f"{part.value}: images are named relative to their folder, here {folder}"
+    for part in located(message, folder):
+        if part.kind is PartKind.IMAGE:
+            try:
+                header(part.value)
+            except OSError as error:
+                return f"{error}: set FINDIT_IMAGES or --image-root"
+    return ""
+
+
+def _replies(
+    benchmark: Benchmark, task: AnyTask, indexes: Sequence[int]
+) -> Mapping[str, Mapping[int, str]]:
+    """Return replies to rows by kind; a wrong reply is right for another row."""
+    examples = {at: benchmark.example(task.queries[at], task.question) for at in indexes}
+    right = {index: text for index, text in examples.items() if text}
+    said = right.values()
+    return {
+        "Right": right,
+        "Wrong": {at: other for at, text in right.items() for other in said if other != text},
+        "Unreadable": dict.fromkeys(indexes, UNREADABLE),
+        "Empty": dict.fromkeys(indexes, ""),
+        "Failed": dict.fromkeys(indexes, FAILED),
+    }
+
+
+def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) -> Path:
+    path = folder / model / f"{model}_{task.question.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"index": index, "label": task.queries[index].label, "prediction": text}
+        for index, text in texts.items()
+    ]
+    write_rows(path, lambda: rows)
+    return path
+
+
+def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> Findings:
+    """Check the rows of one kind of replies, and that files give them back."""
+    what = f"{kind.lower()} replies"
+    again = load_run(write_score(run, path).provenance)
+    for row, back in zip(run.rows, again.rows, strict=True):
+        if back != row:
+            yield Finding(what, f"row {row.index}: {back} after reading, not {row}")
+    yield from (Finding(what, why) for why in _broken_rules(kind, run, list(texts)))
+    text = ", ".join(f"{name} {_shown(value)}" for name, value in run.metric_values.items())
+    yield Finding(f"{what}: {text}")
+
+
+def _broken_rules(kind: str, run: RunScore, indexes: Sequence[int]) -> Iterator[str]:
+    indices = [row.index for row in run.rows]
+    if indices != indexes:
+        yield f"rows {indices} for replies to {indexes}: a row for each reply, in their order"
+    for row in run.rows:
+        if not row.source:
+            yield f"row {row.index}: source is empty: it names the image that rows share"
+        if row.failed != (kind == "Failed"):
+            did = "did" if kind == "Failed" else "did not"
+            yield f"row {row.index}: failed is {row.failed} of a call that {did} fail"
+        if kind in ("Unreadable", "Empty") and row.reason is None:
+            yield f"row {row.index}: reason is None: `read` should return a ParseFailure"
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
+    headline, right = benchmark.with_failures, runs.get("Right")
+    if right is None:
+        return
+    high, best = headline.better is Better.HIGHER, headline.value(right.sums)
+    should = headline.scale if high else 0.0
+    # What an encoder judges has right replies that it does not find right.
+    exact = headline.share and right.scorer is None
+    if best is None or (exact and abs(best - should) > 0.5):
+        wrong = f"should be {should:g}: is `example` right, and the score?"
+        yield Finding(f"{headline.name} of right replies is {_shown(best)}", wrong)
+    for kind, run in runs.items():
+        value = headline.value(run.sums)
+        if kind == "Right" or value is None or best is None:
+            continue
+        if value >= best if high else value <= best:
+            yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
+    first, failed = benchmark.metrics[0], runs.get("Failed")
+    if failed and first.value(add_up((right.sums, failed.sums))) != first.value(right.sums):
+        yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
+
+
+def _formats(benchmark: Benchmark, task: AnyTask) -> Findings:
+    """Check what a search over formats relies on; each name can be checked for its replies."""
+    asked = benchmark.formats(task.question)
+    if [*asked] == [task.question]:
+        return
+    if task.question not in asked:
+        yield Finding(f"formats of {task.question.name}", "it is not among them")
+    for variant in asked:
+        what = f"format {variant.format!r}, {variant.name}"
+        yield Finding(what, _no_format(benchmark, task, variant, asked))
+
+
+def _no_format(
+    benchmark: Benchmark, task: AnyTask, variant: Question, asked: Sequence[Question]
+) -> str:
+    """Say why a question is no valid format of its table ("" if it is)."""
+    question = task.question
+    for what in ("format", "name", "format_place"):
+        value = getattr(variant, what)
+        if sum(getattr(other, what) == value for other in asked) > 1:
+            return f"its {what} {value!r} is that of another: a search could not tell them apart"
+    if not variant.format:
+        return "its format has no name: `format` is empty"
+    both = (variant, question)
+    board, other = (each.board_dataset for each in both)
+    if board != other:
+        return f"its dataset on a leaderboard is {board!r}, and that of {question.name} {other!r}"
+    rows, others = map(benchmark.query_set_key, both)
+    if rows != others:
+        return f"its rows are {rows}, not {others}"
+    try:
+        if parse(variant.name) != variant:
+            return f"`parse` of its name gives {parse(variant.name)}"
+        if [*load(variant.name).queries] != [*task.queries]:
+            return f"its table has other rows than that of {question.name}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    if [*benchmark.formats(variant)] != [*asked]:
+        return f"`formats` of it gives others, or another order, than of {question.name}"
+    return ""
+
+
+# --- a model, a space, a representation, a data source --------------------------------------------
+
+
+def check_model(
+    row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
+) -> Findings:
+    """Check a model's row on some rows of a question, with its processor if it is here."""
+    task, words = load(name), prompt_set(benchmark_of(name), prompt)
+    space = row.space(task.question)
+    yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
+    yield from _round_trips(space)
+    for (output, several), scheme in row.schemes.items():
+        what = f"unconstrained prompts for {output}{', several labels' * several}"
+        how = f"{scheme.output} {scheme.representation} {scheme.key} {scheme.structure}"
+        yield Finding(f"{what}: answered in {how}")
+    if row.local is None:
+        return
+    bounds = row.local.bounds(task.question).as_dict()
+    yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
+    from ..models.local.local_runner import ProcessorMissingError, shown
+
+    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
+    folder = image_folder(task.question.images).path
+    for index in list(task.queries)[:3]:
+        asked = words.message(task.queries[index], task.question)
+        try:
+            seen = shown(row, checkpoint, task.question, located(asked, folder))
+        except ProcessorMissingError as error:
+            yield Finding(f"its processor was not tried: {error}; name one with NAME=FOLDER")
+            return
+        sizes = "; ".join(
+            ", ".join("{} {} x {}".format(name, *image[name]) for name in image if name != "bounds")
+            for image in seen.images
+        )
+        yield Finding(f"row {index}: {len(seen.ids)} tokens, {sum(seen.types)} of images: {sizes}")
+        if not sum(seen.types):
+            yield Finding(f"row {index}", "no token stands for its image")
+    yield Finding(f"after the chat template:\n{seen.text}")
+
+
+def check_space(kind: SpaceKind) -> Findings:
+    """Check a coordinate space on images of all shapes."""
+    needs: Mapping[str, Any] = kind.needs
+    space = Space(kind.name, **needs)
+    for width, height in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
+        where = tuple(round(n, 2) for n in reference(space, width, height))
+        yield Finding(f"{width} x {height} pixels lie at (width, height, left, top) {where}")
+    yield from _round_trips(space)
+
+
+def _round_trips(space: Space) -> Findings:
+    """Random boxes in pixels, in numbers of a space, and in pixels again."""
+    rng = random.Random(0)
+    for _ in range(1000):
+        size = rng.randint(1, 9000), rng.randint(1, 9000)
+        width, height, left, top = reference(space, *size)
+        box = np.array(_random_box(rng, *size)).reshape(2, 2)
+        numbers = box * (width / size[0], height / size[1]) + (left, top)
+        moved = to_pixels(space, *size)
+        back = numbers * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
+        if not np.allclose(box, back, atol=1e-6 * max(size)):
+            what = f"{box.ravel().tolist()} of {size[0]} x {size[1]} pixels"
+            yield Finding(what, f"comes back as {back.ravel().tolist()}")
+            return
+    yield Finding("1,000 random boxes come back")
+
+
+def _random_box(rng: random.Random, width: float, height: float) -> Corners:
+    x1, x2 = sorted((rng.uniform(0, width), rng.uniform(0, width)))
+    y1, y2 = sorted((rng.uniform(0, height), rng.uniform(0, height)))
+    return x1, y1, x2, y2
+
+
+def check_representation(row: Representation) -> Findings:
+    """Random boxes as numbers and back, and as replies in every format that prompts ask for."""
+    rng = random.Random(0)
+    boxes = [_random_box(rng, 1000, 1000) for _ in range(1000)]
+    for box in boxes:
+        back = row.to_corners(row.from_corners(box))
+        if not _same(row, box, back):
+            yield Finding(f"{box} as {row.name}", f"comes back as {back}")
+            return
+    yield Finding(f"1,000 random boxes come back from {row.name}")
+    structures = [each for each in STRUCTURES if each != "decomposed" or row.keys]
+    formats = [ReplyFormat("text", row.name, row.json_keys[0])]
+    formats += [ReplyFormat("json", row.name, row.json_keys[0], each) for each in structures]
+    for how in formats:
+        reply = write([BoxToWrite(box) for box in boxes[:9]], how, digits=9)
+        parsed = read(reply, how)
+        pairs = zip(boxes, parsed.boxes, strict=False)
+        same = len(parsed.boxes) == 9 and all(_same(row, *pair) for pair in pairs)
+        why = f"is read as {parsed.boxes[:1]}: {parsed.reason or 'other boxes'}"
+        what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
+        yield Finding(what, "" if same else why)
+
+
+def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
+    if row.match_rule is MatchRule.POINT_IN_OBJECT:
+        middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+        box = (*middle, *middle)
+    return bool(np.allclose(box, back, atol=1e-6))
+
+
+# --- a data source --------------------------------------------------------------------------------
+
+
+def check_source(row: DataSource, folder: Path | None) -> Findings:
+    """Check a published set and what its reader finds in a folder."""
+    yield Finding(f"{row.title} ({row.licence}), {row.address}")
+    if folder is None:
+        yield Finding(f"its reader was not tried: --from FOLDER, which holds {row.holds}")
+        return
+    parts = row.parts_in(folder)
+    if len(parts) != row.datasets:
+        yield Finding(f"{folder}", f"has {len(parts)} datasets, and the row says {row.datasets}")
+    for part in parts:
+        samples = part.read()
+        what = f"{row.dataset(part.name)}: {samples.counts}"
+        yield Finding(what, "; ".join(row.differences(part.name, samples)))
+        if isinstance(samples.images, Path):
+            for name in chain.from_iterable(query.images for query in samples.queries[:3]):
+                header(str(samples.images / name))

@@ -1,0 +1,263 @@
+"""Score a run in straight steps: open, score rows, check coordinates; ``score_files`` writes.
+
+Needs neither torch nor VLMEvalKit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from .. import benchmarks
+from ..boxes.spaces import SpaceError
+from ..coords import score_check
+from ..coords.run_arrays import AnsweredQuery
+from ..models.dual_encoder.encoder import EncoderError
+from ..protocol.benchmark import Benchmark, Scorer
+from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.identity import GIVEN, Identity
+from ..protocol.metric import metric_values
+from ..protocol.replies import Reply
+from ..protocol.scored_row import ScoredRow, add_up, totals
+from ..protocol.settings import Settings, settings_from
+from ..protocol.thoughts import unnamed_marks
+from ..storage.predictions import SHOWN
+from ..storage.run_files import OTHER_SPACE
+from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
+from .open_predictions import Predictions, open_predictions, score_command
+from .reply_note import count_replies, reply_note
+
+
+@dataclass(frozen=True, slots=True)
+class RunScore:
+    """The score of one run and all that it rests on."""
+
+    model: str
+    task: AnyTask
+    rows: tuple[ScoredRow, ...]
+    sums: Mapping[str, float]  # Of all rows, and of their slices
+    spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
+    identity: Identity | None
+    answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
+    counted: Mapping[str, float] = field(default_factory=dict)  # Of :func:`.count_replies`
+    forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
+    scorer: Scorer | None = None  # What decided besides the benchmark's code
+    sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
+    coords_doubt: str | None = None  # What it says of them; no metric depends on it
+    # Replies by the marks at their start that nobody named: perhaps their thoughts are read
+    unnamed_marks: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return benchmarks.benchmark_of(self.task.question)
+
+    @property
+    def metric_values(self) -> Mapping[str, float | None]:
+        """The metrics in percent, by name."""
+        return metric_values(self.benchmark.metrics, self.sums)
+
+    @property
+    def mark(self) -> str:
+        """The mark in its files' names where its space is not the recorded space; else empty."""
+        for space in self.spaces:
+            if space["source"].startswith(GIVEN):
+                more = [f"{k}={v}" for k, v in space.items() if k not in ("kind", "source")]
+                return "-".join([f"{OTHER_SPACE}{space['kind']}", *more])
+        return ""
+
+    @property
+    def failed(self) -> int:
+        return sum(row.failed for row in self.rows)
+
+    @property
+    def answered_note(self) -> str | None:
+        """Say that several models answered, or another than was asked."""
+        return answered_note(models_in(as_values(self.answered_by)), self.identity)
+
+    @property
+    def reply_note(self) -> str | None:
+        """What is odd in its replies; None if nothing is."""
+        return reply_note(self.counted)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(row.reason for row in self.rows if row.reason is not None)
+
+
+def score_file(
+    path: Path, settings: Settings | None = None, dataset: str | None = None
+) -> RunScore:
+    """Score a prediction file: open it, score its rows, check their coordinates.
+
+    Raises:
+        PredictionError, QuestionError, IdentityError: as of :func:`.open_predictions`.
+        ValueError: the benchmark cannot score them; the message says how it can.
+    """
+    opened = open_predictions(path, settings or settings_from({}), dataset)
+    try:
+        return check_coordinates(score_rows(opened))
+    except (SpaceError, EncoderError) as error:
+        lacking = "space" if isinstance(error, SpaceError) else "encoder"
+        command = score_command(path, dataset, f"--{lacking}", lacking.upper())
+        raise type(error)(
+            f"{error}\nThe predictions are safe in {path}; score them without running the model "
+            f"again:\n  {command}"
+        ) from None
+
+
+def score_rows(opened: Predictions) -> RunScore:
+    """Score the replies of a run, a batch at a time; ValueError if no space is known."""
+    benchmark = benchmarks.benchmark_of(opened.task.question)
+    at_a_time = benchmark.at_a_time or max(1, len(opened.replies))
+    starts = range(0, max(1, len(opened.replies)), at_a_time)
+    return joined(_part(benchmark, opened, slice(at, at + at_a_time)) for at in starts)
+
+
+def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
+    model, task, replies = opened.model, opened.task, opened.replies[part]
+    batch = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
+    benchmark.check_sums(batch.rows)
+    rows = tuple(map(_with_record, batch.rows, replies))
+    return RunScore(
+        model=model,
+        task=task,
+        rows=rows,
+        sums=totals(rows),
+        spaces=batch.spaces,
+        identity=opened.identity,
+        answered_by=count_models(replies),
+        counted=count_replies(replies),
+        forced=opened.forced,
+        scorer=batch.scorer,
+        sample=score_check.sample(task, rows),
+        unnamed_marks=Counter(filter(None, (unnamed_marks(reply.answer) for reply in replies))),
+    )
+
+
+def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
+    recorded = reply.recorded
+    more: dict[str, Any] = {}
+    if recorded.tokens:
+        more = {"finish_reason": recorded.finish_reason, "tokens": dict(recorded.tokens)}
+    if recorded.images:
+        more["images"] = list(recorded.images)
+    if reply.shown:
+        more[SHOWN] = dict(reply.shown)
+    return replace(row, details={**row.details, **more}) if more else row
+
+
+def joined(parts: Iterable[RunScore]) -> RunScore:
+    """Join the score of a run from its parts, in the order of the rows; at least one part."""
+    runs = list(parts)
+    spaces = {repr(sorted(space.items())): space for run in runs for space in run.spaces}
+    return replace(
+        runs[0],
+        rows=tuple(chain.from_iterable(run.rows for run in runs)),
+        sums=add_up(run.sums for run in runs),
+        spaces=tuple(spaces.values()),
+        answered_by=_add_up(run.answered_by for run in runs),
+        counted=add_up(run.counted for run in runs),
+        forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
+        sample=score_check.join_samples([run.sample for run in runs]),
+        unnamed_marks=add_up(run.unnamed_marks for run in runs),
+    )
+
+
+def _add_up(counts: Iterable[Mapping[ModelRecord, int]]) -> Counter[ModelRecord]:
+    total: Counter[ModelRecord] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def check_coordinates(run: RunScore) -> RunScore:
+    """Add what the coordinate check says of a run; its sample is dropped."""
+    doubt = score_check.warning(run.task, run.sample, run.spaces)
+    return replace(run, coords_doubt=doubt, sample=())
+
+
+def without_details(run: RunScore) -> RunScore:
+    """Return the values of a run's summary, without boxes and texts."""
+    return replace(run, rows=tuple(replace(row, details={}) for row in run.rows))
+
+
+# --- results of the cells of a sweep --------------------------------------------------------------
+
+
+class SearchError(ValueError):
+    """Results that name no winner; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFormat:
+    """Why a race stopped asking in a format."""
+
+    round: int  # From 1
+    queries: int  # That the format had been asked by then
+    of: int  # Queries of all tables
+    behind: str  # The leading format
+    points: float  # Difference of the headline metrics over these queries
+    chance: float  # That all queries would have shown this format to be better
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellResult:
+    """The score of one cell; ``path`` is its prediction file.
+
+    ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
+    ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
+    models answered, or another than was asked, ``reply_note`` what is odd in its replies.
+    ``dropped``: a race stopped asking in its format, so it is never compared with results over more
+    queries.
+    """
+
+    model: str
+    question: Question
+    sums: Mapping[str, float]
+    rows: int
+    failed: int
+    path: Path
+    of: int
+    compared: bool = True
+    coords_doubt: str | None = None
+    answered_note: str | None = None
+    reply_note: str | None = None
+    dropped: DroppedFormat | None = None
+    sample: int = 1
+
+    @property
+    def metric_values(self) -> Mapping[str, float | None]:
+        """The metrics in percent, by name."""
+        return metric_values(benchmarks.benchmark_of(self.question).metrics, self.sums)
+
+
+def result_of(run: RunScore, path: Path) -> CellResult:
+    """Return the result of a cell, given its score."""
+    rows, of = len(run.rows), len(run.task.queries)
+    return CellResult(
+        run.model,
+        run.task.question,
+        run.sums,
+        rows,
+        run.failed,
+        path,
+        of,
+        coords_doubt=run.coords_doubt,
+        answered_note=run.answered_note,
+        reply_note=run.reply_note,
+    )
+
+
+def refuse_unanswered(results: Iterable[CellResult]) -> None:
+    """Raise SearchError if no call of a cell was answered."""
+    for result in results:
+        if result.failed == result.rows:
+            raise SearchError(
+                f"every call of {result.model} on {result.question.name} failed: no format can be "
+                f"chosen. {result.path} says why; run again to ask again."
+            )

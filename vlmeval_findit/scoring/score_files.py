@@ -1,0 +1,291 @@
+"""Files of a score next to its predictions; needs neither torch nor vlmeval.
+
+``<stem>_score.csv`` is the row that goes into a leaderboard, ``<stem>_details.jsonl`` holds every
+query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..core.command import installed
+from ..core.files import atomic_write, file_sha256
+from ..core.formatting import as_csv
+from ..core.text_files import parse_json, read_json
+from ..models.model_table import find_model
+from ..protocol.benchmark import Scorer
+from ..protocol.identity import Identity
+from ..protocol.metric import is_sliced
+from ..protocol.scored_row import ScoredRow
+from ..protocol.settings import Settings
+from ..storage.identity_file import as_values, from_values
+from ..storage.image_content import Shown, shown_in
+from ..storage.predictions import SHOWN
+from ..storage.run_files import RunFiles, marked, run_of
+from . import answered_by
+from .answered_by import AnsweringModel
+from .new_identity import plugins_used
+from .reply_note import reply_note
+from .run_score import RunScore
+
+UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
+
+
+def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
+    """Write score, details and provenance next to a prediction file, each whole or not at all.
+
+    A score in another space than the recorded space is written next to the recorded score.
+    ``details`` are the lines of the details file where the run does not hold them any more.
+    """
+    files = RunFiles(predictions, run.mark)
+    with atomic_write(files.score) as f:
+        f.write(as_csv([score_row(run)]))
+    with atomic_write(files.details) as f:
+        f.writelines(map(details_line, run.rows) if details is None else details)
+    with atomic_write(files.provenance) as f:
+        json.dump(provenance_of(run, predictions), f, indent=1, ensure_ascii=False)
+    return files
+
+
+def score_row(run: RunScore) -> dict[str, Any]:
+    """Return the score as one flat row: metrics in percent, counts, and what they rest on."""
+    benchmark, sums = run.benchmark, run.sums
+    return {
+        "model": marked(run.model, run.mark),
+        "dataset": run.task.name,
+        **run.metric_values,
+        benchmark.with_failures.name: benchmark.with_failures.value(sums),
+        "rows": len(run.task.queries),
+        "scored": len(run.rows),
+        "answered": len(run.rows) - run.failed,
+        "failed calls": run.failed,
+        "left out": len(run.identity.left_out) if run.identity else 0,
+        **{name: sums.get(key, 0) for name, key in benchmark.counts.items()},
+        "space": "; ".join(sorted({space["kind"] for space in run.spaces})),
+        **({"scored by": run.scorer.name} if run.scorer else {}),
+        "prompts": (run.identity and run.identity.prompts) or UNKNOWN_PROMPTS,
+        "run": run.identity.digest if run.identity else UNKNOWN_PROMPTS,
+    }
+
+
+def details_line(row: ScoredRow) -> str:
+    """Write a row as one line; :func:`read_details_line` reads it back."""
+    values = {
+        "index": row.index,
+        "source": row.source,
+        "failed": row.failed,
+        "reason": row.reason,
+        **row.details,
+        "sums": row.sums,
+    }
+    if row.slices:
+        values["slices"] = row.slices
+    if row.parts:
+        values["parts"] = [[*part, sums] for part, sums in row.parts.items()]
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def read_details_line(line: str) -> ScoredRow:
+    """Read the row of a line.
+
+    Raises:
+        KeyError: a key is missing.
+        ValueError: it is no JSON.
+    """
+    values: dict[str, Any] = parse_json(line)
+    required = {name: values.pop(name) for name in ("index", "source", "failed", "reason", "sums")}
+    slices = values.pop("slices", {})
+    parts = {(kind, value): sums for kind, value, sums in values.pop("parts", ())}
+    return ScoredRow(**required, slices=slices, details=values, parts=parts)
+
+
+# --- provenance: what a score rests on ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a score rests on, as far as its run recorded it."""
+
+    identity: Identity | None  # As recorded before the first call (None: not recorded)
+    digest: str  # Short name of the identity
+    forced: tuple[str, ...]  # Conflicts that ``--force`` went over, in the run or its scoring
+
+    prompts: str  # Prompt set
+    prompt_hash: str | None  # Over every row of the table
+    table: str
+    table_sha256: str
+    rows: frozenset[int]  # Indices of the rows that were scored
+    missing: tuple[int, ...]  # Rows that were not scored
+    spaces: tuple[str, ...]  # Coordinate spaces, each with its source
+    scorer: Scorer | None  # What decided besides the benchmark's code
+    versions: Mapping[str, str]  # At inference
+    scored_with: Mapping[str, str]
+    predictions_sha256: str
+    scored_at: str
+    plugins: Mapping[str, str] = field(default_factory=dict)
+    coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
+    answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
+    reply_note: str | None = None  # What is odd in the replies (None: nothing)
+    shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
+
+    @property
+    def answered_note(self) -> str | None:
+        """Say that several models answered, or another than was asked."""
+        return answered_by.answered_note(self.answered_by, self.identity)
+
+    @property
+    def custom_words(self) -> str:
+        """Say which words of the user's a run was asked in; "" for the benchmark's."""
+        custom = self.identity.custom_prompt if self.identity else {}
+        names = {"system": "a system text", "template": "a prompt template"}
+        given = [name for key, name in names.items() if custom.get(key)]
+        return f"asked with {' and '.join(given)} of its user ({self.prompts})" if given else ""
+
+    @property
+    def scored_under(self) -> frozenset[tuple[str, str]]:
+        """The settings of the scorer: runs with others cannot be compared."""
+        return frozenset(self.scorer.settings.items() if self.scorer else ())
+
+
+def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
+    """Return the values that a score depends on."""
+    meta = run.task.table.with_suffix(".meta.json")
+    question, benchmark, identity = run.task.question, run.benchmark, run.identity
+    scored = {row.index for row in run.rows}
+    metrics = (*benchmark.metrics, benchmark.with_failures)
+    fields: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
+    fields = {name: getattr(value, "value", value) for name, value in fields.items()}  # Of enums
+    return {
+        "model": run.model,
+        "dataset": run.task.name,
+        "benchmark": benchmark.name,
+        "variant": {"name": question.name, **fields},
+        "identity": identity and as_values(identity),
+        "digest": identity and identity.digest,
+        "forced": [*(identity.forced if identity else ()), *run.forced],
+        "spaces": [dict(space) for space in run.spaces],
+        "coords_doubt": run.coords_doubt,
+        **({"scorer": asdict(run.scorer)} if run.scorer else {}),
+        "answered_by": answered_by.as_values(run.answered_by),
+        "replies": dict(run.counted),
+        "table": {
+            "file": run.task.table.name,
+            "sha256": file_sha256(run.task.table),
+            "meta": read_json(meta) if meta.is_file() else None,
+        },
+        "predictions": {
+            "file": predictions.name,
+            "sha256": file_sha256(predictions),
+            "rows": len(run.rows),
+            "rows_missing": sorted(set(run.task.queries) - scored),
+        },
+        "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
+        "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
+        "reasons": dict(run.reasons),
+        # Versions of inference are in the run's identity.
+        "scored_with": {
+            "vlmeval_findit": __version__,
+            "python": sys.version.split()[0],
+            **installed(("numpy", "scipy")),
+        },
+        **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
+        "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _plugins(run: RunScore) -> dict[str, str]:
+    known, row = find_model(run.model), run.identity and run.identity.answering.row
+    row = row or (known.name if known else None)
+    used = plugins_used(run.task.question, row, [space["kind"] for space in run.spaces])
+    return {**used, **(run.identity.plugins if run.identity else {})}
+
+
+def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
+    """Return the values that a score depends on, by its provenance and details.
+
+    Raises:
+        KeyError, TypeError, ValueError: the values are not those of a provenance.
+    """
+    run = values["identity"] and from_values(values["identity"])
+    rows = list(rows)
+    return Provenance(
+        identity=run,
+        digest=values["digest"] or UNKNOWN_PROMPTS,
+        forced=tuple(values["forced"]),
+        prompts=(run and run.prompts) or UNKNOWN_PROMPTS,
+        prompt_hash=run.prompt_hash if run else None,
+        table=values["table"]["file"],
+        table_sha256=values["table"]["sha256"],
+        rows=frozenset(row.index for row in rows),
+        missing=tuple(values["predictions"]["rows_missing"]),
+        spaces=tuple(_space_text(space) for space in values["spaces"]),
+        scorer=_scorer(values["scorer"]) if "scorer" in values else None,
+        versions={**run.host, **run.versions} if run else {},
+        scored_with=dict(values["scored_with"]),
+        predictions_sha256=values["predictions"]["sha256"],
+        scored_at=values["scored_at"],
+        plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
+        coords_doubt=values.get("coords_doubt"),
+        answered_by=answered_by.models_in(values.get("answered_by", ())),
+        reply_note=reply_note(values.get("replies", {})),
+        shown={row.index: shown for row in rows if (shown := shown_in(row.details.get(SHOWN)))},
+    )
+
+
+def _scorer(values: Mapping[str, Any]) -> Scorer:
+    settings = {name: str(value) for name, value in values["settings"].items()}
+    return Scorer(values["name"], settings, values["source"], values["versions"])
+
+
+def _space_text(space: Mapping[str, Any]) -> str:
+    settings = " ".join(f"{k}={v}" for k, v in space.items() if k not in ("kind", "source") and v)
+    return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
+
+
+# --- the space of a score -------------------------------------------------------------------------
+
+_NOT_SET = ("recorded by the run", "model table")
+"""How the sources of spaces begin that nobody set for the scoring."""
+
+
+def settings_of_score(predictions: Path, settings: Settings) -> Settings:
+    """Complete settings without a space by those of an earlier score."""
+    path = RunFiles(predictions).provenance
+    if settings.space is not None or not path.is_file():
+        return settings
+    values = _read(path)
+    settings = replace(settings, force=settings.force or bool(values["forced"]))
+    sources = [space["source"] for space in values["spaces"]]
+    if len(sources) != 1 or sources[0].startswith(_NOT_SET):
+        return settings
+    return replace(settings, space=_first_space(values), source="setting")
+
+
+def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
+    """Return predictions and space of a score in another space, given one of its files.
+
+    Any other path is returned as it is, with the settings.
+    """
+    files = run_of(path)
+    if not files.mark or not files.provenance.is_file():
+        return path, settings
+    values = _read(files.provenance)
+    predictions = files.provenance.with_name(values["predictions"]["file"])
+    space = _first_space(values)
+    return predictions, replace(settings, space=space, source="setting", separately=True)
+
+
+def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values["spaces"][0].items() if name != "source"}
+
+
+def _read(provenance: Path) -> Mapping[str, Any]:
+    values: Mapping[str, Any] = read_json(provenance)
+    return values

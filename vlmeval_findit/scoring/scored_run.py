@@ -1,0 +1,254 @@
+"""Scored runs: what statistics, leaderboard and report read, and nothing else.
+
+A run is one prediction file that was scored: ``<stem>_provenance.json`` and
+``<stem>_details.jsonl`` next to it, as :func:`.score_files.write_score` leaves them. The model is
+not asked and the annotation table is not needed. Every score becomes one frozen :class:`Run`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks import benchmark_of, parse
+from ..core.files import file_sha256
+from ..core.text_files import open_text, read_json
+from ..protocol.benchmark import Benchmark
+from ..protocol.dataset_variant import Question, QuestionError
+from ..protocol.error_analysis import with_events
+from ..protocol.identity import GIVEN
+from ..protocol.metric import metric_values
+from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
+from ..storage.predictions import PredictionError
+from ..storage.run_files import PROVENANCE, files_below, marked, run_of
+from .new_identity import plugin_conflicts
+from .open_predictions import prediction_files, score_command
+from .score_files import Provenance, provenance_from, read_details_line
+
+
+class RowData(Enum):
+    """What of the rows of a run is held in memory."""
+
+    DETAILS = "everything"
+    QUERY_SCORES = "sums, slices and query scores"
+    SUMS = "sums and slices"
+
+
+class RunError(ValueError):
+    """A run that cannot be read; the message names the file, and what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One scored run: a model over one question."""
+
+    model: str
+    question: Question
+    path: Path  # Of the predictions
+    rows: Sequence[ScoredRow]
+    provenance: Provenance
+    details: Path | None = None  # File of the rows' details, where the rows are without them
+
+    def __repr__(self) -> str:
+        return f"Run({self.model} on {self.question.name}, {len(self.rows)} queries)"
+
+    @property
+    def benchmark(self) -> Benchmark:
+        return benchmark_of(self.question)
+
+    @cached_property
+    def sums(self) -> Mapping[str, float]:
+        """The sums of all rows, of their slices too."""
+        return totals(self.rows)
+
+    @cached_property
+    def metric_values(self) -> Mapping[str, float | None]:
+        """The metrics in percent, by name."""
+        return metric_values(self.benchmark.metrics, self.sums)
+
+    @property
+    def query_scores(self) -> list[float]:
+        """The query score of every answer in percent, in the order of the rows."""
+        if isinstance(self.rows, RowTable) and self.rows.query_scores is not None:
+            known: list[float] = self.rows.query_scores.tolist()
+            return known
+        return list(map(self.benchmark.query_score, self.rows))
+
+    @property
+    def other_space(self) -> bool:
+        """Whether it was scored in another space than it recorded; its model's name says so."""
+        return any(f"({GIVEN}" in space for space in self.provenance.spaces)
+
+    @property
+    def failed(self) -> int:
+        """Number of failed calls."""
+        return failures(self.rows)
+
+
+class PluginMissingError(RunError):
+    """A run needs a plug-in that is not installed; the message says which, and what to type."""
+
+
+def load_runs(
+    paths: Iterable[Path],
+    on_missing_plugin: Callable[[PluginMissingError], None] | None = None,
+    keep: RowData = RowData.DETAILS,
+) -> list[Run]:
+    """Load the scored runs of prediction files and folders, each once, by model and variant.
+
+    Folders are searched to any depth. ``on_missing_plugin`` is called for each run whose plug-in is
+    not installed, where there are others (None: an error). Boards of many runs do not fit into
+    memory with their details: ``keep`` less.
+
+    Raises:
+        FileNotFoundError: a path is not there.
+        RunError: a prediction file without a score, a folder without any, files that do not hold
+            what :func:`.score_files.write_score` leaves, or a score of other predictions.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for provenance in _provenances(path):
+            # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
+            files.setdefault(provenance.resolve(), provenance)
+    runs, missing = [], []
+    shared: dict[Any, Any] = {}
+    for path in files.values():
+        try:
+            run = load_run(path, keep)
+            runs.append(replace(run, provenance=_sharing(run.provenance, shared)))
+        except PluginMissingError as error:
+            missing.append(error)
+    for each in missing:
+        if on_missing_plugin is None or not runs:
+            raise each
+        on_missing_plugin(each)
+    return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
+
+
+def _sharing(provenance: Provenance, shared: dict[Any, Any]) -> Provenance:
+    """Share equal sets of rows and of images between runs."""
+    run = provenance.identity
+    if run is not None and run.rows is not None:
+        run = replace(run, rows=shared.setdefault(run.rows, run.rows))
+    rows = shared.setdefault(provenance.rows, provenance.rows)
+    images = tuple((row, *sorted(shown.items())) for row, shown in provenance.shown.items())
+    shown = shared.setdefault(("images", images), provenance.shown)
+    return replace(provenance, rows=rows, identity=run, shown=shown)
+
+
+def _provenances(path: Path) -> list[Path]:
+    if path.is_dir():
+        inside = sorted(file for file in files_below(path) if file.name.endswith(PROVENANCE))
+        if not inside:
+            raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_remedy(path)}")
+        return inside
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file or folder; {_EXAMPLE}")
+    provenance = run_of(path).provenance
+    if not provenance.is_file():
+        raise RunError(
+            f"{path}: not scored yet ({provenance.name} is not next to it); score it with: "
+            f"{score_command(path)}"
+        )
+    return [provenance]
+
+
+_EXAMPLE = "name the --work-dir of runs, or make some with: python run_findit.py demo"
+
+
+def _remedy(folder: Path) -> str:
+    try:
+        prediction_files([folder])
+    except PredictionError:
+        return _EXAMPLE
+    return f"score its prediction files: python run_findit.py score {shlex.quote(str(folder))}"
+
+
+def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
+    """Load the run of one ``…_provenance.json``; raises as :func:`load_runs`."""
+    files = run_of(provenance)
+    details = files.details
+    try:
+        values = read_json(provenance)
+        question = _question(provenance, values)
+        rows = tuple(_rows(details))
+        rests_on = provenance_from(values, rows)
+        predictions = provenance.with_name(values["predictions"]["file"])
+        run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, rests_on)
+    except FileNotFoundError:
+        raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
+    except RunError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else error
+        raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
+    _check(run, values, provenance)
+    if keep is RowData.DETAILS:
+        return run
+    counted = with_events(run.benchmark.errors, rows)
+    table = table_of(rows, counted, run.query_scores if keep is RowData.QUERY_SCORES else None)
+    return replace(run, rows=table, details=details)
+
+
+def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
+    """Return rows with their details, which are read again where the run is without them.
+
+    ``places`` are indices among its rows, ascending (None: all of them).
+
+    Raises:
+        RunError: the details are gone.
+    """
+    selected = range(len(run.rows)) if places is None else frozenset(places)
+    if run.details is None:
+        return [row for at, row in enumerate(run.rows) if at in selected]
+    try:
+        return list(_rows(run.details, selected))
+    except FileNotFoundError:
+        raise RunError(f"{run.details} is missing; {_again(run.path, run.question.name)}") from None
+
+
+def with_details(run: Run) -> Run:
+    """Return the run with the details of all its rows; raises as :func:`read_details`."""
+    return replace(run, rows=tuple(read_details(run)), details=None)
+
+
+def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
+    """Parse what was asked; the error names a plug-in that is not installed."""
+    try:
+        return parse(values["variant"]["name"])
+    except QuestionError as error:
+        for other in plugin_conflicts(values.get("plugins", {})):
+            raise PluginMissingError(f"{provenance}: {other}") from error
+        raise
+
+
+def _again(predictions: Path, dataset: str | None = None) -> str:
+    return f"score it again: {score_command(predictions, dataset)}"
+
+
+def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
+    """Refuse details, provenance and predictions that are not of one scoring."""
+    recorded, again = values["totals"], _again(run.path, run.question.name)
+    sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
+    for name in {**recorded, **sums}:
+        total, actual = recorded.get(name), sums.get(name, 0)
+        if total is None or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
+            raise RunError(
+                f"{provenance}: totals.{name} is {total}, but the details next to it "
+                f"add up to {actual}; {again}"
+            )
+    if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:
+        raise RunError(f"{run.path}: changed after it was scored; {again}")
+
+
+def _rows(details: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
+    with open_text(details) as lines:
+        for place, line in enumerate(lines):
+            if places is None or place in places:
+                yield read_details_line(line)

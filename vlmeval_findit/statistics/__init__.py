@@ -1,0 +1,1 @@
+"""Influences, intervals and tests: arrays in, numbers out."""

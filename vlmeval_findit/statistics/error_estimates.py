@@ -1,0 +1,55 @@
+"""Estimate the points of each error type, with the influence of each image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..protocol.error_analysis import ErrorAnalysis
+from ..protocol.metric import Array, Metric, sliced, weighted
+from .influences import FEWEST, ClusteredSums, Estimate, add_up_at
+
+
+def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estimate:
+    """Estimate the points of each error type as shares of 1, with each image's influence.
+
+    Points are no ratio of sums, so an image's influence is the change without it (jackknife).
+    The metrics' names are the error types' keys.
+    """
+    images = len(clustered.images)
+    by_image = _by_image(clustered, analysis.score.over)
+    totals = {name: values.sum() for name, values in by_image.items()}
+    without = {name: totals[name] - values for name, values in by_image.items()}
+    points, left = analysis.points(totals), analysis.points(without)
+    keys = [error_type.key for error_type in analysis.error_types]
+    values = np.array([points[key] for key in keys], dtype=float) / 100
+    left_out = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
+    whole = np.asarray(weighted(by_image, analysis.score.whole), dtype=float)
+    there = int((whole > 0).sum())
+    enough = there >= FEWEST
+    scale = np.sqrt((there - 1) / there) if enough else 0.0
+    weight = whole / whole.sum() if enough else np.zeros(images)
+    metrics = tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys)
+    return Estimate(
+        metrics=metrics,
+        values=values,
+        images=clustered.images,
+        # Around the value itself, so that an image without weight has no influence.
+        influence=scale * (values - left_out),
+        weight=np.tile(weight[:, None], len(keys)),
+        queries=np.full(len(keys), float(there) if enough else 0.0),
+    )
+
+
+def _by_image(clustered: ClusteredSums, over: str) -> dict[str, Array]:
+    images = len(clustered.images)
+    sums = {
+        name: add_up_at(clustered.image, values, images) for name, values in clustered.sums.items()
+    }
+    if over in clustered.slices:
+        slicing = clustered.slices[over]
+        for at, value in enumerate(slicing.values):
+            inside = slicing.of == at
+            for name, values in clustered.sums.items():
+                added = add_up_at(clustered.image[inside], values[inside], images)
+                sums[sliced(name, over, value)] = added
+    return sums

@@ -1,0 +1,259 @@
+"""Rows of sums as arrays, and the influence of each image on a metric.
+
+Queries of one image are not independent, so the image is the unit. An image's influence is what the
+metric would lose without it; the variance is the sum of the squares (jackknife).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..protocol.metric import Array, Metric, divide, unsliced, weighted
+from ..protocol.scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
+
+FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
+
+Places = NDArray[np.intp]
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredSums:
+    """Rows as arrays: sums by name, an entry per row (per image, once added up). Parts are rows."""
+
+    images: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
+    image: Places  # Index of each row's image
+    sums: Mapping[str, Array]
+    slices: Mapping[str, Texts]
+
+
+def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
+    """Convert rows to arrays; ``images`` is the key of their image folder."""
+    if not isinstance(rows, RowTable) or rows.parts is not None:
+        parts = [part for row in rows for part in row.part_rows()]
+        rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
+    return ClusteredSums(
+        images=_image_names(rows.source.values, images),
+        image=rows.source.of.astype(np.intp),
+        sums={name: as_floats(column) for name, column in rows.sums.items()},
+        slices={
+            kind: Texts(column.values, column.of.astype(np.intp))
+            for kind, column in rows.slices.items()
+        },
+    )
+
+
+@lru_cache(maxsize=64)
+def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
+    """Share one tuple between all runs over the same images."""
+    return tuple(f"{images}/{name}" for name in names)
+
+
+def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
+    """Return the rows of one slice, which has no slices of its own."""
+    slicing = clustered.slices[kind]
+    inside = slicing.of == slicing.values.index(value)
+    sums = {name: values[inside] for name, values in clustered.sums.items()}
+    return ClusteredSums(clustered.images, clustered.image[inside], sums, {})
+
+
+# --- values and influences ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Metrics of a dataset or their mean over several, and what each image does to them.
+
+    An image's weight is its share of a metric's whole, so the weights of a metric add up to 1. They
+    are 0, like the influences, where too few images count.
+    """
+
+    metrics: tuple[Metric, ...]
+    values: Array  # Hundredths of the metrics (of a share: the ratio); NaN: none
+    images: tuple[str, ...]
+    influence: Array  # (images, metrics)
+    weight: Array  # (images, metrics)
+    queries: Array  # Effective number of queries of each metric
+    datasets: tuple[Estimate, ...] = ()  # Those of a mean
+
+    @property
+    def counted(self) -> Array:
+        """The effective number of images of each metric; 0: too few."""
+        return effective_number(self.weight)
+
+    def place(self, metric: str) -> int:
+        return [each.name for each in self.metrics].index(metric)
+
+    def value(self, metric: str) -> float | None:
+        value = 100 * float(self.values[self.place(metric)])
+        return None if np.isnan(value) else value
+
+
+def effective_number(weights: Array) -> Array:
+    """Return Kish's effective sample size of weights along the first axis; 0 without any.
+
+    >>> effective_number(np.array([[1.0, 148.0], [1.0, 1.0], [1.0, 1.0]])).round(2)
+    array([3.  , 1.03])
+    """
+    # Rounded, as four equal images must not be fewer than four.
+    return np.round(divide(weights.sum(axis=0) ** 2, (weights**2).sum(axis=0)), 9)
+
+
+class _MetricEstimate(NamedTuple):
+    """One metric's part of an :class:`Estimate`."""
+
+    value: float
+    influence: Array
+    weight: Array
+    queries: float
+
+
+def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
+    """Return the values of metrics over rows, with each image's influence."""
+    each = [_estimate_metric(metric, clustered) for metric in metrics]
+    return Estimate(
+        metrics=tuple(metrics),
+        values=np.array([metric.value for metric in each]),
+        images=clustered.images,
+        influence=np.stack([metric.influence for metric in each], axis=-1),
+        weight=np.stack([metric.weight for metric in each], axis=-1),
+        queries=np.array([metric.queries for metric in each]),
+    )
+
+
+def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimate:
+    rows = len(clustered.image)
+    slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
+    if metric.over:
+        slicing = clustered.slices.get(metric.over, Texts((), np.full(rows, -1)))
+    nothing = np.zeros(len(clustered.images))
+    part, whole = (
+        np.broadcast_to(np.asarray(weighted(_sums(clustered, weights), weights), dtype=float), rows)
+        for weights in (metric.part, metric.whole)
+    )
+    cells = _cells(metric.scale * part, whole, slicing, clustered.image)
+    if not len(cells.whole):
+        value = np.nan if metric.empty is None else metric.empty / 100
+        return _MetricEstimate(value, nothing, nothing, 0.0)
+    # Divided last, so that the value is that of the score to the last digit.
+    value = float(cells.ratios().mean()) / 100
+    weight = add_up_at(cells.image, cells.weight(), len(nothing))
+    # Of a mean over classes, those of rare classes alone may decide.
+    images = effective_number(weight) if metric.over else (weight > 0).sum()
+    if images < FEWEST:
+        return _MetricEstimate(value, nothing, nothing, 0.0)
+    influence = add_up_at(cells.image, cells.influence() / 100, len(nothing))
+    return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
+
+
+def _sums(clustered: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
+    sums: dict[str, Array] = {}
+    for name in names:
+        of, kind, value = unsliced(name)
+        if of not in clustered.sums:
+            continue
+        if not kind:
+            sums[name] = clustered.sums[of]
+        elif kind in clustered.slices and value in clustered.slices[kind].values:
+            slicing = clustered.slices[kind]
+            sums[name] = np.where(
+                slicing.of == slicing.values.index(value), clustered.sums[of], 0.0
+            )
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    slice: Places  # Numbered without those that have no whole
+    image: Places
+    part: Array
+    whole: Array
+
+    def ratios(self) -> Array:
+        """Return the ratio of each slice."""
+        return add_up_at(self.slice, self.part) / add_up_at(self.slice, self.whole)
+
+    def weight(self) -> Array:
+        """Return the share of each cell in its slice's whole; slices weigh the same."""
+        wholes = add_up_at(self.slice, self.whole)
+        return self.whole / wholes[self.slice] / len(wholes)
+
+    def influence(self) -> Array:
+        """Return what the mean of the slices' ratios would lose without each cell."""
+        ratios = self.ratios()
+        images = add_up_at(self.slice, (self.whole > 0).astype(float))[self.slice]
+        other_parts = add_up_at(self.slice, self.part)[self.slice] - self.part
+        other_wholes = add_up_at(self.slice, self.whole)[self.slice] - self.whole
+        loss = (ratios[self.slice] - divide(other_parts, other_wholes)) / len(ratios)
+        # The jackknife's factor, as the others' ratio is around the value of the same images.
+        loss *= np.sqrt(1 - 1 / images)
+        # Without its only image a slice drops out of the mean.
+        only_image = (images == 1) & (self.whole > 0)
+        loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
+        influence: Array = np.where(only_image, loss_of_slice[self.slice], loss)
+        return influence
+
+
+def _cells(part: Array, whole: Array, slicing: Texts, image: Places) -> _Cells:
+    inside = slicing.of >= 0
+    images = int(image.max(initial=0)) + 1
+    keys, at = np.unique(slicing.of[inside] * images + image[inside], return_inverse=True)
+    parts = add_up_at(at, part[inside], len(keys))
+    wholes = add_up_at(at, whole[inside], len(keys))
+    of = keys // images
+    counts = add_up_at(of, wholes)[of] > 0
+    slices = np.unique(of[counts], return_inverse=True)[1]
+    return _Cells(slices, keys[counts] % images, parts[counts], wholes[counts])
+
+
+def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
+    """Return the sum of the values at each place."""
+    sums: Array = np.bincount(places, values, length).astype(float)
+    return sums
+
+
+def mean(parts: Sequence[Estimate]) -> Estimate:
+    """Average over datasets; images that they share count once, with their influence on each.
+
+    Where a dataset has no value there is no mean, and where one has too few images the mean has.
+    """
+    images, influences = aligned(parts)
+    _, weights = aligned(parts, lambda part: part.weight)
+    enough = np.all([part.counted > 0 for part in parts], axis=0)
+    return Estimate(
+        metrics=parts[0].metrics,
+        values=np.mean([part.values for part in parts], axis=0),
+        images=images,
+        influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
+        weight=np.mean(weights, axis=0) * enough,
+        queries=np.sum([part.queries for part in parts], axis=0) * enough,
+        datasets=tuple(parts) if len(parts) > 1 else (),
+    )
+
+
+def aligned(
+    parts: Sequence[Estimate], numbers: Callable[[Estimate], Array] = lambda part: part.influence
+) -> tuple[tuple[str, ...], list[Array]]:
+    """Return the images of all parts, and each part's influences by them (0: lacking).
+
+    ``numbers`` may choose other numbers by image, as weights.
+    """
+    first = parts[0]
+    if all(part.images == first.images for part in parts):
+        return first.images, [numbers(part) for part in parts]
+    images = tuple(sorted({name for part in parts for name in part.images}))
+    place = {name: at for at, name in enumerate(images)}
+    by_image = []
+    for part in parts:
+        filled = np.zeros((len(images), len(part.metrics)))
+        filled[[place[name] for name in part.images]] = numbers(part)
+        by_image.append(filled)
+    return images, by_image

@@ -1,0 +1,298 @@
+"""Intervals and paired tests over images, from the influences of :mod:`.influences`.
+
+A difference subtracts each image's influences, so what is hard for both runs cancels. Results are
+always the same. The intervals of shares are those of :mod:`.share_intervals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..protocol.metric import Array, Metric, divide
+from .influences import FEWEST, Estimate, aligned, effective_number
+from .share_intervals import UNSEEN, Sampled, mean_ends
+from .student import LEVEL, quantile, tail, total_freedom
+
+ALPHA = 0.05  # Corrected p-values below it are significant
+
+INTERVALS = f"95 % over images; none where fewer than {FEWEST} images count"
+
+_ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
+_EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A 95 % interval, in the unit of its metric."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value minus another, in percentage points where they are shares."""
+
+    value: float
+    interval: Interval | None  # 95 %; excludes 0 exactly where p_value is below 5 %
+    p_value: float | None  # Two-sided; None, like the interval, for too few images
+    corrected: float | None  # After :func:`correct`
+
+    @property
+    def significant(self) -> bool:
+        return self.corrected is not None and self.corrected < ALPHA
+
+
+def bounds(value: float, variance: float, images: float) -> Interval | None:
+    """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST` images.
+
+    All images weigh the same. See :func:`.share_intervals.mean_ends`.
+    """
+    if images < FEWEST:
+        return None
+    one = np.ones((1, 1))
+    sampled = Sampled(
+        value=min(1.0, max(0.0, value)) * one,
+        variance=variance * one,
+        images=images * one,
+        effective=images * one,
+        skewness=one,
+        queries=images * one,
+    )
+    low, high = mean_ends(sampled, np.ones(1), np.ones(1))
+    return _in_percent(low[0], high[0])
+
+
+def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
+    """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
+    low, high = _share_ends(estimate)
+    reach = _reaches_of_means(estimate)
+    counted = estimate.counted
+    intervals: dict[str, Interval | None] = {}
+    for at, metric in enumerate(estimate.metrics):
+        value = float(estimate.values[at])
+        if np.isnan(value):
+            continue
+        if not counted[at]:
+            intervals[metric.name] = None
+        elif metric.share:
+            _check_share(metric, value)
+            intervals[metric.name] = _in_percent(low[at], high[at])
+        else:
+            intervals[metric.name] = _in_percent(value - reach[at], value + reach[at])
+    return intervals
+
+
+def _in_percent(low: float, high: float) -> Interval:
+    return Interval(100 * float(low), 100 * float(high))
+
+
+def _check_share(metric: Metric, value: float) -> None:
+    if not -_ROUNDING <= value <= 1 + _ROUNDING:
+        raise ValueError(
+            f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
+            f'write Metric({metric.name!r}, …, unit="")'
+        )
+
+
+def _share_ends(estimate: Estimate) -> tuple[Array, Array]:
+    """Return both ends of the interval of every metric, were it a share."""
+    datasets = estimate.datasets or (estimate,)
+    sampled = Sampled(
+        value=np.stack([np.clip(each.values, 0.0, 1.0) for each in datasets]),
+        variance=np.stack([_variance(each.influence) for each in datasets]),
+        images=np.stack([(each.weight > 0).sum(axis=0) for each in datasets]),
+        effective=np.stack([each.counted for each in datasets]),
+        skewness=np.stack([_skewness(each.weight) for each in datasets]),
+        queries=np.stack([each.queries for each in datasets]),
+    )
+    overlap = _overlap(estimate.counted, sampled.effective)
+    apart = sampled.variance.mean(axis=0) / len(datasets)
+    together = divide(_variance(estimate.influence), apart, 1.0)
+    return mean_ends(sampled, together, overlap)
+
+
+def _variance(influence: Array) -> Array:
+    variance: Array = (influence**2).sum(axis=0)
+    return variance
+
+
+def _skewness(weight: Array) -> Array:
+    """Return how much more skewed unequal images make a sum than as many equal ones; 1: equal."""
+    return divide((weight**3).sum(axis=0), (weight**2).sum(axis=0) ** 2, 1.0)
+
+
+def _overlap(counted: Array, effective: Array) -> Array:
+    """Return in how many datasets an image is, given the effective numbers of images.
+
+    ``counted`` are those of the mean, ``effective`` those of each dataset, along the first axis.
+    """
+    apart = divide(np.ones_like(effective), effective).mean(axis=0) / len(effective)
+    return divide(np.ones_like(counted), counted * apart, 1.0)
+
+
+def _reaches_of_means(estimate: Estimate) -> Array:
+    """Return how far Student's interval reaches to either side, metric by metric."""
+    datasets = estimate.datasets or (estimate,)
+    variances = np.stack([_variance(each.influence) for each in datasets])
+    images = np.stack([each.counted for each in datasets])
+    freedom = total_freedom(variances, images, _overlap(estimate.counted, images))
+    reach: Array = quantile(freedom) * np.sqrt(_variance(estimate.influence))
+    return reach
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+
+def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
+    """Subtract one value from another, with a paired t-test over the images.
+
+    The interval leaves out 0 exactly where the test rejects: both have the same standard error.
+    That of shares allows for a third of an unseen image that only one of them finds.
+    """
+    at = left.place(metric)
+    value = float(left.values[at] - right.values[at])
+    pair = _pair(left, right, at)
+    if not pair.effective:
+        return Difference(100 * value, None, None, None)
+    error, freedom = _paired_error(pair, left, right, at)
+    differs = abs(value) >= _EQUAL
+    # At least the p-value of as many coins that fall alike: few images cannot say more.
+    least = 2.0 ** (1 - pair.images)
+    if differs and least > 0:
+        error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
+    p_value = max(least, 2 * float(tail(freedom, -abs(value) / error))) if differs else 1.0
+    reach = float(quantile(freedom)) * error
+    to_zero = away = reach
+    if left.metrics[at].share:
+        to_zero, away = _reaches_of_share(abs(value), reach, error, pair.effective)
+    low, high = value - to_zero, value + away
+    if value < 0:
+        low, high = value - away, value + to_zero
+    if left.metrics[at].share:
+        low, high = max(-1.0, low), min(1.0, high)
+    return Difference(100 * value, _in_percent(low, high), p_value, p_value)
+
+
+def _reaches_of_share(
+    size: float, reach: float, error: float, images: float
+) -> tuple[float, float]:
+    """Return how far the interval of a difference reaches towards 0, and away from it.
+
+    A larger difference has a larger variance: where no image differs, or few do, as many more may
+    differ as in Wilson's interval of a share.
+
+    Args:
+        size: the difference without its sign, 0 to 1.
+        reach: Student's, with the standard error ``error``.
+        images: their effective number; each is one trial, or more if all differ by little.
+    """
+    growth = (reach / error) ** 2 / max(images, size * (1 - size) / error**2)
+    away = max(reach, _larger_root(1 + growth, -growth * (1 - 2 * size), -(reach**2)))
+    if reach < size:
+        return reach, away
+    beyond_zero = _larger_root(1 + growth, 2 * size - growth, size**2 - reach**2)
+    return size + beyond_zero, away
+
+
+def _larger_root(square: float, linear: float, constant: float) -> float:
+    """Return the larger solution of a quadratic equation that has a negative constant, or 0."""
+    return float((-linear + np.sqrt(linear**2 - 4 * square * constant)) / (2 * square))
+
+
+class _Pair(NamedTuple):
+    """One metric of two runs over the same images."""
+
+    variance: float  # Of the difference
+    unseen: float  # Variance of a third of an image that only one finds; 0 for what is no share
+    images: int
+    effective: float  # Number of images, after Kish; 0: too few
+
+
+def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
+    _, (ours, theirs) = aligned([left, right], lambda run: run.influence[:, [at]])
+    weights = left.weight[:, at], right.weight[:, at]
+    images = min(int(np.count_nonzero(weight)) for weight in weights)
+    unseen = 0.0
+    if images and left.metrics[at].share:
+        value = float(left.values[at] - right.values[at])
+        # Half of it for each of the two.
+        unseen = 2 * (UNSEEN / 2 / images) ** 2 * (1 + value**2)
+    return _Pair(
+        variance=float(((ours - theirs) ** 2).sum()),
+        unseen=unseen,
+        images=images,
+        effective=min(float(effective_number(weight)) for weight in weights),
+    )
+
+
+def _paired_error(whole: _Pair, left: Estimate, right: Estimate, at: int) -> tuple[float, float]:
+    """Return the standard error of a difference, and its degrees of freedom."""
+    pairs = [whole]
+    if left.datasets:
+        both = zip(left.datasets, right.datasets, strict=True)
+        pairs = [_pair(*dataset, at) for dataset in both]
+    # One unseen image in all, not one in each dataset.
+    unseen = np.array([pair.unseen for pair in pairs]) / len(pairs)
+    variances = np.array([pair.variance for pair in pairs]) + unseen
+    effective = np.array([pair.effective for pair in pairs])
+    overlap = float(_overlap(np.asarray(whole.effective), effective))
+    freedom = float(total_freedom(variances, effective, overlap))
+    missed = overlap**2 * float(unseen.mean()) / len(pairs)
+    return float(np.sqrt(whole.variance + missed)), freedom
+
+
+def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:
+    """Estimate how likely a share is the higher one over all images; None: too few were seen.
+
+    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
+    variance over the unseen rest of a finite population. A third of an image is allowed for, as in
+    the intervals of shares.
+    """
+    at = run.place(metric)
+    pair = _pair(run, front, at)
+    if not pair.effective:
+        return None
+    values = np.array([run.values[at], front.values[at]])
+    unseen = (UNSEEN / pair.images) ** 2 * (values**2 + (1 - values) ** 2).sum()
+    error = np.sqrt((pair.variance + unseen) * (1 - share))
+    freedom = max(pair.effective - 1, 1.0)
+    return float(tail(freedom, float(values[0] - values[1]) / error))
+
+
+DRAWN = 500  # Bootstrap samples, for what is no ratio of sums
+_SEED = 11
+
+
+def drawn_again(images: int) -> Array:
+    """Return how often each bootstrap sample draws each image: (samples, images), seeded."""
+    if images < FEWEST:
+        return np.zeros((0, images))
+    generator = np.random.default_rng(_SEED)
+    return generator.multinomial(images, [1 / images] * images, DRAWN).astype(float)
+
+
+def drawn_interval(values: Array) -> Interval | None:
+    """Return the 95 % interval of values over :func:`drawn_again`; None without any."""
+    if not len(values):
+        return None
+    ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    low, high = np.nanquantile(values, ends, method="nearest")
+    return Interval(float(low), float(high))
+
+
+def correct(differences: Iterable[Difference]) -> list[Difference]:
+    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
+    corrected = list(differences)
+    tested = sorted(
+        (each.p_value, at) for at, each in enumerate(corrected) if each.p_value is not None
+    )
+    so_far = 0.0
+    for rank, (p_value, at) in enumerate(tested):
+        so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
+        corrected[at] = replace(corrected[at], corrected=so_far)
+    return corrected

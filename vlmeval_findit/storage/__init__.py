@@ -1,0 +1,1 @@
+"""What lies on disk: tables, images, prediction files, identities, locks."""

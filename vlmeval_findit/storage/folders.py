@@ -1,0 +1,259 @@
+"""Find tables and images: VLMEvalKit's data folder, a configuration, the environment."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from ..core.command import clone
+from ..core.config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
+from ..core.files import file_sha256
+from ..core.formatting import shown
+from ..core.text_files import TextError, parse_json, read_text, yaml_value
+
+log = logging.getLogger(__name__)
+
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def lmu_data_root() -> Path:
+    """Find VLMEvalKit's data folder as VLMEvalKit does, but without creating it."""
+    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
+    if named and os.path.exists(named):  # called often; a Path is slower
+        return Path(named)
+    return Path.home() / "LMUData"
+
+
+def advice(error: OSError) -> str:
+    """Say what to do if a folder cannot be written to; "" for other errors."""
+    if error.filename is None:
+        return ""
+    path, root = Path(os.fsdecode(error.filename)), lmu_data_root()
+    if path.is_relative_to(root) and (error.errno in _NOT_ALLOWED or not root.is_dir()):
+        return ". Set LMUData to a folder that can be written to"
+    if error.errno in _NOT_ALLOWED and not os.path.exists(path):
+        return (
+            f". {path.parent} cannot be written to: copy it to a folder of yours, or name another"
+        )
+    return ""
+
+
+def custom_datasets_file() -> Path:
+    """Return the file of custom datasets; it need not exist."""
+    return lmu_data_root() / "findit_datasets.json"
+
+
+class DatasetFileError(ValueError):
+    """The file of custom datasets cannot be read; the message names file, name and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomDataset(Config):
+    """A custom dataset: its image folder, and what is asked."""
+
+    folder: Text
+    family: Text = "objdet"  # A name that the benchmark knows
+    multilabel: YesNo = True
+    captions: YesNo = False
+    negatives: YesNo = False
+    frames: Count = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    """The file of custom datasets as this process read it."""
+
+    path: Path
+    state: tuple[int, ...] | None  # which file it was; None: there was none
+    rows: Mapping[str, CustomDataset]
+
+
+_registry: _Registry | None = None
+
+
+def custom_datasets() -> Mapping[str, CustomDataset]:
+    """Return the custom datasets by name; a DatasetFileError if their file is damaged.
+
+    The file is read again only if it is another one than last time, so this looks at the disk once.
+    As long as nothing changed, the same mapping is returned.
+    """
+    global _registry
+    path = custom_datasets_file()
+    state = _state_of(path)
+    last = _registry
+    if last is not None and (last.path, last.state) == (path, state):
+        return last.rows
+    _registry = None  # Nothing old is known where reading fails
+    rows: Mapping[str, CustomDataset] = MappingProxyType({})
+    if state is not None:
+        kind = dict[str, CustomDataset]
+        rows = MappingProxyType(_read(path, kind, parse_json, DatasetFileError))
+    _registry = _Registry(path, state, rows)
+    return rows
+
+
+def known_custom_datasets() -> Mapping[str, CustomDataset]:
+    """Return the custom datasets as they were when this process last looked.
+
+    For what is needed of every row of a table: the disk may be on another machine. Parsing a name
+    and loading a table look (:func:`custom_datasets`).
+    """
+    last = _registry
+    return custom_datasets() if last is None else last.rows
+
+
+def forget_custom_datasets() -> None:
+    """Read the file of custom datasets at the next look: this process writes it."""
+    global _registry
+    _registry = None
+
+
+def _state_of(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from what replaces it; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueError]) -> Any:
+    """Read a file as a kind of configuration, or raise ``wrong``."""
+    try:
+        return _parsed(read_text(path), kind, parse)
+    except MisplacedError as error:
+        raise wrong(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+    except TextError as error:
+        raise wrong(error.of(path)) from None
+    except (OSError, ValueError) as error:
+        raise wrong(f"{path}: {error}") from None
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str, kind: Any, parse: Callable[[str], Any]) -> Any:
+    return config_from(kind, parse(text) or {})
+
+
+def _at(error: MisplacedError) -> list[str]:
+    """Return the keys that lead to a value, without a key that the message names."""
+    at = [str(key) for key in error.at if key != "[key]"]
+    return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
+
+
+class FolderError(ValueError):
+    """A configuration that cannot be read; the message names it."""
+
+
+def table_folders() -> list[Path]:
+    """Return the folders that are searched for tables, in order."""
+    named = os.environ.get("FINDIT_TABLES")
+    first = [Path(named)] if named else []
+    folder = clone()
+    in_clone = [folder / "datasets_tsv"] if folder else []
+    return [*first, Path("datasets_tsv"), *in_clone, lmu_data_root()]
+
+
+def find_table(table: str, how_to_make: str) -> Path:
+    """Return the table's first TSV in :func:`table_folders`, or raise FileNotFoundError."""
+    folders = table_folders()
+    tables = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
+    if not tables:
+        raise FileNotFoundError(
+            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how_to_make}"
+        )
+    first, *others = tables
+    for other in others:
+        if not first.samefile(other) and file_sha256(first) != file_sha256(other):
+            _warn_once(f"FindIt: two tables {table}: {first} is used, {other} differs")
+    return first
+
+
+@cache
+def _warn_once(warning: str) -> None:
+    log.warning("%s", warning)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The image folder of a dataset, and where it is configured."""
+
+    key: str
+    path: Path
+    source: str
+
+
+def config_file() -> Path | None:
+    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG (else a FolderError), here, in the clone."""
+    named = os.environ.get("FINDIT_CONFIG")
+    if named:
+        if not Path(named).is_file():
+            raise FolderError(f"FINDIT_CONFIG={named}: no such file")
+        return Path(named)
+    for base in filter(None, (Path(), clone())):
+        path = base / "configs" / "datasets.yaml"
+        if path.is_file():
+            return path
+    return None
+
+
+def image_folder(key: str) -> Folder:
+    """Find an image key's folder: FINDIT_IMAGES, configuration, custom datasets, LMUData.
+
+    Raises:
+        FolderError: the configuration cannot be read.
+        DatasetFileError: the file of custom datasets cannot be read.
+    """
+    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
+        name, _, folder = pair.partition("=")
+        if name == key:
+            return Folder(key, Path(folder), "FINDIT_IMAGES")
+    config = config_file()
+    if config is not None:
+        values = read_config(config)
+        base = config.resolve().parent
+        if named := values.images.get(key):
+            return Folder(key, base / Path(named).expanduser(), str(config))
+        if values.root:
+            return Folder(key, base / Path(values.root).expanduser() / key, str(config))
+    custom = custom_datasets().get(key)
+    if custom is not None:
+        return Folder(key, Path(custom.folder), "run_findit.py data import")
+    return Folder(key, lmu_data_root() / "images" / key, "LMUData")
+
+
+_InText = Annotated[str, Expected("text: write it in quotes", strict=True)]
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value or {}, Mapping):
+        raise ValueError(f"{shown(value, 40)} is no mapping of names")
+    return value or {}
+
+
+_Named = Annotated[Mapping[_InText, _InText | None], Checked(_mapping, before=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetsConfig(Config):
+    """The sections of a configuration file."""
+
+    root: _InText | None = None
+    images: _Named = field(default_factory=dict)
+    sources: _Named = field(default_factory=dict)
+    called = "section"
+
+
+def read_config(path: Path) -> DatasetsConfig:
+    """Read a configuration file; a FolderError where that fails."""
+    config: DatasetsConfig = _read(path, DatasetsConfig, yaml_value, FolderError)
+    return config

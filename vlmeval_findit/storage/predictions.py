@@ -1,0 +1,295 @@
+"""Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
+
+Columns are ``index``, ``prediction`` and perhaps ``extra_records`` and ``image_sha256``; ground
+truth is never read from them. Values stay as they are: "None" and "NA" are replies, an empty cell
+is an empty reply.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..core.files import atomic_write, open_regular, suffix_of, write_once, write_text_once
+from ..core.formatting import shown
+from ..core.text_files import TextError, open_text, read_json
+from ..protocol.chat_messages import NotAReplyError, host_record, stored_reply
+from ..protocol.dataset_variant import is_index
+from ..protocol.replies import RECORD_KEY, RecordError, Reply, record_in, recorded
+from .image_content import shown_in
+from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
+
+
+class PredictionError(ValueError):
+    """A prediction file that cannot be read; the message names file, row and column."""
+
+
+def read_predictions(path: Path) -> list[Reply]:
+    """Read the replies of a prediction file, in its order.
+
+    Those that a sheet cut are whole if the run's journal lies beside it; see :mod:`.sheet_cells`.
+
+    Raises:
+        PredictionError: unknown format, damaged file, missing column or cell, an index that is
+            invalid or stands twice.
+        OSError: the file cannot be opened.
+    """
+    check_format(path)
+    readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
+    replies: dict[int, Reply] = {}
+    for number, row in enumerate(readers[suffix_of(path)](path), 1):
+        where = f"{path}, row {number}"
+        try:
+            reply = _reply(where, row)
+        except RecursionError:
+            raise PredictionError(f"{where}: it is nested too deeply") from None
+        if reply.index in replies:
+            raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
+        replies[reply.index] = reply
+    if suffix_of(path) == ".xlsx":
+        return whole_replies(path, list(replies.values()))
+    return list(replies.values())
+
+
+PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")  # What ``PRED_FORMAT`` may name
+
+
+def check_format(path: Path) -> None:
+    """Refuse other suffixes than those of prediction files, with a :class:`PredictionError`."""
+    if suffix_of(path) not in PREDICTION_FORMATS:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
+        )
+
+
+def check_model_name(name: str) -> str:
+    """Return a model's name; a PredictionError where it cannot be in a file's name."""
+    whys = {
+        "is none": name in ("", ".", ".."),
+        "names files: no slash in it": "/" in name or "\\" in name,
+        "names files: no line ends or control characters in it": not name.isprintable(),
+        # File systems take 255 bytes, and a variant's name follows.
+        "names files: at most 100 bytes": len(name.encode(errors="replace")) > 100,
+    }
+    for why, is_wrong in whys.items():
+        if is_wrong:
+            raise PredictionError(f"the model's name {name!r} {why}")
+    return name
+
+
+def _reply(where: str, row: Mapping[str, Any]) -> Reply:
+    for column in ("index", "prediction"):
+        if column not in row:
+            raise PredictionError(f"{where}: no column {column!r}, only {shown(list(row), 200)}")
+    index = _index(where, row["index"])
+    row = {**row, **(host_record(row["prediction"]) or {})}
+    try:
+        text, thought = stored_reply(row["prediction"])
+    except NotAReplyError as error:
+        raise PredictionError(f"{where}, column prediction: {error}") from None
+    try:
+        record = recorded(row.get("extra_records"))
+    except RecordError as error:
+        raise PredictionError(f"{where}, column extra_records: {error}") from None
+    if thought and not record.thought:
+        record = replace(record, thought=thought)
+    stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
+    return Reply(index, text, record, stated, shown=shown_in(row.get(SHOWN)))
+
+
+# Columns of a prediction file that repeat what the table says
+STATED = ("label", "width", "height")
+
+SHOWN = "image_sha256"
+"""Column with the contents of the images that a row showed (:func:`.shown_text`)."""
+
+
+def shown_column(reply: Reply) -> dict[str, str]:
+    """Return what a reply's row showed as a column, to be written again; empty if not known."""
+    return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
+
+
+def _index(where: str, value: object) -> int:
+    """Read a row's number, which sheets hold as 3.0 and some programs as text."""
+    number = value
+    is_text = isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value)
+    if is_text or (isinstance(value, float) and value.is_integer()):
+        number = int(value)  # type: ignore[call-overload]
+    if type(number) is int and is_index(number):
+        return number
+    why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
+    raise PredictionError(f"{where}, column index: {shown(value)} is not {why}")
+
+
+def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    try:
+        rows = read_json(path)
+    except TextError as error:
+        raise PredictionError(error.of(path)) from None
+    if not isinstance(rows, list):
+        raise PredictionError(f"{path}: should be a list of objects, an object for each query")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise PredictionError(f"{path}, row {number}: should be an object, not {shown(row)}")
+    return rows
+
+
+def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(2**31 - 1)
+    with _opened(path) as f:
+        # Strict: a file cut off within a reply must not give a shorter reply.
+        lines = csv.reader(f, delimiter="\t", strict=True)
+        try:
+            header = _header(path, next(lines, []))
+            for number, cells in enumerate(filter(None, lines), 1):
+                if len(cells) != len(header):
+                    raise PredictionError(
+                        f"{path}, row {number}: {len(cells)} cells for {len(header)} columns: is "
+                        "the file cut off?"
+                    )
+                yield dict(zip(header, cells, strict=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise PredictionError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    try:
+        with open_text(path) as f:
+            yield f
+    except TextError as error:
+        raise PredictionError(error.of(path)) from None
+
+
+def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
+    from openpyxl import load_workbook
+
+    with open_regular(path) as f:
+        try:
+            # Not data_only: a reply that begins with "=" may be a formula without a value.
+            book = load_workbook(f, read_only=True)
+            lines = list(book.worksheets[0].iter_rows(values_only=True))
+        except Exception as error:  # zip, XML and openpyxl raise anything
+            raise PredictionError(f"{path}: not a sheet that can be read: {error}") from None
+    header = _header(path, (lines or [()])[0])
+    # Rows may lack their last empty cells, and sheets may end with empty rows.
+    rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
+    return [row for row in rows if any(value is not None for value in row.values())]
+
+
+def _header(path: Path, names: Iterable[Any]) -> list[str]:
+    header = list(map(str, names))
+    if not header:
+        raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
+    return header
+
+
+log = logging.getLogger(__name__)
+
+PredictionRow = Mapping[str, Any]  # One row of a prediction file, by column
+
+
+def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    """Write a prediction file in the format of its suffix, atomically, if it changed.
+
+    Sheets cut replies at 32,767 characters, and the host reads "NA" in TSV as nothing. Each call of
+    ``rows`` makes them again, so that JSON never holds all in memory.
+    """
+    check_format(path)
+    if suffix_of(path) == ".json":
+        if not holds_rows(path, rows()):
+            with atomic_write(path) as f:
+                f.writelines(_as_json(rows()))
+    elif suffix_of(path) == ".tsv":
+        out, whole = io.StringIO(), list(rows())
+        writer = csv.DictWriter(
+            out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(whole)
+        write_text_once(path, out.getvalue())
+    else:
+        _write_sheet(path, list(rows()))
+
+
+def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
+    before = "["
+    for row in rows:
+        yield before
+        if any(isinstance(value, dict | list | tuple) for value in row.values()):
+            yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        else:
+            # The same text, but faster: JSON's writer in C does not indent.
+            yield f"\n    {{\n        {_FLAT.encode(row)[1:-1]}\n    }}"
+        before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
+
+
+def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
+    """Return whether a JSON file has just these rows, as :func:`write_rows` writes them."""
+    if not path.exists():
+        return False
+    with open_regular(path) as f:
+        parts = (part.encode("utf-8", "backslashreplace") for part in _as_json(rows))
+        return all(f.read(len(part)) == part for part in parts) and not f.read(1)
+
+
+def _columns(rows: Sequence[PredictionRow]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    columns = _columns(rows)
+    sheet.append(columns)
+    say_what_is_cut(path, rows)
+    shortened = [_with_fitting_record(row) for row in rows]
+    if lost := sum(before is not after for before, after in zip(rows, shortened, strict=True)):
+        log.warning(
+            "%s: a cell holds %d characters, and the records of %d replies are longer: their "
+            "log-probabilities, thoughts or all they hold are left out (PRED_FORMAT=json holds "
+            "them)",
+            *(path, XLSX_CELL_LIMIT, lost),
+        )
+    for row in shortened:
+        cells = []
+        for name in columns:
+            value = row.get(name)
+            cell = WriteOnlyCell(sheet, for_cell(value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # also where it begins like a formula
+            cells.append(cell)
+        sheet.append(cells)
+    out = io.BytesIO()
+    book.save(out)
+    write_once(path, out.getvalue())
+
+
+def _with_fitting_record(row: PredictionRow) -> PredictionRow:
+    """Shorten a row's record to fit a cell, or leave it out."""
+    text = row.get("extra_records")
+    record = dict(record_in(text))
+    if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
+        return row
+    for part in ("logprobs", "thought"):
+        if len(text) > XLSX_CELL_LIMIT and record.pop(part, None) is not None:
+            text = json.dumps({RECORD_KEY: record})
+    # A record that is cut off cannot be read.
+    return {**row, "extra_records": text if len(text) <= XLSX_CELL_LIMIT else ""}

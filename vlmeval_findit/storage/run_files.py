@@ -1,0 +1,123 @@
+"""The files of a run, in the folder of its predictions: ``<model>_<dataset>`` and a suffix.
+
+The identity is written before the first call, the provenance (what the score rests on) last.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from ..core.text_files import read_json
+
+PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
+
+
+class _Beside:
+    def __init__(self, ending: str) -> None:
+        self._ending = ending
+
+    def __get__(self, run: RunFiles, kind: type[RunFiles]) -> Path:
+        name, _, suffix = self._ending.partition(".")
+        return run.predictions.with_name(f"{run.predictions.stem}{name}{run.mark}.{suffix}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one run, by its prediction file; none need exist.
+
+    A score in another coordinate space than the run recorded has a ``mark`` in its files' names, so
+    that it is not mistaken for the recorded score, and searches for scored runs skip it.
+
+    >>> RunFiles(Path("runs/m_FindIt_Pascal_xyxy_json.tsv")).score.name
+    'm_FindIt_Pascal_xyxy_json_score.csv'
+    >>> RunFiles(Path("m_FindIt_Pascal_xyxy_json.tsv"), ".space-pixels").score.name
+    'm_FindIt_Pascal_xyxy_json_score.space-pixels.csv'
+    """
+
+    predictions: Path
+    mark: str = ""
+    identity = _Beside("_identity.json")
+    calls = _Beside("_calls.jsonl")
+    score = _Beside("_score.csv")
+    details = _Beside("_details.jsonl")
+    provenance = _Beside(PROVENANCE)
+
+
+OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded space begins
+
+_RESULT = re.compile(
+    rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"
+)
+
+
+def run_of(path: Path) -> RunFiles:
+    """Return the run that a file belongs to.
+
+    >>> run_of(Path("m_FindIt_Pascal_xyxy_json_details.jsonl")).provenance.name
+    'm_FindIt_Pascal_xyxy_json_provenance.json'
+    >>> run_of(Path("m_FindIt_Pascal_xyxy_json_score.space-pixels.csv")).provenance.name
+    'm_FindIt_Pascal_xyxy_json_provenance.space-pixels.json'
+    """
+    match = _RESULT.fullmatch(path.stem)
+    if match is None:
+        return RunFiles(path)
+    return RunFiles(path.with_name(f"{match['run']}.json"), match["mark"] or "")
+
+
+def in_other_spaces(folder: Path) -> list[Path]:
+    """List the scores below a folder that are in another space than the recorded space."""
+    pattern = f"*_provenance{OTHER_SPACE}*.json"
+    return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
+
+
+MORE_SAMPLES = "more_samples"
+"""Folder for further replies to each query, with a folder for each sample but the first."""
+
+
+def sample_path(first: Path, sample: int | str) -> Path:
+    """Return the predictions of another sample, by those of the first.
+
+    >>> sample_path(Path("runs/m/m_FindIt_Pascal_xyxy_json.json"), 2).parent
+    PosixPath('runs/m/more_samples/2')
+    """
+    return first.parent / MORE_SAMPLES / str(sample) / first.name
+
+
+CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
+WRITTEN_BY = "vlmeval_findit export"
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder but those of exports, copies of runs, and further samples.
+
+    A folder of these that is named itself has its files.
+    """
+    for name, folders, files in os.walk(folder):
+        place = Path(name)
+        if CHECKSUMS in files and place != folder and _is_exported(place / CHECKSUMS):
+            folders.clear()
+        else:
+            folders[:] = [folder for folder in folders if folder != MORE_SAMPLES]
+            yield from (place / file for file in files)
+
+
+def _is_exported(checksums: Path) -> bool:
+    try:
+        values = read_json(checksums)
+        return bool(values["written by"].startswith(WRITTEN_BY))
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        return False
+
+
+def marked(model: str, mark: str) -> str:
+    """Name a model whose score has a mark.
+
+    >>> marked("Qwen3-VL", ".space-pixels")
+    'Qwen3-VL (space-pixels)'
+    """
+    return f"{model} ({mark.removeprefix('.')})" if mark else model

@@ -1,0 +1,117 @@
+"""What a cell of a sheet holds, and the whole replies of sheets that cut them.
+
+xlsx is VLMEvalKit's default format. A cell holds 32,767 characters, and XML not all of them; the
+run's journal, which lies beside the sheet, has every reply whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..core.files import open_regular, suffix_of
+from ..core.text_files import TextError, parse_json
+from ..protocol.replies import Reply
+from .run_files import RunFiles
+
+log = logging.getLogger(__name__)
+
+XLSX_CELL_LIMIT = 32_767  # Characters
+
+_SHOWN = 3  # Cut cells that are named in the log
+
+_ESCAPED = re.compile(r"\\u[0-9a-f]{4}")
+
+
+def for_cell(text: str) -> str:
+    r"""Cut a text to fit a cell, and escape characters that XML cannot hold.
+
+    >>> for_cell("a\x00b"), len(for_cell("a" * 40_000))
+    ('a\\u0000b', 32767)
+    """
+    unfit = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
+    return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)[:XLSX_CELL_LIMIT]
+
+
+def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Log an error for every reply that a cell of a new sheet does not hold."""
+    cut = []
+    for number, row in enumerate(rows, 1):
+        text = row.get("prediction")
+        if isinstance(text, str) and len(text) > XLSX_CELL_LIMIT:
+            cut.append(f"row {number} (index {row.get('index')}): {len(text):,} characters")
+    if not cut:
+        return
+    more = f", and {len(cut) - _SHOWN} more" if len(cut) > _SHOWN else ""
+    log.error(
+        "%s: a cell of xlsx holds %s characters, so the sheet cuts column prediction of %s%s. "
+        "Scores rest on the whole replies in %s: keep it beside the sheet. For whole predictions "
+        "type PRED_FORMAT=json",
+        *(path, f"{XLSX_CELL_LIMIT:,}", "; ".join(cut[:_SHOWN]), more, RunFiles(path).calls.name),
+    )
+
+
+def cut_by_sheet(path: Path, replies: Sequence[Reply]) -> list[int]:
+    """Return the indices of replies that fill a cell, and that no journal shows to be whole."""
+    full = [each for each in replies if _fills_cell(path, each)]
+    known = _whole(path, {each.index for each in full})
+    return [each.index for each in full if (each.index, each.text) not in known]
+
+
+def whole_replies(path: Path, replies: Sequence[Reply]) -> list[Reply]:
+    """Return a sheet's replies, those that its cells changed as the run's journal has them."""
+    changed = {
+        each.index
+        for each in replies
+        if _fills_cell(path, each) or _ESCAPED.search(each.text) is not None
+    }
+    whole = _whole(path, changed)
+    return [replace(each, text=whole.get((each.index, each.text), each.text)) for each in replies]
+
+
+def _fills_cell(path: Path, reply: Reply) -> bool:
+    return suffix_of(path) == ".xlsx" and len(reply.text) == XLSX_CELL_LIMIT
+
+
+def _whole(sheet: Path, rows: Set[int]) -> dict[tuple[int, str], str]:
+    """Return the whole replies to rows, by row and cell."""
+    if not rows:
+        return {}
+    answers = (each for each in _answers(sheet) if each["row"] in rows)
+    return {(each["row"], for_cell(each["reply"])): each["reply"] for each in answers}
+
+
+def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the answers of the journal of a sheet's run to the sheet's questions."""
+    # Upstream has a folder for every run below the model's, which has the journal.
+    for path in (sheet, sheet.parent.parent / sheet.name):
+        journal = RunFiles(path).calls
+        if not journal.is_file():
+            continue
+        with open_regular(journal) as lines:
+            for line in lines:
+                record = _record_in(line)
+                if _is_answer(record, sheet):
+                    yield record
+
+
+def _record_in(line: bytes) -> dict[str, Any]:
+    """Return the record of a line of a journal; empty if it is damaged or something else."""
+    with suppress(TextError):
+        record = parse_json(line)
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _is_answer(record: Mapping[str, Any], sheet: Path) -> bool:
+    if record.get("error"):
+        return False
+    is_of_sheet = f"{record.get('model')}_{record.get('dataset')}" == sheet.stem
+    return (
+        is_of_sheet and isinstance(record.get("row"), int) and isinstance(record.get("reply"), str)
+    )

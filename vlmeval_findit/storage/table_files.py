@@ -1,0 +1,275 @@
+"""Tables as TSV files, whose columns are the fields of a frozen dataclass.
+
+Text and enums stand in a cell as they are, all else as JSON. An empty cell or missing column is the
+field's default; a field without a default must be filled. ``<name>.meta.json`` has the checksum.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import Enum
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from ..core.config import Checked
+from ..core.files import atomic_write, file_sha256, read_bytes, sha256_of, unsafe
+from ..core.formatting import shown
+from ..core.text_files import TextError, read_json
+from ..protocol.dataset_variant import Query, is_index
+from .folders import lmu_data_root
+
+
+class TableError(ValueError):
+    """A table that cannot be trusted; the message names file, row and column."""
+
+
+class CellError(ValueError):
+    """A cell that contradicts others of its row."""
+
+    def __init__(self, column: str, why: str) -> None:
+        super().__init__(why)
+        self.column = column
+
+
+def image_path(name: str) -> str:
+    """Return a path below an image folder; a ValueError for any other."""
+    if why := unsafe(name):
+        raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
+    return name
+
+
+def _pixels(side: int) -> int:
+    if side < 1:
+        raise ValueError(f"{side} is not a size in pixels")
+    return side
+
+
+# ``__pydantic_config__`` of dataclasses in cells
+NESTED: Any = {"allow_inf_nan": False, "extra": "forbid"}
+
+ImagePath = Annotated[str, Checked(image_path)]
+Paths = tuple[ImagePath, ...]
+Side = Annotated[int, Checked(_pixels)]
+AsQuery = TypeVar("AsQuery", bound=Query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainQuery:
+    """The columns of every benchmark's table, to be extended; see :class:`.Query`."""
+
+    index: int
+    images: Paths
+    cluster: str
+    label: str = ""
+    support: Paths = ()
+    width: Side = 0
+    height: Side = 0
+
+
+class _Column(NamedTuple):
+    name: str
+    default: Any
+    is_text: bool
+    read: Callable[[str], Any]
+
+
+@cache
+def _columns(kind: Any) -> tuple[_Column, ...]:
+    types = get_type_hints(kind, include_extras=True)
+    return tuple(_column(field, types[field.name]) for field in fields(kind))
+
+
+def _column(field: Field[Any], kind: Any) -> _Column:
+    from pydantic import TypeAdapter
+
+    has_factory = field.default_factory is not MISSING
+    default = field.default_factory() if has_factory else field.default  # type: ignore[operator]
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    is_text = isinstance(plain, type) and issubclass(plain, (str, Enum))
+    config: Any = None if hasattr(plain, "__dataclass_fields__") else {"allow_inf_nan": False}
+    adapter = TypeAdapter(kind, config=config)
+    read = adapter.validate_strings if is_text else partial(adapter.validate_json, strict=True)
+    return _Column(field.name, default, is_text, read)
+
+
+def _cell(column: _Column, value: Any) -> str:
+    if value == column.default:
+        return ""
+    if column.is_text:
+        return str(value.value if isinstance(value, Enum) else value)
+    return json_cell(value)
+
+
+def json_cell(value: Any) -> str:
+    """Format a value as the JSON of a cell.
+
+    >>> json_cell(("a", "ü"))
+    '["a","ü"]'
+    """
+
+    def plain(value: Any) -> Any:
+        return value.value if isinstance(value, Enum) else vars(value)
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
+
+    path: Path
+    queries: int
+    notes: tuple[str, ...] = ()
+    more: str = ""
+
+
+def write_table(path: Path, kind: Any, rows: Iterable[Any], facts: Mapping[str, Any]) -> None:
+    """Write a table, then its ``.meta.json`` with ``facts``, both atomically."""
+    columns = _columns(kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        writer = csv.writer(f, delimiter="\t", lineterminator="\n")
+        writer.writerow([column.name for column in columns])
+        writer.writerows(
+            [_cell(column, getattr(row, column.name)) for column in columns] for row in rows
+        )
+        # In this order: after a kill no new table may stand next to old facts.
+        meta_path(path).unlink(missing_ok=True)
+    with atomic_write(meta_path(path)) as f:
+        json.dump({"table": path.stem, **facts, "table_sha256": file_sha256(path)}, f, indent=1)
+
+
+def sources(files: Sequence[Path]) -> dict[str, Any]:
+    """Describe the files that a table is made of, for its ``.meta.json``."""
+    checksums = {path.name: file_sha256(path) for path in files}
+    several = sha256_of(*(value.encode() for value in checksums.values()))
+    return {
+        "source": " and ".join(checksums) if len(files) < 3 else f"{len(files)} files",
+        "source_sha256": several if len(files) > 1 else checksums[files[0].name],
+        "sources": checksums,
+    }
+
+
+def read_table(
+    path: Path, kind: Any, how_to_make: str, query: Callable[[Any], AsQuery] | None = None
+) -> list[AsQuery]:
+    """Read the queries of a table; tables are cached by content, since a run rereads them.
+
+    ``query`` makes a query of a row (None: rows are queries) and may raise :class:`CellError`.
+
+    Raises:
+        TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
+    """
+    sha256, facts = file_sha256(path), _facts(path)
+    if facts is not None and facts.get("table_sha256") != sha256:
+        raise TableError(
+            f"{path}: SHA-256 is {sha256}, but {meta_path(path).name} records "
+            f"{facts.get('table_sha256')}: the table was changed after it was made; make it again "
+            f"with: {how_to_make}"
+        )
+    return list(_queries(path, sha256, kind, how_to_make, query))
+
+
+@lru_cache(maxsize=32)  # more than FindIt's release has
+def _queries(path: Path, sha256: str, kind: Any, how_to_make: str, query: Any) -> tuple[Any, ...]:
+    """Read a table; ``sha256`` is a key of the cache."""
+    queries: dict[int, Any] = {}
+    for line, cells in _lines(path, read_bytes(path), _columns(kind), how_to_make):
+        query_ = _query(f"{path}, line {line}", kind, cells, query)
+        if query_.index in queries:
+            raise TableError(f"{path}, line {line}, column index: {query_.index} stands twice")
+        queries[query_.index] = query_
+    return tuple(queries.values())
+
+
+def _lines(
+    path: Path, data: bytes, columns: Sequence[_Column], how_to_make: str
+) -> Iterator[tuple[int, Mapping[str, str]]]:
+    csv.field_size_limit(2**31 - 1)
+    again = f"make it again with: {how_to_make}"
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
+        header = next(lines, [])
+        known = [column.name for column in columns]
+        needed = [column.name for column in columns if column.default is MISSING]
+        missing = [name for name in needed if name not in header]
+        if missing or not {*header} <= {*known} or len({*header}) != len(header):
+            lacking = f" (missing: {', '.join(missing)})" if missing else ""
+            raise TableError(f"{path}: columns are {header}, should be {known}{lacking}; {again}")
+        for cells in filter(None, lines):
+            if len(cells) != len(header):
+                raise TableError(
+                    f"{path}, line {lines.line_num}: {len(cells)} cells for {len(header)} columns: "
+                    f"is the file cut off? M{again[1:]}"
+                )
+            yield lines.line_num, dict(zip(header, cells, strict=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: {error}; {again}") from None
+
+
+def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
+    column, values = "", {}
+    try:
+        for column, default, _, read in _columns(kind):
+            if cell := cells.get(column, ""):
+                values[column] = read(cell)
+            elif default is MISSING:
+                raise ValueError("is empty")
+        query_ = kind(**values) if query is None else query(kind(**values))
+        if not is_index(query_.index):
+            raise CellError("index", f"{query_.index} is no number of a row: they begin at 0")
+        if not query_.images:
+            raise CellError("images", "names no image")
+        if not query_.cluster.strip():
+            why = "is empty: it says what is not independent, as the image or the video"
+            raise CellError("cluster", why)
+        return query_
+    except CellError as error:
+        raise TableError(f"{where}, column {error.column}: {error}") from None
+    except ValueError as error:
+        raise TableError(f"{where}, column {column}: {_why(error)}") from None
+
+
+def _why(error: ValueError) -> str:
+    if not hasattr(error, "errors"):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    at = "".join(f"[{place}]" for place in first["loc"])
+    text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
+    return f"{at + ' ' if at else ''}{text}: {shown(first['input'])}"
+
+
+def meta_path(table: Path) -> Path:
+    """Return the file with the facts about a table."""
+    return table.with_suffix(".meta.json")
+
+
+def is_users_table(name: str) -> bool:
+    """Return whether LMUData has a table ``<name>.tsv`` that we did not make."""
+    table = lmu_data_root() / f"{name}.tsv"
+    return table.is_file() and not meta_path(table).is_file()
+
+
+def source_checksum(table: Path) -> str | None:
+    """Return the checksum of a table's source; None if unknown."""
+    facts = _facts(table)
+    return facts.get("source_sha256") if facts is not None and table.is_file() else None
+
+
+def _facts(table: Path) -> dict[str, Any] | None:
+    try:
+        facts = read_json(meta_path(table))
+    except FileNotFoundError:
+        return None
+    except TextError as error:
+        raise TableError(f"{error.of(meta_path(table))}; delete it") from None
+    if not isinstance(facts, dict):
+        raise TableError(f"{meta_path(table)}: no JSON object; delete it")
+    return facts
