@@ -33,6 +33,12 @@ MIXED: list[tuple[str, dict[str, Any], float]] = [
     ("[64, 48, 320, 240]", {"space": {"kind": "no_rescale", "side": None}}, 1.0),
     ("[64, 48, 320, 240]", {"space": '{"kind": "no_rescale", "scene_max_size": 640}'}, 1.0),
     ("[64, 48, 320, 240]", {"size": [1000, 1000]}, 1.0),
+    ("<plan>[0, 0, 9, 9]</plan>[100, 100, 500, 500]", {"thought_marks": "<plan> </plan>"}, 1.0),
+    (
+        "<aim>[0, 0, 9, 9]</aim>[100, 100, 500, 500]",
+        {"thought_marks": ["<aim>", "</aim>"]},
+        1.0,
+    ),
     ("[]", {"truth": []}, 1.0),
     ("", {"truth": {"boxes": [], "labels": None}}, 0.0),
     (

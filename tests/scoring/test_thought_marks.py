@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.thoughts import unnamed_marks
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.protocol.thoughts import THINK, ThoughtMarks, unnamed_marks
+from vlmeval_findit.scoring.score_files import settings_of_score
 from vlmeval_findit.storage.run_files import RunFiles
 
 __all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_text"
+MARKS = ThoughtMarks("<plan>", "</plan>")
 PLAN = "<plan>Is it [0, 0, 9, 9]? No.</plan>"
 
 
@@ -24,18 +28,26 @@ def test_score_says_and_takes_the_marks_of_a_model(
     run = world.run("M", NAME, lambda item, generator: PLAN + right(item, generator))
     capsys.readouterr()
 
+    def provenance() -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(RunFiles(run.path).provenance.read_text())
+        return values
+
     def scored(*flags: str) -> tuple[float, str]:
         assert main(["score", str(run.path), *flags]) == 0
-        values = json.loads(RunFiles(run.path).provenance.read_text())["metrics"]
-        return values["precision"], capsys.readouterr().out
+        return provenance()["metrics"]["precision"], capsys.readouterr().out
 
     precision, said = scored()
     assert precision < 100
+    assert "thought_marks" not in provenance()
     assert f"{len(run.rows)} replies begin with a part in <plan>…</plan>" in said
     assert "--thought-marks '<plan> </plan>'" in " ".join(said.split())
     precision, said = scored("--thought-marks", "<plan> </plan>")
     assert precision == 100
     assert "<plan>" not in said
+    assert provenance()["thought_marks"] == ["<plan>", "</plan>"]
+    assert settings_of_score(run.path, Settings()).thought_marks == MARKS
+    other = Settings(thought_marks=THINK)
+    assert settings_of_score(run.path, other).thought_marks == THINK
     monkeypatch.setenv("FINDIT_THOUGHT_MARKS", "<plan> </plan>")
     assert scored()[0] == 100
 

@@ -115,6 +115,9 @@ class Silent:
     def scored(self, result: CellResult) -> None:
         pass
 
+    def stopped(self, why: str) -> None:
+        pass
+
 
 CONFIG = """
 models: FullImage

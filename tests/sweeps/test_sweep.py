@@ -48,6 +48,7 @@ from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.storage.lock import LockedError
 from vlmeval_findit.storage.predictions import PredictionError
+from vlmeval_findit.storage.run_files import RunFiles
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
 
@@ -335,6 +336,24 @@ def test_failed_calls_are_an_exit_status(
     assert status(tmp_path, FakeBackends(FakeModel())) == 0
 
 
+@pytest.mark.parametrize("marks", ["<plan> </plan>", '["<plan>", "</plan>"]'])
+def test_an_entry_names_the_marks_of_thoughts(marks: str, tmp_path: Path) -> None:
+    class Planning(FakeModel):
+        def generate(self, message: Message, dataset: str) -> Any:
+            return "<plan>[1, 2, 3, 4]</plan>[10, 20, 500, 900]"
+
+    def scored(name: str, model: str) -> dict[str, Any]:
+        text = f"models: {model}\ndatasets: Demo\noutputs: text\nrepresentations: xyxy"
+        (result,) = go(demo_sweep(tmp_path / name, text), FakeBackends(Planning()))
+        provenance: dict[str, Any] = json.loads(RunFiles(result.path).provenance.read_text())
+        return provenance
+
+    named = scored("named", f"{{name: FullImage, thought_marks: {marks}}}")
+    assert named["thought_marks"] == ["<plan>", "</plan>"]
+    assert named["totals"]["n_pred"] == 19
+    assert scored("unnamed", "FullImage")["totals"]["n_pred"] == 38
+
+
 @pytest.mark.parametrize(("stop", "ends"), [(StopReason.SPENT, 3), (StopReason.HOPELESS, 1)])
 def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
     stop: StopReason, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -345,7 +364,9 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
 
     host = FakeBackends(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
     assert status(tmp_path, host) == ends
-    assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert f"error: FullImage: stopped, {stop.value}: no more\n" in printed
+    assert printed.count("FullImage: stopped") == 1
 
 
 def test_the_journal_lies_in_the_work_dir_that_the_command_names(

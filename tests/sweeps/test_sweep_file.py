@@ -57,6 +57,9 @@ BAD = {
         "line 2: no provider 'opnai': did you mean openai?",
     MODELS + "[{name: GPT-5.4, provider: openai, checkpoint: a/b}]":
         "line 2: a checkpoint is of a model on this machine",
+    MODELS + "[{name: FullImage, thought_marks: <plan>}]":
+        "line 2: thought_marks: '<plan>' is no pair of marks: type '<plan> </plan>'",
+    MODELS + "[{name: FullImage, thought_marks: 3}]": "line 2: thought_marks: 3 is no pair of",
     MODELS + "[{name: GPT-5.4, prices: 3}]":
         "line 2: prices 3: IN,OUT in US dollars a million tokens",
     GOOD + "race: true\nrepresentations: xyxy\noutputs: json":

@@ -15,7 +15,7 @@ from ..boxes.box_records import Ignored
 from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest, shown
 from ..core.text_files import parse_json
-from .custom_questions import ReplyLike, variant_of
+from .custom_questions import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import By, metric_of, rewards_of
 
@@ -30,7 +30,7 @@ Query = Mapping[str, Any]
 """The columns of a query."""
 
 NEEDED = ("truth", "size", "format", "space")
-DEFAULTS: Query = {"frames": 1, "multilabel": False}
+DEFAULTS: Query = {"frames": 1, "multilabel": False, "thought_marks": None}
 COLUMNS = (*NEEDED, *DEFAULTS)
 
 
@@ -48,7 +48,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
       object, ``{"boxes": …, "labels": …, "frames": …, "ignored": …}``; or either as JSON;
     * ``size``: (width, height) in pixels of the original image;
     * ``format`` and ``space``: as for :func:`.reward`, the settings of a space perhaps as JSON;
-    * ``frames`` (1) and ``multilabel`` (False).
+    * ``frames`` (1), ``multilabel`` (False) and ``thought_marks`` (None: the usual ones).
 
     TRL passes them as keywords, verl in ``extra_info`` (and the truth as ``ground_truth``),
     OpenRLHF as the label, an object or its JSON. Functions may be called from several threads.
@@ -73,6 +73,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
     example = {"format": "point_text" if by == "pointing" else "xyxy_text", **DEFAULTS, **fixed}
     metric_of(by, variant_of(example["format"], example["frames"], example["multilabel"]))
     _space(fixed.get("space", "grid1000"))
+    replies_of([], example["thought_marks"])
     function = _SIGNATURES[trainer](by, fixed)
     # TRL logs it by this name.
     function.__name__ = function.__qualname__ = f"findit_{by}"
@@ -179,7 +180,7 @@ def _rewards(
         first = batch[0]
         variant = variant_of(first["format"], int(first["frames"]), bool(first["multilabel"]))
         rewards = rewards_of(
-            [replies[at] for at in places],
+            replies_of([replies[at] for at in places], first["thought_marks"]),
             [_truth(query["truth"]) for query in batch],
             sizes_of([query["size"] for query in batch], len(batch)),
             _space(first["space"]),

@@ -27,7 +27,7 @@ from ..engine.sink import PlannedCalls
 from ..protocol.answers import Answer
 from ..protocol.replies import recorded
 from ..scoring.run_score import CellResult
-from .shared_options import is_quiet, say
+from .shared_options import is_quiet, print_note, say
 
 _SILENT = 2.0
 """Seconds before progress of an import is shown."""
@@ -43,7 +43,7 @@ class SweepProgress:
     everything for minutes.
 
     Args:
-        lines: whether lines are printed without a terminal, and bars stay at the end.
+        lines: whether lines are printed, also without a terminal, and bars stay at the end.
         every: most seconds between two lines.
     """
 
@@ -60,6 +60,7 @@ class SweepProgress:
             transient=not lines,
             disable=not console.is_terminal or is_quiet(),
         )
+        self._names_stops = lines
         self._prints_lines = lines and not (console.is_terminal or is_quiet())
         self._tasks: dict[str, TaskID] = {}
         self._tokens = Counter[str]()
@@ -112,6 +113,10 @@ class SweepProgress:
             self._cells += 1
             if self._planned is not None:
                 self._show(self._planned, now=self._cells == self._planned.cells)
+
+    def stopped(self, why: str) -> None:
+        if self._names_stops:
+            print_note(f"error: {why}")
 
     def _go_on(self) -> None:
         """Print the line if it is due, while calls are left."""

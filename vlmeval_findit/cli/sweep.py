@@ -294,8 +294,7 @@ def results_of(
             traceback.print_exc()
         print_note(f"error: {error}")
         status = SOME_FAILED
-    except UnfinishedError as error:
-        print_note(f"error: {error}")
+    except UnfinishedError as error:  # the progress said so
         results = error.results
         status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
     finally:

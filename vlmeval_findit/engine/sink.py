@@ -39,6 +39,9 @@ class Watcher(Protocol):
     def scored(self, result: CellResult) -> None:
         """A cell's files are written."""
 
+    def stopped(self, why: str) -> None:
+        """A model must not be called any more; others may follow."""
+
 
 class ResultSink:
     """Stores the answers of a model's calls, and finishes each cell after its last call.

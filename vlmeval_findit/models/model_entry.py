@@ -24,6 +24,7 @@ from ..core.formatting import nearest
 from ..core.redaction import secret_field
 from ..protocol.custom_prompt import CustomPrompt, custom_prompt
 from ..protocol.settings import settings_from
+from ..protocol.thoughts import thought_marks
 from ..serving.programs import ServeOptions
 from ..storage.predictions import check_model_name
 from .checkpoint_row import decided_row, named_model
@@ -47,6 +48,12 @@ def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
         space_from(value)
     except TypeError as error:
         raise ValueError(str(error)) from None
+    return value
+
+
+def _thought_marks(value: object) -> object:
+    if value is not None:
+        thought_marks(value)
     return value
 
 
@@ -88,6 +95,8 @@ class ModelEntry(Config):
     # Arguments of its class, like ``settings``, on which no answer depends
     resources: Values = field(default_factory=dict)
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
+    # Around its thoughts: two texts, or one with a blank between them
+    thought_marks: Annotated[Any, Checked(_thought_marks)] | None = None
     # Who is asked, in its protocol; None: OpenRouter, a server or this machine
     provider: Annotated[Name, Checked(lambda name: find_provider(name).name)] | None = None
     # Addresses of its servers with commas between them, or ``@FILE``; may hold a key

@@ -24,7 +24,7 @@ from ..protocol.metric import metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow, add_up, totals
 from ..protocol.settings import Settings, settings_from
-from ..protocol.thoughts import unnamed_marks
+from ..protocol.thoughts import ThoughtMarks, unnamed_marks
 from ..storage.predictions import SHOWN
 from ..storage.run_files import OTHER_SPACE
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
@@ -46,6 +46,7 @@ class RunScore:
     counted: Mapping[str, float] = field(default_factory=dict)  # Of :func:`.count_replies`
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
+    thought_marks: ThoughtMarks | None = None  # That the user named
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
     coords_doubt: str | None = None  # What it says of them; no metric depends on it
     # Replies by the marks at their start that nobody named: perhaps their thoughts are read
@@ -133,6 +134,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         counted=count_replies(replies),
         forced=opened.forced,
         scorer=batch.scorer,
+        thought_marks=opened.settings.thought_marks,
         sample=score_check.sample(task, rows),
         unnamed_marks=Counter(filter(None, (unnamed_marks(reply.answer) for reply in replies))),
     )

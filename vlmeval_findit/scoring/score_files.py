@@ -25,6 +25,7 @@ from ..protocol.identity import Identity
 from ..protocol.metric import is_sliced
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
+from ..protocol.thoughts import thought_marks
 from ..storage.identity_file import as_values, from_values
 from ..storage.image_content import Shown, shown_in
 from ..storage.predictions import SHOWN
@@ -162,6 +163,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     metrics = (*benchmark.metrics, benchmark.with_failures)
     fields: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
     fields = {name: getattr(value, "value", value) for name, value in fields.items()}  # Of enums
+    marks = run.thought_marks
     return {
         "model": run.model,
         "dataset": run.task.name,
@@ -173,6 +175,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "spaces": [dict(space) for space in run.spaces],
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
+        **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
         "answered_by": answered_by.as_values(run.answered_by),
         "replies": dict(run.counted),
         "table": {
@@ -249,18 +252,21 @@ def _space_text(space: Mapping[str, Any]) -> str:
     return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
 
 
-# --- the space of a score -------------------------------------------------------------------------
+# --- the settings of a score ---------------------------------------------------------------------
 
 _NOT_SET = ("recorded by the run", "model table")
 """How the sources of spaces begin that nobody set for the scoring."""
 
 
 def settings_of_score(predictions: Path, settings: Settings) -> Settings:
-    """Complete settings without a space by those of an earlier score."""
+    """Complete settings without thought marks, or without a space, by those of an earlier score."""
     path = RunFiles(predictions).provenance
-    if settings.space is not None or not path.is_file():
+    if not path.is_file():
         return settings
     values = _read(path)
+    settings = _with_marks(settings, values)
+    if settings.space is not None:
+        return settings
     settings = replace(settings, force=settings.force or bool(values["forced"]))
     sources = [space["source"] for space in values["spaces"]]
     if len(sources) != 1 or sources[0].startswith(_NOT_SET):
@@ -277,9 +283,17 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     if not files.mark or not files.provenance.is_file():
         return path, settings
     values = _read(files.provenance)
+    settings = _with_marks(settings, values)
     predictions = files.provenance.with_name(values["predictions"]["file"])
     space = _first_space(values)
     return predictions, replace(settings, space=space, source="setting", separately=True)
+
+
+def _with_marks(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Complete settings without thought marks by those of a provenance."""
+    if settings.thought_marks is not None or "thought_marks" not in values:
+        return settings
+    return replace(settings, thought_marks=thought_marks(values["thought_marks"]))
 
 
 def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def ask_runs(
             for output in outputs:
                 results += _ask(entry, output, factories, watcher, cancel)
         except ModelStoppedError as error:
-            log.error("%s", error)
+            watcher.stopped(str(error))
             stopped.append(error)
             results += error.results
     if stopped:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,8 +24,6 @@ from ..storage.lock import Lock
 from ..storage.run_files import MORE_SAMPLES, sample_path
 from .format_race import FormatRace
 from .sweep_file import Sweep, cells_to_ask, extra_questions, stage_questions
-
-log = logging.getLogger(__name__)
 
 
 class UnfinishedError(RuntimeError):
@@ -101,7 +98,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             try:
                 finished = _answer(engine, entry, work, extra, races.get(entry.name))
             except ModelStoppedError as error:
-                log.error("%s", error)
+                engine.watcher.stopped(str(error))
                 stopped[entry.name], finished = error, error.results
             for result in finished:
                 results.append(replace(result, compared=extra.get(result.question, True)))
@@ -140,7 +137,12 @@ def _answer(
 def _prepare(
     sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Iterable[Cell]
 ) -> list[Output]:
-    given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
+    given = {
+        "space": entry.space,
+        "reads_like": entry.reads_like,
+        "thought_marks": entry.thought_marks,
+        "force": sweep.force,
+    }
     settings = settings_from(given)
     factory, outputs = engine.factories[entry.name], []
     for cell in cells:

@@ -21,6 +21,7 @@ from vlmeval_findit.models.http.chat_call import ChatCall
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.judgement import judge
+from vlmeval_findit.models.http.service_errors import error_of
 from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import TokenPrices, prices_from
 from vlmeval_findit.protocol.answers import StopReason
@@ -122,6 +123,22 @@ def test_stated_then_tokens_then_the_most(
     assert charge(usage, prices, None if prices is None else 7.0) == charged
 
 
+@pytest.mark.parametrize(
+    ("usage", "prices", "charged"),
+    [
+        (Usage(0.02), None, Charge(0.02)),
+        (Usage(), PRICES, Charge(7.0, is_guess=True)),
+        (Usage(), None, Charge(0.05, is_guess=True)),
+    ],
+)
+def test_an_attempt_without_a_whole_reply_costs_at_most_the_dearest(
+    usage: Usage, prices: TokenPrices | None, charged: Charge
+) -> None:
+    assert charge(usage, prices, None if prices is None else 7.0, dearest=0.05) == charged
+    if prices is None and usage.stated is None:
+        assert charge(usage, prices, None, dearest=0.0) == Charge(None), "nothing was paid yet"
+
+
 def test_what_is_free_stays_free() -> None:
     assert charge(Usage(0.0, {}, wrote=True), prices_from("0,0"), 0.0).cost == 0.0
 
@@ -195,11 +212,17 @@ def model_of(prices: TokenPrices | None) -> ChatModel:
 
 MOST = model_of(PRICES).max_tokens(QUESTION)
 REQUEST = model_of(PRICES).request(WORDS, QUESTION)
-REPLIES = st.tuples(st.sampled_from(sorted(REPORTERS)), st.integers(3, MOST))
+# Attempts without a reply, or with one that is no answer: what a service may still charge
+FAILURES: Mapping[str, CallError] = {
+    "no reply in time": CallError("no reply within 600 s", transient=True, worked_on=True),
+    "an answer that is lost": CallError("its answer is lost: x", worked_on=True),
+    "a gateway that waited": error_of(b"", 504, "Gateway Timeout", None),
+}
+ATTEMPTS = st.tuples(st.sampled_from([*sorted(REPORTERS), *FAILURES]), st.integers(3, MOST))
 
 
-def paid(call: ChatCall, reply: bytes) -> None:
-    outcome = judge(200, reply).outcome
+def paid(call: ChatCall, kind: str, out: int, usd: float) -> None:
+    outcome = FAILURES[kind] if kind in FAILURES else judge(200, REPORTERS[kind](out, usd)).outcome
     if isinstance(outcome, CallError):
         call.fail(outcome)
     else:
@@ -208,16 +231,16 @@ def paid(call: ChatCall, reply: bytes) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.lists(REPLIES, max_size=40),
+    st.lists(ATTEMPTS, max_size=40),
     st.integers(1, 8),
     st.floats(0.001, 1.0),
     st.sampled_from([PRICES, None]),
 )
 def test_no_more_is_spent_than_the_limit_and_the_calls_in_flight(
-    replies: list[tuple[str, int]], at_once: int, limit: float, prices: TokenPrices | None
+    attempts: list[tuple[str, int]], at_once: int, limit: float, prices: TokenPrices | None
 ) -> None:
     budget, model = Budget(limit), model_of(prices)
-    left, flying = deque(replies), deque[tuple[str, int]]()
+    left, flying = deque(attempts), deque[tuple[str, int]]()
     ended = 0.0  # really spent on calls that have ended
     try:
         while left or flying:
@@ -226,8 +249,10 @@ def test_no_more_is_spent_than_the_limit_and_the_calls_in_flight(
                 flying.append(left.popleft())
             kind, out = flying.popleft()
             usd = (1 * 10 + out * 50) / 1e6
+            if kind in FAILURES and prices is None:
+                usd = budget.dearest  # nothing says what it costs
             call = ChatCall(model, budget, WORDS, QUESTION, request=REQUEST)
-            paid(call, REPORTERS[kind](out, usd))
+            paid(call, kind, out, usd)
             assert call.cost is None or call.cost >= usd * (1 - 1e-9), kind
             budget.end(call.cost)
             ended += usd

@@ -1,5 +1,8 @@
 """What an attempt is charged: what its reply states, else by its tokens, else the most it can cost.
 
+That holds for answers and for failures alike. Where no price is known, an attempt without a whole
+reply is charged what the dearest one cost: perhaps nothing was answered.
+
 A server's numbers are believed only if they are plausible: a limit must hold at servers that fill
 in zeros, negative numbers or text.
 """
@@ -32,11 +35,15 @@ class Charge:
 
     cost: float | None  # US dollars; None: unknown
     source: str = ""  # of the prices of a computed cost
-    is_guess: bool = False  # the greatest cost, as nothing plausible was said
+    is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was said
 
 
 def charge(
-    usage: Usage, prices: TokenPrices | None, at_most: float | None, share: float = 1.0
+    usage: Usage,
+    prices: TokenPrices | None,
+    at_most: float | None,
+    share: float = 1.0,
+    dearest: float | None = None,
 ) -> Charge:
     """Return what an attempt is charged that was answered, or worked on.
 
@@ -45,6 +52,7 @@ def charge(
         prices: of tokens, if known.
         at_most: US dollars; None without prices.
         share: of the prices that is charged.
+        dearest: US dollars that another attempt cost, for one without a whole reply.
     """
     # A stated 0 is plausible for free models only, of which no price is known.
     if usage.stated is not None and (usage.stated > 0 or prices is None):
@@ -54,6 +62,8 @@ def charge(
         return Charge(by_tokens * share, prices.source)
     if at_most is not None:
         return Charge(at_most * share, is_guess=True)
+    if dearest:
+        return Charge(dearest, is_guess=True)
     return Charge(None)
 
 

@@ -91,7 +91,7 @@ class ChatCall:
     def fail(self, error: CallError, share: float = 1.0) -> None:
         """Set the error of an attempt, and count what it cost, at a share of the prices."""
         if error.worked_on or error.usage.stated:
-            self.pay(error.usage, share, unseen=not error.arrived)
+            self.pay(error.usage, share, dearest=None if error.arrived else self.budget.dearest)
         self.error = error
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
@@ -178,20 +178,16 @@ class ChatCall:
             server.limit_field = field
             return completion
 
-    def pay(self, usage: Usage, share: float = 1.0, *, unseen: bool = False) -> None:
-        """Add what an attempt cost, at a share of the prices; ``unseen``: no reply came."""
-        charged = charge(usage, self.model.prices, self.at_most(), share)
-        cost = charged.cost
-        if cost is None and unseen and self.budget.dearest:
-            cost = self.budget.dearest  # perhaps nothing was answered
-            self.guessed += cost
-        if cost is None or self.cost is None:
+    def pay(self, usage: Usage, share: float = 1.0, dearest: float | None = None) -> None:
+        """Add what an attempt cost, as :func:`.charge` charges it."""
+        charged = charge(usage, self.model.prices, self.at_most(), share, dearest)
+        if charged.cost is None or self.cost is None:
             self.cost = None
             return
-        self.cost += cost
+        self.cost += charged.cost
         self.cost_from = charged.source or self.cost_from
         if charged.is_guess:
-            self.guessed += cost
+            self.guessed += charged.cost
 
     def at_most(self) -> float | None:
         """Return the greatest cost of an attempt in US dollars (None: it is not known)."""
