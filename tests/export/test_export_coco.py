@@ -12,7 +12,7 @@ import pytest
 from custom_data import coco_values, data_folder, make_images, write_coco
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
+from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
@@ -38,7 +38,7 @@ def imported(tmp_path, monkeypatch) -> Path:
     return instances
 
 
-def perfect(task: Task, index: int) -> str:
+def perfect(task: FindItTask, index: int) -> str:
     truth = task.queries[index].truth
     labels = truth.labels or ("",) * len(truth.boxes)
     boxes = [BoxToWrite(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
@@ -49,18 +49,18 @@ def to_coco(path: object) -> int:
     return main(["export", str(path), "--to", "coco", "--out", "coco"])
 
 
-def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
+def export(name: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
     """Return (truth, results) of a run with these answers (perfect, if not set)."""
-    task = load_task(dataset)
+    task = load_task(name)
     rows = [
         {"index": index, "prediction": (replies or {}).get(index, perfect(task, index))}
         for index in task.queries
     ]
-    path = Path(f"Model_{dataset}.json")
+    path = Path(f"Model_{name}.json")
     path.write_text(json.dumps(rows))
     assert main(["score", "--space", "pixels", str(path)]) == 0
     assert to_coco(path) == 0
-    return written("truth", dataset), written("results", dataset)
+    return written("truth", name), written("results", name)
 
 
 def written(what: str, dataset: str) -> Any:

@@ -77,8 +77,8 @@ def test_a_class_refuses_the_variants_of_another(host) -> None:
 
 def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     """Rows in any order, a failed call, a reply that is no answer: each is what it is."""
-    dataset = host.dataset.build_dataset(DATA)
-    task = dataset.task
+    of_host = host.dataset.build_dataset(DATA)
+    task = of_host.task
     rows = []
     for query in reversed(task.queries.values()):
         boxes = [
@@ -90,7 +90,7 @@ def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     rows[1]["prediction"] = "I see nothing."
     path = tmp_path / f"SomeModel_{DATA}.json"
     path.write_text(json.dumps(rows))
-    result = dataset.evaluate(str(path), space="grid1000", nproc=4, verbose=False)
+    result = of_host.evaluate(str(path), space="grid1000", nproc=4, verbose=False)
     assert result["Precision"] == 100
     assert result["failed calls"] == 1
     assert result["scored"] == 19

@@ -190,14 +190,14 @@ def base_and_adapter() -> tuple[Path, Path]:
 
 
 def answers(checkpoint: Path, **settings: Any) -> list[Any]:
-    from tiny_models import questions, variants
+    from tiny_models import messages_of_one_image, messages_of_several_images
 
     from vlmeval_findit.models.local.local_runner import load_local
 
     how = RunSettings(max_new_tokens=12, **settings)
     runner = load_local(str(checkpoint), MODELS["Qwen3-VL"], how)
-    batch = runner.answer_batch(questions(), VARIANT)
-    return [*batch, *runner.answer_variants(variants(), VARIANT)]
+    batch = runner.answer_batch(messages_of_one_image(), VARIANT)
+    return [*batch, *runner.answer_variants(messages_of_several_images(), VARIANT)]
 
 
 def texts(checkpoint: Path, **settings: Any) -> list[str]:

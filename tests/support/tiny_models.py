@@ -47,7 +47,7 @@ def ready(row: str) -> LocalRunner:
     return runner(row)
 
 
-def questions() -> list[Message]:
+def messages_of_one_image() -> list[Message]:
     """Different images, numbers of images and lengths of text."""
     a, b, c = picture(320, 200), picture(200, 260, 1), picture(640, 480, 2)
     return [
@@ -58,7 +58,7 @@ def questions() -> list[Message]:
     ]
 
 
-def variants() -> list[Message]:
+def messages_of_several_images() -> list[Message]:
     """Return one image, texts of several lengths, two of them the same."""
     scene = picture(640, 480, 2)
     asked = ["the cat.", "the dog: [x1, y1, x2, y2]", "the bicycle and every lamp", "it", "it"]

@@ -39,13 +39,13 @@ class Knowing(FakeModel):
         self.calls += 1
         if dataset not in self._right:
             return "[]"
-        task, image, text = load_task(dataset), message[0]["value"], message[-1]["value"]
+        loaded, image, text = load_task(dataset), message[0]["value"], message[-1]["value"]
         query = next(
             query
-            for query in task.queries.values()
+            for query in loaded.queries.values()
             if image.endswith(query.images[0]) and f'"{query.label}"' in text
         )
-        return perfect_answer(task, query, Space("grid1000"))
+        return perfect_answer(loaded, query, Space("grid1000"))
 
 
 def search(folder: Path, table: str = "Demo", limit: int = 8, **more: Any) -> Sweep:

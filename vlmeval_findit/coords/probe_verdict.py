@@ -188,11 +188,11 @@ def _formats(question: Variant) -> Iterator[Variant]:
     for output in OUTPUTS:
         for key in KEYS if output == "json" else [default_key(question.representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-                variant = replace(
+                asked = replace(
                     question, output=output, key=key, structure=structure, decoding=None
                 )
-                if format_problem(variant) is None:
-                    yield variant
+                if format_problem(asked) is None:
+                    yield asked
 
 
 def _readable(question: Variant, replies: Sequence[str]) -> int:

@@ -44,10 +44,10 @@ class Predictions:
     forced: tuple[str, ...]  # The contradictions that ``--force`` overruled
 
 
-def open_predictions(path: Path, settings: Settings, dataset: str | None = None) -> Predictions:
+def open_predictions(path: Path, settings: Settings, named: str | None = None) -> Predictions:
     """Read a prediction file and find what it is of.
 
-    The file may have any name where its run recorded what it is, or ``dataset`` is given.
+    The file may have any name where its run recorded what it is, or ``named`` is its dataset.
 
     Raises:
         PredictionError, QuestionError: the file cannot be read, or says of no question.
@@ -57,7 +57,7 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     against = plugin_conflicts(identity.plugins if identity else {})
     # Without a plug-in neither dataset nor space may be known here, and be blamed instead.
     _overruled(against, settings, str(path))
-    model, name = _named(path, dataset, identity)
+    model, name = _named(path, named, identity)
     task = benchmarks.load(name)
     if identity is not None:
         recorded = identity.dataset
@@ -223,16 +223,16 @@ def _as_stated(value: object) -> str:
     return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text
 
 
-def convert_file(path: Path, dataset: str | None) -> Path:
+def convert_file(path: Path, named: str | None) -> Path:
     """Make ``<model>_<dataset>.json`` next to a file, which is then scored like any run.
 
     Raises:
         PredictionError: no dataset is named, or a file of that name with other replies is there.
         ValueError: the file is in no layout that the benchmark knows.
     """
-    if dataset is None:
+    if named is None:
         raise PredictionError(f"{path}: say with --data what it is about")
-    task = benchmarks.load(dataset)
+    task = benchmarks.load(named)
     question = task.question
     replies = benchmarks.benchmark_of(question).convert(path, task)
     target = path.with_name(f"{path.stem}_{question.name}.json")

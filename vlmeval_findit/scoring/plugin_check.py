@@ -242,17 +242,17 @@ def _formats(benchmark: Benchmark, task: AnyTask) -> Findings:
 
 
 def _no_format(
-    benchmark: Benchmark, task: AnyTask, variant: Question, asked: Sequence[Question]
+    benchmark: Benchmark, task: AnyTask, other_format: Question, asked: Sequence[Question]
 ) -> str:
     """Say why a question is no valid format of its table ("" if it is)."""
     question = task.question
     for what in ("format", "name", "format_place"):
-        value = getattr(variant, what)
-        if sum(getattr(other, what) == value for other in asked) > 1:
+        value = getattr(other_format, what)
+        if sum(getattr(each, what) == value for each in asked) > 1:
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
-    if not variant.format:
+    if not other_format.format:
         return "its format has no name: `format` is empty"
-    both = (variant, question)
+    both = (other_format, question)
     board, other = (each.board_dataset for each in both)
     if board != other:
         return f"its dataset on a leaderboard is {board!r}, and that of {question.name} {other!r}"
@@ -260,13 +260,13 @@ def _no_format(
     if rows != others:
         return f"its rows are {rows}, not {others}"
     try:
-        if parse(variant.name) != variant:
-            return f"`parse` of its name gives {parse(variant.name)}"
-        if [*load(variant.name).queries] != [*task.queries]:
+        if parse(other_format.name) != other_format:
+            return f"`parse` of its name gives {parse(other_format.name)}"
+        if [*load(other_format.name).queries] != [*task.queries]:
             return f"its table has other rows than that of {question.name}"
     except (OSError, ValueError) as error:
         return str(error)
-    if [*benchmark.formats(variant)] != [*asked]:
+    if [*benchmark.formats(other_format)] != [*asked]:
         return f"`formats` of it gives others, or another order, than of {question.name}"
     return ""
 

@@ -50,7 +50,7 @@ def test_names_and_the_prompt() -> None:
     assert sha256_of(words.value.encode())[:16] == "fedf8fbf358c4be8"
 
 
-def dataset(pairs: int = PAIRS) -> dict[str, Any]:
+def authors_file(pairs: int = PAIRS) -> dict[str, Any]:
     return {
         str(uid): {"left": f"coco/{2 * uid}.jpg", "right": f"coco/{2 * uid + 1}.jpg"}
         for uid in range(pairs)
@@ -64,7 +64,7 @@ def prepare(tmp_path: Path, values: object, *flags: str) -> int:
 
 
 def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert prepare(tmp_path, dataset()) == 0
+    assert prepare(tmp_path, authors_file()) == 0
     assert re.search(r"SelfRetrieval +247 queries +\d+ bytes", capsys.readouterr().out)
     task = load_task("SelfRetrieval")
     assert [pair.uid for pair in task.queries.values()] == [str(uid) for uid in range(247)]
@@ -74,7 +74,7 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
     assert meta["source_sha256"] == file_sha256(tmp_path / "dataset.json")
     assert meta["unlike_release"] == []
     unlike = "3 pairs, published are 247"
-    assert prepare(tmp_path, dataset(3), "--force") == 0
+    assert prepare(tmp_path, authors_file(3), "--force") == 0
     assert f"not the authors' pairs: {unlike}" in capsys.readouterr().out
     meta = json.loads((lmu / "SelfRetrieval.meta.json").read_text())
     assert meta["unlike_release"] == [unlike]
@@ -87,10 +87,10 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
         ("{}", "is no object of"),
         ({"0": ["a", "b"]}, "uid '0', key 'left': None is no path"),
         ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
-        (dataset(3), "3 pairs, published are 247"),
-        ({**dataset(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),
+        (authors_file(3), "3 pairs, published are 247"),
+        ({**authors_file(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),
         (
-            {**dataset(), "246": {"left": "a", "right": "coco/1.jpg"}},
+            {**authors_file(), "246": {"left": "a", "right": "coco/1.jpg"}},
             "coco/1.jpg stands in several",
         ),
     ],

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from plugin_package import known_here
-from tiny_models import VARIANT, one_at_a_time, picture, questions, ready, runner, variants
+from tiny_models import VARIANT, one_at_a_time, picture, messages_of_one_image, ready, runner, messages_of_several_images
 
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
@@ -34,13 +34,13 @@ pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_t
 @pytest.mark.parametrize("row", FAMILIES)
 def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
-    single, of_variants = one_at_a_time(model, questions()), one_at_a_time(model, variants())
+    single, of_variants = one_at_a_time(model, messages_of_one_image()), one_at_a_time(model, messages_of_several_images())
     assert len({answer.text + answer.recorded.thought for answer in single}) > 2
-    assert model.answer_batch(questions(), VARIANT) == single
+    assert model.answer_batch(messages_of_one_image(), VARIANT) == single
     # Positions left in the model by a batch must not reach what comes next.
-    assert model.answer_variants(variants(), VARIANT) == of_variants
-    assert model.answer_variants(variants()[::-1], VARIANT) == of_variants[::-1]
-    assert one_at_a_time(model, questions()) == single
+    assert model.answer_variants(messages_of_several_images(), VARIANT) == of_variants
+    assert model.answer_variants(messages_of_several_images()[::-1], VARIANT) == of_variants[::-1]
+    assert one_at_a_time(model, messages_of_one_image()) == single
 
 
 PLUGIN = r'''
@@ -75,14 +75,14 @@ def test_a_row_of_a_plug_in_does_too(row: str, tmp_path: Path) -> None:
     (tmp_path / "row.py").write_text(PLUGIN)
     with known_here(files=(tmp_path / "row.py",)):
         model = load_local(str(checkpoint), MODELS[row], RunSettings(max_new_tokens=12))
-    asked = [*questions(), (text("Where?"),)]
+    asked = [*messages_of_one_image(), (text("Where?"),)]
     single = one_at_a_time(model, asked)
     replies = model.answer_batch(asked, VARIANT)
     assert replies == single
     assert len({reply.text for reply in replies}) > 2
     known = [["processed" in size for size in reply.recorded.images] for reply in replies]
     assert known == [[row != "Ov"] * count for count in (1, 1, 2, 1, 0)]
-    assert model.answer_variants(variants(), VARIANT) == one_at_a_time(model, variants())
+    assert model.answer_variants(messages_of_several_images(), VARIANT) == one_at_a_time(model, messages_of_several_images())
 
 
 def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +90,14 @@ def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
     visual = model._loaded.model.model.visual
     encodes = Mock(wraps=visual.forward)
     monkeypatch.setattr(visual, "forward", encodes)
-    model.answer_variants(variants(), VARIANT)
+    model.answer_variants(messages_of_several_images(), VARIANT)
     encodes.assert_called_once()
 
 
 def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
     model = ready("Qwen3-VL")
     scene = image(picture(320, 200))
-    asked = [(text("a"), scene, text("b")), (text("c"), scene, text("d")), questions()[1]]
+    asked = [(text("a"), scene, text("b")), (text("c"), scene, text("d")), messages_of_one_image()[1]]
     for messages in (asked[:2], asked, []):
         assert model.answer_variants(messages, VARIANT) == one_at_a_time(model, messages)
 
@@ -108,7 +108,7 @@ def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
 def test_a_stop_token_ends_its_row_and_no_other() -> None:
     loaded, decoding = runner("Qwen3-VL")._loaded, transformer.Decoding(12)
     images = ImageSet(plan(MODELS["Qwen3-VL"], VARIANT, RunSettings()).bounds)
-    encoded = [loaded.encoder.encode(message, images) for message in questions()]
+    encoded = [loaded.encoder.encode(message, images) for message in messages_of_one_image()]
     first, *others = free = transformer.generate(loaded, encoded, decoding)
     assert {row.finish_reason for row in free} == {"length"}
     of_others = {token for row in others for token in row.ids}
@@ -142,7 +142,7 @@ def test_special_tokens_are_stripped_but_the_box_markers_of_glm(
 
 
 def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
-    (answer,) = ready("Qwen3.5").answer_batch(questions()[:1], VARIANT)
+    (answer,) = ready("Qwen3.5").answer_batch(messages_of_one_image()[:1], VARIANT)
     assert answer.text == ""
     assert answer.recorded.ends_in_thought
     assert answer.recorded.thought
@@ -152,7 +152,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
 
 
 def test_a_temperature_samples_and_a_seeded_reply_is_the_same_in_any_batch() -> None:
-    asked, seeds = questions(), [11, 12, 13, 14]
+    asked, seeds = messages_of_one_image(), [11, 12, 13, 14]
     cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
 
     def texts(messages: Any, seeds: Any = (), model: Any = hot) -> list[str]:
@@ -187,7 +187,7 @@ def test_seeds_draw_from_the_whole_distribution() -> None:
 # --- log-probabilities, against a forward pass over prompt and reply ------------------------------
 
 HOW = transformer.Decoding(12, logprobs=True)
-ASKED = variants()[:3]
+ASKED = messages_of_several_images()[:3]
 ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
 """Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
 
@@ -289,7 +289,7 @@ def test_recording_them_takes_no_memory_that_grows_with_the_vocabulary() -> None
 
 def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     model = runner("Qwen3-VL")
-    expected = model.answer_batch(questions(), VARIANT)
+    expected = model.answer_batch(messages_of_one_image(), VARIANT)
     real = transformer.generate
 
     def small_memory(loaded: Any, batch: Any, how: Any) -> Any:
@@ -298,7 +298,7 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
         return real(loaded, batch, how)
 
     monkeypatch.setattr(transformer, "generate", small_memory)
-    answers = model.answer_batch(questions(), VARIANT)
+    answers = model.answer_batch(messages_of_one_image(), VARIANT)
     assert [Reply(0, a.text).failed for a in answers] == [False, False, True, False]
     assert [a for at, a in enumerate(answers) if at != 2] == expected[:2] + expected[3:]
 
@@ -306,7 +306,7 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
 def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
     broken, model = tmp_path / "broken.png", ready("Qwen3-VL")
     broken.write_bytes(Path(picture(320, 200)).read_bytes()[:200])
-    asked = [*questions()[:2], (image(str(broken)), text("Find it."))]
+    asked = [*messages_of_one_image()[:2], (image(str(broken)), text("Find it."))]
     answers = model.answer_batch(asked, VARIANT)
     assert answers[:2] == one_at_a_time(model, asked[:2])
     for answer in (answers[2], *model.answer_variants(asked[2:] * 2, VARIANT)):
@@ -316,8 +316,8 @@ def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
 def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
     model = runner("Qwen3-VL")
     for answer, messages in (
-        (model.answer_batch, questions()),
-        (model.answer_variants, variants()),
+        (model.answer_batch, messages_of_one_image()),
+        (model.answer_variants, messages_of_several_images()),
     ):
         told = Mock(side_effect=[False, False, True])
         model.cancelled_by(told)
@@ -325,4 +325,4 @@ def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
             answer(messages, VARIANT)
         assert told.call_count == 3
     model.cancelled_by(lambda: False)
-    assert one_at_a_time(model, questions()) == one_at_a_time(ready("Qwen3-VL"), questions())
+    assert one_at_a_time(model, messages_of_one_image()) == one_at_a_time(ready("Qwen3-VL"), messages_of_one_image())
