@@ -15,7 +15,7 @@ from pathlib import Path
 from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 
 
 class AtOnce(FakeModel):
@@ -30,7 +30,7 @@ class Counting(Silent):
 
     count = 0
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         self.count += len(answers)
 
 

@@ -18,7 +18,7 @@ from stub_servers import stubs
 
 from vlmeval_findit.benchmarks import load, parse
 from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 
 MOST = 1.3
 """Most times as long as what it is compared with."""
@@ -63,9 +63,9 @@ def test_prompts_of_ones_own_data_cost_what_shipped_data_cost(
     rows = 20_000 if measures else 20
     import_table(tmp_path, rows, monkeypatch, pictures=2)
     own = parse(NAMES[0])
-    assert isinstance(own, Variant)
+    assert isinstance(own, FindItVariant)
     shipped = parse("FindIt_RefCOCO_xyxy_json")
-    assert isinstance(shipped, Variant)
+    assert isinstance(shipped, FindItVariant)
     queries = list(load(NAMES[0]).queries.values())
     taken = {}
     for variant in (shipped, own) * 3:

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.answer_kinds import AnswerKind
-from vlmeval_findit.boxes.error_types import MatchedQuery, classify_errors
+from vlmeval_findit.boxes.error_types import JudgedAnswer, classify_errors
 from vlmeval_findit.boxes.box_records import ParsedReply, Truth
 
 kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -46,7 +46,7 @@ start = time.process_time()
 (matched,) = matching.match([reading], [truth])
 seconds = time.process_time() - start
 if way == "sparse":
-    classify_errors([MatchedQuery(matched, reading, truth, AnswerKind.BOXES)])
+    classify_errors([JudgedAnswer(matched, reading, truth, AnswerKind.BOXES)])
 classified = time.process_time() - start - seconds
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(json.dumps({"seconds": seconds, "classified": classified, "mib": int(peak) / 1024,

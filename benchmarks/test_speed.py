@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from conformance.findit import Case, load_cases, score_cases
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.release_subsets import prepare_subset, tables_of
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 
@@ -142,14 +142,14 @@ def test_score_a_thousand_multilabel_videos(
 
 def perfect_predictions(name: str) -> list[dict[str, object]]:
     """Return the ground truth as a model on a 1000 grid would answer it."""
-    task = load_task(name)
+    dataset = load_dataset(name)
     rows = []
-    for query in task.queries.values():
+    for query in dataset.queries.values():
         size = (query.width, query.height) * 2
         truth = zip(query.truth.boxes, query.truth.labels, query.truth.frames, strict=True)
         boxes = [
             BoxToWrite(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
             for box, label, frame in truth
         ]
-        rows.append({"index": query.index, "prediction": write(boxes, task.question.reply)})
+        rows.append({"index": query.index, "prediction": write(boxes, dataset.variant.reply)})
     return rows

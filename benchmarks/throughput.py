@@ -17,7 +17,7 @@ from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.named_servers import ServerBackends
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 
@@ -28,7 +28,7 @@ class Clock(Silent):
     count = failed = first = 0
     start = used = 0.0
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         now = time.process_time()
         if not self.count:
             self.first, self.start = len(answers), now

@@ -100,7 +100,7 @@ def write_card(training: Path, runs: Sequence[Run] = (), *, scores: bool = False
         parts = [_DUAL_ENCODER.format(model=recipe["model"])]
     parts.append(f"## How it was made\n\n{_origin(recipe)}\n")
     if runs:
-        rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
+        rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.variant.name)]
         parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{table(rows)}\n")
     if scores:
         rows = evaluate(str(card.parent), "test", PAIRS).rows()
@@ -139,7 +139,7 @@ def _origin(recipe: Mapping[str, Any]) -> str:
 
 def _scored_row(run: Run) -> dict[str, str]:
     intervals_by_metric = intervals(run)
-    row = {"dataset": run.question.name, "queries": str(len(run.rows))}
+    row = {"dataset": run.variant.name, "queries": str(len(run.rows))}
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
         interval = intervals_by_metric[name]
         bounds = f" ({interval.low:.1f} to {interval.high:.1f})" if interval else ""

@@ -28,7 +28,7 @@ from training.samples import (
     turn_of,
 )
 from training.scenes import Scene, clip, scene, shot
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
@@ -132,7 +132,7 @@ def _rng(seed: int, *more: int) -> Rng:
     return np.random.RandomState([_STREAM, seed, *more])
 
 
-def _turn_of_nothing(name: str, variant: Variant, shown: Scene, units: Units) -> Turn:
+def _turn_of_nothing(name: str, variant: FindItVariant, shown: Scene, units: Units) -> Turn:
     turn = turn_of(PosedQuestion(name, ()), variant, shown, [], units)
     return turn._replace(reply=nothing(UNIT_ROWS[units].reads(variant.reply)))
 

@@ -21,7 +21,7 @@ from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant, format_problem
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -106,12 +106,14 @@ class Sample(NamedTuple):
 
 def draw_variant(
     rng: Rng, shares: Shares, dataset: str, multilabel: bool = False, frames: int = 1
-) -> Variant:
+) -> FindItVariant:
     """Draw a variant of a dataset by its shares; draw again if it is outside the grid."""
     while True:
         output = draw(rng, shares.output)
         representation = draw(rng, shares.representation)
-        chosen = Variant(dataset, representation, output, multilabel=multilabel, frames=frames)
+        chosen = FindItVariant(
+            dataset, representation, output, multilabel=multilabel, frames=frames
+        )
         if output == "json":
             structure = draw(rng, shares.structure)
             key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
@@ -145,7 +147,7 @@ TASKS: dict[str, tuple[str, bool, Ask]] = {
 
 def turn_of(
     question: PosedQuestion,
-    variant: Variant,
+    variant: FindItVariant,
     shown: Scene,
     frames: Sequence[int],
     units: Units,
@@ -245,7 +247,7 @@ def opening(dataset: str, frames: int = 1, references: int = 1) -> Message:
     has_shots = DATASETS[dataset].family.has_references
     support = tuple(map(str, range(references))) if has_shots else ()
     query = FindItQuery(0, "-", *SIZES[0], names, Truth((), ()), support)
-    return prompts.message(query, Variant(dataset, "xyxy", "json", frames=frames))[:-1]
+    return prompts.message(query, FindItVariant(dataset, "xyxy", "json", frames=frames))[:-1]
 
 
 def train_seed(seed: int, step: int, place: int) -> int:

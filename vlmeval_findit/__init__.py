@@ -38,8 +38,8 @@ Importing this package costs nothing: a room is imported when a name of it is us
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.answer_drawing import draw as draw
-    from .api.custom_questions import Family as Family
-    from .api.custom_questions import prompt as prompt
+    from .api.custom_variants import Family as Family
+    from .api.custom_variants import prompt as prompt
     from .api.dataframes import compare as compare
     from .api.dataframes import load_runs as load_runs
     from .api.dataframes import load_scores as load_scores
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 __version__ = "1.0.0"
 
 _HOMES = {
-    "Family": "api.custom_questions",
+    "Family": "api.custom_variants",
     "ReplyKind": "api.reply_scores",
     "Model": "api.open_models",
     "ModelAnswer": "api.open_models",
@@ -77,7 +77,7 @@ _HOMES = {
     "load_scores": "api.dataframes",
     "open_model": "api.open_models",
     "open_runs": "api.dataframes",
-    "prompt": "api.custom_questions",
+    "prompt": "api.custom_variants",
     "read": "api.reply_scores",
     "reward": "api.rewards",
     "reward_function": "api.trainers",

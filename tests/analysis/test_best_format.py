@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from grids import grid
-from scored_runs import Answer, World, query, saying, speaking, world
+from scored_runs import CallResult, World, query, saying, speaking, world
 
 from vlmeval_findit.analysis.best_format import FormatAverage, ranked
 from vlmeval_findit.analysis.format_file import BestFormats, best_format
@@ -26,16 +26,16 @@ from vlmeval_findit.scoring.scored_run import Run, load_runs
 __all__ = ["world"]
 
 
-def saying_at(text: str, digits: str, answer: Answer) -> Answer:
+def saying_at(text: str, digits: str, answer: CallResult) -> CallResult:
     """Return a model that says a text on rows whose index ends with one of the digits."""
     return lambda item, rng: text if str(item.index)[-1] in digits else answer(item, rng)
 
 
 def results_of(runs: Iterable[Run]) -> list[CellResult]:
-    return [CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
+    return [CellResult("M", r.variant, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
 
 
-def model(written: str, loose: float = 0) -> Answer:
+def model(written: str, loose: float = 0) -> CallResult:
     return speaking(f"FindIt_Pascal_{written}", 1.0, loose)
 
 
@@ -85,7 +85,7 @@ def test_everything_names_the_same_format(
         assert ranked_by[parse(cell["dataset"]).format] == pytest.approx(value)
     assert BestFormats(tmp_path / "formats.yaml").models == {"M": {"FindIt": expected}}
     board = make_board(runs)
-    assert board.cells["M", "Pascal"].run.question.format == expected
+    assert board.cells["M", "Pascal"].run.variant.format == expected
     page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
     assert f"<b>M</b>: <code>{expected}</code> on Pascal" in page
     [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
@@ -166,7 +166,7 @@ def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
 def test_the_grids_order_decides_last() -> None:
     names = [v.name for v in grid() if v.table == "Pascal_multilabel"]
     actual = ranked_in((n, sums_of(50 + at % 2 / 25)) for at, n in enumerate(reversed(names)))
-    places = [item.question.format_place for item in actual]
+    places = [item.variant.format_place for item in actual]
     assert places == sorted(places)
     assert len(places) == len({parse(name).format for name in names})
     assert actual[0].format == "xyxy_text"

@@ -24,13 +24,13 @@ from vlmeval_findit.analysis.run_calibration import (
     measure_calibration,
     reliability,
 )
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.confidences import DEFINITIONS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.replies import FAILED, Recorded, TokenLogprobs
+from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, TokenLogprobs
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.run_score import score_file
 from vlmeval_findit.scoring.score_files import write_score
@@ -47,19 +47,19 @@ GRID = Settings(space="grid1000")
 
 Sure = tuple[tuple[float, ...], str, float]
 """A box in pixels, its label, and how sure the model is of its numbers."""
-Answer = Callable[[Any], Sequence[Sure] | None]
+CallResult = Callable[[Any], Sequence[Sure] | None]
 
 
-def answered(world: World, name: str, answer: Answer) -> Path:
+def answered(world: World, name: str, answer: CallResult) -> Path:
     """Return a prediction file; None stands for a failed call.
 
     A token is a character, and certain but in the numbers of boxes.
     """
-    task = load_task(name)
-    how = task.question.reply
+    dataset = load_dataset(name)
+    how = dataset.variant.reply
     rows = []
-    for index, item in task.queries.items():
-        reply, record = FAILED, Recorded(call={"error": "down"})
+    for index, item in dataset.queries.items():
+        reply, record = FAILED, ReplyRecord(call={"error": "down"})
         if (boxes := answer(item)) is not None:
             reply = write([BoxToWrite(grid(box), label) for box, label, _ in boxes], how)
             logprobs = [0.0] * len(reply)
@@ -68,7 +68,7 @@ def answered(world: World, name: str, answer: Answer) -> Path:
                 for start, end in place.numbers:
                     logprobs[start:end] = [math.log(sure)] * (end - start)
             tokens = TokenLogprobs.of(range(1, len(reply) + 1), logprobs)
-            record = Recorded(finish_reason="stop", token_logprobs=tokens)
+            record = ReplyRecord(finish_reason="stop", token_logprobs=tokens)
         rows.append({"index": index, "prediction": reply, "extra_records": record.as_json()})
     path = world.runs / f"Model_{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,11 +95,11 @@ def mean_of(run: CalibrationResult) -> Any:
 def evaluator_of(path: Path) -> tuple[Evaluator, list[float]]:
     """Return the evaluator of a run, and the confidences of its boxes."""
     run = score_file(path, GRID)
-    boxes = CocoBoxes(run.task, run.rows)
+    boxes = CocoBoxes(run.dataset, run.rows)
     return Evaluator(boxes), [item.confidence("mean") for item in boxes.origins]
 
 
-def noisy(seed: int, sure: Callable[[bool, np.random.Generator], float]) -> Answer:
+def noisy(seed: int, sure: Callable[[bool, np.random.Generator], float]) -> CallResult:
     """Answer with hits and misses; confidences by whether a box is a hit."""
     generator = np.random.default_rng(seed)
 

@@ -19,7 +19,7 @@ from scored_runs import World, grid, query, small_world
 
 from vlmeval_findit.analysis.average_precision import Evaluator
 from vlmeval_findit.analysis.coco_boxes import CocoBoxes
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.box_records import Ignored, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -58,7 +58,7 @@ def scored(world: World, images: Sequence[Image]) -> RunScore:
         truth = Truth(tuple(image.boxes), (0,) * len(image.boxes), ignored=tuple(image.ignored))
         queries.append(replace(query(at, f"{at}.jpg"), truth=truth))
     world.table("Pascal", queries)
-    how = load_task(NAME).question.reply
+    how = load_dataset(NAME).variant.reply
     rows = []
     for at, image in enumerate(images):
         reply = write([BoxToWrite(grid(box)) for box in image.said], how, digits=9)
@@ -71,7 +71,7 @@ def scored(world: World, images: Sequence[Image]) -> RunScore:
 
 def precision(run: RunScore, scores: Sequence[float] | None = None) -> tuple[float, float]:
     """Return AP and AP50; without scores in the order of each reply."""
-    boxes = CocoBoxes(run.task, run.rows)
+    boxes = CocoBoxes(run.dataset, run.rows)
     scores = scores or [1 / (1 + origin.box) for origin in boxes.origins]
     result = Evaluator(boxes).precision(scores)
     return float(result.ap[0]), float(result.ap50[0])

@@ -19,7 +19,7 @@ from simulated_races import rows_of
 from vlmeval_findit.analysis.format_file import best_format, race_calls
 from vlmeval_findit.analysis.race import ROUNDS, rounds_of
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.cli.sweep import command as sweep_command
@@ -39,15 +39,15 @@ def test_rounds_grow_by_whole_images_and_are_the_same_for_every_format() -> None
         CellBuilder(skip_missing=None).cell("M", parse(f"FindIt_Demo_{written}"), None, {})
         for written in ("xyxy_text", "all_json_bbox_2d")
     )
-    rounds = rounds_of(cell.task, cell.rows)
+    rounds = rounds_of(cell.dataset, cell.rows)
     assert len(rounds) == len(ROUNDS)
     assert rounds[-1] == cell.rows
-    queries = cell.task.queries
+    queries = cell.dataset.queries
     for before, after in pairwise(rounds):
         assert set(before) <= set(after)
         more = {queries[row].images for row in set(after) - set(before)}
         assert not more & {queries[row].images for row in before}, "an image is not cut in two"
-    assert rounds == rounds_of(cell.task, other.rows)
+    assert rounds == rounds_of(cell.dataset, other.rows)
     assert list(rounds[2]) == sorted(rounds[2]), "in the table's order"
 
 
@@ -116,7 +116,7 @@ class Skilled(FakeModel):
     def __init__(self, skills: dict[str, float], other: float = 0.4, dead: str = "") -> None:
         super().__init__()
         self._skills, self._other, self._dead = skills, other, dead
-        self._queries = load_task("FindIt_Scenes_mini_xyxy_json").queries.values()
+        self._queries = load_dataset("FindIt_Scenes_mini_xyxy_json").queries.values()
 
     def generate(self, message: Message, dataset: str) -> Any:
         super().generate(message, dataset)
@@ -170,14 +170,14 @@ def test_a_race_finds_the_winner_with_about_half_of_the_calls(
     report_formats(results, tmp_path / "best.yaml", race=True)
     shown = capsys.readouterr().out
     assert f"the race asked {calls} of {19 * QUERIES} queries" in shown
-    assert f"dropped after 8 of 40 queries: {first[0].question.format} (" in shown
+    assert f"dropped after 8 of 40 queries: {first[0].variant.format} (" in shown
     reported = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["FullImage"]["FindIt"]
     assert reported["race"]["calls"] == calls
     assert len(reported["race"]["dropped"]) == len(out)
     assert sum(item["chance"] for item in reported["race"]["dropped"]) <= ALPHA
     assert len(reported["averages"]) == len(results) - len(out)
     rows = {cell["dataset"]: cell["rows"] for cell in reported["cells"]}
-    assert rows[first[0].question.name] == 8
+    assert rows[first[0].variant.name] == 8
 
 
 def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
@@ -187,7 +187,7 @@ def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
     before = files(tmp_path / "search")
     again = go(race_sweep(tmp_path), FakeBackends(None))
     dropped = [
-        {each.question.name: each.dropped for each in results} for results in (again, raced[0])
+        {each.variant.name: each.dropped for each in results} for results in (again, raced[0])
     ]
     assert dropped[0] == dropped[1], "further answers decide nothing"
     assert files(tmp_path / "search") == before
@@ -217,7 +217,7 @@ race: true
         of_model = [result for result in results if result.model == model]
         raced = [result for result in of_model if result.compared]
         assert [r.rows for r in of_model if not r.compared] == [40]
-        assert [r.question.representation for r in raced if r.dropped is None] == ["yxhw"]
+        assert [r.variant.representation for r in raced if r.dropped is None] == ["yxhw"]
         assert len(raced) == 3
 
 

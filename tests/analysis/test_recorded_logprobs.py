@@ -13,7 +13,7 @@ from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
 
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.named_servers import ServerBackends
-from vlmeval_findit.protocol.replies import Recorded, TokenLogprobs
+from vlmeval_findit.protocol.replies import ReplyRecord, TokenLogprobs
 from vlmeval_findit.storage.identity_file import read_identity
 from vlmeval_findit.storage.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
 from vlmeval_findit.sweeps.sweep_file import Sweep
@@ -162,7 +162,7 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
 ) -> None:
     space = {"kind": "grid1000"}
     few, many = (
-        Recorded(space, "stop", token_logprobs=TokenLogprobs((1,) * count, (-0.1234,) * count))
+        ReplyRecord(space, "stop", token_logprobs=TokenLogprobs((1,) * count, (-0.1234,) * count))
         for count in (10, 5000)
     )
     records = [few, many, replace(many, thought="so " * 20_000)]
@@ -170,7 +170,7 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
         {"index": at, "prediction": "[]", "extra_records": each.as_json()}
         for at, each in enumerate(records)
     ]
-    short = [few, replace(many, token_logprobs=None), Recorded(space, "stop")]
+    short = [few, replace(many, token_logprobs=None), ReplyRecord(space, "stop")]
     assert all(len(json.dumps(each.as_json())) < XLSX_CELL_LIMIT for each in short)
     for name, expected in (("run.json", records), ("run.tsv", records), ("run.xlsx", short)):
         write_rows(tmp_path / name, lambda: rows)

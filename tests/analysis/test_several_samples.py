@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import Answer, World, failing, saying, speaking, world
+from scored_runs import CallResult, World, failing, saying, speaking, world
 
 from vlmeval_findit.analysis.consensus import write_consensus
 from vlmeval_findit.analysis.run_statistics import StatisticsError
@@ -44,7 +44,7 @@ __all__ = ["world"]
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 
 
-def sampled(world: World, answers: Sequence[Answer], name: str = NAME) -> Path:
+def sampled(world: World, answers: Sequence[CallResult], name: str = NAME) -> Path:
     """Write and score a sample for each way of answering, and return the file of the first."""
 
     def numbered(sample: int) -> Callable[[Identity], Identity]:
@@ -60,7 +60,7 @@ def sampled(world: World, answers: Sequence[Answer], name: str = NAME) -> Path:
     return paths[0]
 
 
-def random(seed: int) -> Answer:
+def random(seed: int) -> CallResult:
     """A model that says boxes by chance, other ones in each sample."""
     answer, generator = speaking(NAME, 0.6, 40), np.random.default_rng(seed)
     return lambda query, _: answer(query, generator)
@@ -79,7 +79,7 @@ def test_pass_at_k_is_the_share_of_draws_with_a_solved_sample(n: int, data: st.D
 def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
     runs = load_samples(sampled(world, [*map(random, range(3)), failing]))
     score, benchmark = score_samples(runs), runs[0].benchmark
-    headline = benchmark.with_failures
+    headline = benchmark.headline_counting_failures
     assert score.metrics[0] == headline, "a call failed"
     assert score.failed == 4
     values = [headline.value(run.sums) or 0.0 for run in runs]
@@ -267,7 +267,7 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
         5: ([failed, failed, failed, box], 1, None),
     }
 
-    def answer(sample: int) -> Answer:
+    def answer(sample: int) -> CallResult:
         return lambda query, _: replies.get(query.index, replies[1])[0][sample]
 
     consensus = write_consensus(load_samples(sampled(world, [answer(at) for at in range(4)])))

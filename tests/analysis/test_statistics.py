@@ -135,7 +135,7 @@ def test_images_without_weight_do_not_count(world: World) -> None:
     assert set(np.round(counted, 6)) == {0.0, round(few, 6), 6.0}
     assert [count > 0 for count in counted] == [True] * 4 + [False, True, True, False, False]
     both = world.run("Both", NAME, lambda query, rng: failing(replace(query, index=0), rng))
-    missed = both.benchmark.with_failures.name
+    missed = both.benchmark.headline_counting_failures.name
     assert {name for name, actual in intervals(both).items() if actual} == {missed}
 
 
@@ -295,7 +295,7 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
 HEADLINE = "F1@0.5 (failed calls as misses)"
 
 
-def with_failures(run: Run, failed: set[int]) -> Run:
+def headline_counting_failures(run: Run, failed: set[int]) -> Run:
     """Return a run in which the calls of these queries failed."""
     rows = []
     for row in run.rows:
@@ -323,7 +323,7 @@ def test_a_failed_call_differs_from_an_answer_without_boxes_in_no_test(
 ) -> None:
     """Where two models find the same boxes, which of the other calls failed decides nothing."""
     run = with_queries(module_run, 20)
-    one = with_failures(without_boxes(run, empty), failed)
+    one = headline_counting_failures(without_boxes(run, empty), failed)
     other = without_boxes(run, failed | empty)
     differences = compare(one, other)
     assert differences[HEADLINE].value == pytest.approx(0, abs=1e-9)
@@ -340,12 +340,12 @@ def test_metrics_over_answered_calls_are_tested_where_both_answered_the_same(
 ) -> None:
     run = with_queries(module_run, 20)
     worse = without_boxes(run, {0, 1, 2})
-    one, other = with_failures(run, failed), with_failures(worse, failed)
+    one, other = headline_counting_failures(run, failed), headline_counting_failures(worse, failed)
     assert not untested_metrics(one, other)
     answered = [row for row in one.rows if not row.failed]
     expected = compare(of_answers(one, answered), of_answers(other, [
         row for row in other.rows if not row.failed
     ]))  # fmt: skip
     assert compare(one, other)["F1@0.5"].p_value == pytest.approx(expected["F1@0.5"].p_value)
-    other = with_failures(worse, failed | more)
+    other = headline_counting_failures(worse, failed | more)
     assert bool(untested_metrics(one, other)) == bool(more - failed)

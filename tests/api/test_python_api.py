@@ -13,7 +13,7 @@ import pytest
 from scored_runs import World, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 
 __all__ = ["world"]
@@ -55,7 +55,7 @@ def test_every_public_name_is_there_and_documented() -> None:
 @pytest.mark.parametrize("form", ["multilabel_cxcywh_json_nested", "cxcywh_json_cx-formula"])
 def test_a_prompt_is_that_of_runs(world: World, form: str) -> None:
     variant = BENCHMARK.parse(f"FindIt_Pascal_{form}")
-    query = next(iter(load_task("FindIt_Pascal_xyxy_json").queries.values()))
+    query = next(iter(load_dataset("FindIt_Pascal_xyxy_json").queries.values()))
     label: str | Sequence[str] = ["cat", "dog"] if variant.multilabel else query.label
     asked = findit.prompt(label, variant.format, query.images, family=variant.family)
     if variant.multilabel:

@@ -11,11 +11,11 @@ from scored_runs import World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis.run_statistics import intervals
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.protocol.identity import IdentityError
-from vlmeval_findit.protocol.replies import FAILED, Recorded, Reply
+from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
 
 __all__ = ["world"]
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_read(change: dict[str, Any], message: str) -> None:
 
 
 def test_the_space_that_a_reply_recorded_is_never_overruled_in_silence() -> None:
-    reply = Reply(7, "[0, 0, 500, 500]", Recorded(space={"kind": "grid1000"}))
+    reply = Reply(7, "[0, 0, 500, 500]", ReplyRecord(space={"kind": "grid1000"}))
     assert findit.read(reply, "xyxy_text", size=SIZE).boxes == ((0.0, 0.0, 320.0, 240.0),)
     with pytest.raises(IdentityError, match="grid1000"):
         findit.read(reply, "xyxy_text", size=SIZE, space="pixels")
@@ -93,9 +93,9 @@ NAMES = ("FindIt_Pascal_xyxy_json_bbox_2d", "FindIt_Pascal_multilabel_cxcywh_jso
 def test_the_values_are_those_of_the_command(world: World, name: str, kind: str) -> None:
     answer = {"speaks": speaking(name, 0.7, 30), "fails": failing, "talks": saying("no")}[kind]
     run = world.run("Model", name, answer)
-    task = load_task(name)
-    variant = task.question
-    queries = [task.queries[row.index] for row in run.rows]
+    dataset = load_dataset(name)
+    variant = dataset.variant
+    queries = [dataset.queries[row.index] for row in run.rows]
     result = findit.score(
         [row["prediction"] for row in json.loads(run.path.read_text())],
         [query.truth for query in queries],
@@ -106,7 +106,7 @@ def test_the_values_are_those_of_the_command(world: World, name: str, kind: str)
         images=[query.images[0] for query in queries],
     )
     # To the last digit.
-    misses = BENCHMARK.with_failures
+    misses = BENCHMARK.headline_counting_failures
     assert result.metric_values == {**run.metric_values, misses.name: misses.value(run.sums)}
     assert result.failed == run.failed
     expected = intervals(run)

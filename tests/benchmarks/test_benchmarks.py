@@ -8,16 +8,16 @@ import sys
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.protocol.dataset_variant import QuestionError
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError
 
 PASCAL = "FindIt_Pascal_xyxy_json"
 
 
 def test_names_have_a_prefix_and_files_are_named_after_model_and_question() -> None:
     for name in ("Pascal_xyxy_json", "MMBench"):
-        with pytest.raises(QuestionError, match=r"a name begins with .*FindIt_"):
+        with pytest.raises(DatasetNameError, match=r"a name begins with .*FindIt_"):
             benchmarks.parse(name)
-        assert not benchmarks.is_question(name)
+        assert not benchmarks.is_dataset_name(name)
     for stem, result in (
         (f"Qwen3-VL_{PASCAL}", ("Qwen3-VL", PASCAL)),
         (f"a_FindIt_b_{PASCAL}", ("a_FindIt_b", PASCAL)),
@@ -38,7 +38,7 @@ def test_listing_prefixes_imports_no_benchmark() -> None:
 
 def test_every_listed_name_is_a_question_of_its_benchmark() -> None:
     for benchmark in benchmarks.benchmarks():
-        listed = benchmark.listed()
+        listed = benchmark.variant_names()
         assert listed
         for name in listed:
             assert benchmarks.benchmark_of(name) is benchmark

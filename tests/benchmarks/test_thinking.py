@@ -21,7 +21,7 @@ from vlmeval_findit.models.local.local_runner import spoken
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import row_problem
 from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.replies import Recorded, Reply, TokenLogprobs, read_reply
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord, TokenLogprobs, read_reply
 from vlmeval_findit.protocol.settings import SettingsError, settings_from
 from vlmeval_findit.protocol.thoughts import ThoughtMarks, ThoughtRule, split_thought
 
@@ -157,7 +157,7 @@ def by_completion(text: str) -> Result:
 def by_local_model(text: str) -> Result:
     """A family of which nobody knows that it thinks."""
     settings = plan(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
-    got = spoken(settings, "a prompt", text, Recorded(finish_reason="stop"))
+    got = spoken(settings, "a prompt", text, ReplyRecord(finish_reason="stop"))
     return by_read(Reply(0, got.text, got.recorded))
 
 
@@ -223,7 +223,7 @@ def test_confidences_are_of_the_answer() -> None:
     text = f"<think>{BOX}</think>{BOX}"
     ends = tuple(range(1, len(text) + 1))
     sure = [-2.0] * (len(text) - len(BOX)) + [0.0] * len(BOX)
-    recorded = Recorded(token_logprobs=TokenLogprobs.of(ends, sure))
+    recorded = ReplyRecord(token_logprobs=TokenLogprobs.of(ends, sure))
     result = findit.score([Reply(0, text, recorded)], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE)
     assert result.queries[0].details["confidences"]["product"] == [1.0]
 

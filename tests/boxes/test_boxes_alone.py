@@ -1,4 +1,4 @@
-"""`boxes` is a library: importing it loads of the package only `core`, and nothing heavy."""
+"""`boxes` is a library: importing it loads only `core`, `protocol`, and nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from vlmeval_findit import boxes
 
 
-def test_all_modules_load_core_alone_and_nothing_heavy() -> None:
+def test_all_modules_load_two_rooms_and_nothing_heavy() -> None:
     names = [
         f"vlmeval_findit.boxes.{module.name}" for module in pkgutil.iter_modules(boxes.__path__)
     ]
@@ -21,5 +21,5 @@ def test_all_modules_load_core_alone_and_nothing_heavy() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     ).stdout.split()
     package = {name.split(".")[1] for name in loaded if name.startswith("vlmeval_findit.")}
-    assert package == {"core", "boxes"}
+    assert package == {"core", "protocol", "boxes"}
     assert not {"scipy", "pandas", "torch", "vlmeval", "cv2"} & set(loaded)

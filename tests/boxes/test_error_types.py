@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.error_types import (
     BoxError,
     ErrorEvent,
-    MatchedQuery,
+    JudgedAnswer,
     classify_errors,
     prices,
 )
@@ -41,7 +41,7 @@ def answered(
     cut: bool = False,
     recoverable: Sequence[int] = (),
     kind: AnswerKind | None = None,
-) -> MatchedQuery:
+) -> JudgedAnswer:
     """A query of boxes: (box), (label, box) or, of a video, (label, box, frame)."""
 
     def columns(items: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -55,10 +55,10 @@ def answered(
     (matched,) = match([reading], [truth])
     if kind is None:
         kind = AnswerKind.BOXES if predicted else AnswerKind.NO_BOX
-    return MatchedQuery(matched, reading, truth, kind, cut, recoverable)
+    return JudgedAnswer(matched, reading, truth, kind, cut, recoverable)
 
 
-def total(queries: Sequence[MatchedQuery]) -> dict[str, float]:
+def total(queries: Sequence[JudgedAnswer]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
         sums(item.reading, item.matched) | event_sums(events)
@@ -81,7 +81,7 @@ R = FormatFailure
 MALFORMED, WORDS = AnswerKind.UNREADABLE, AnswerKind.WORDS
 
 # A query, and its events: b is a box, o an object.
-CASES: dict[str, tuple[MatchedQuery, str]] = {
+CASES: dict[str, tuple[JudgedAnswer, str]] = {
     "every box a hit": (answered([A, FAR], [A, FAR]), ""),
     "every box a hit, in a reply not as asked": (answered([A], [A], R.WRONG_KEY), ""),
     "another box": (answered([FAR], [A]), "background b0, missed o0"),

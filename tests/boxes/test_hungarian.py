@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import hungarian, matching
-from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
+from vlmeval_findit.boxes.box_records import NO_BOX, MatchResult, ParsedReply, Truth
 from vlmeval_findit.boxes.hungarian import assign_sparse
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.representation import MatchRule
@@ -24,11 +24,11 @@ LABELS = ["cat", "Dog.", "dog", "a  b"]
 OVERLAP, INSIDE = MatchRule.BOX_OVERLAP, MatchRule.POINT_IN_OBJECT
 
 
-def matched(query: Query, match_rule: MatchRule = OVERLAP) -> Matched:
+def matched(query: Query, match_rule: MatchRule = OVERLAP) -> MatchResult:
     return match([query[0]], [query[1]], None, match_rule)[0]
 
 
-def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> Matched:
+def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> MatchResult:
     """The same with no pair too few for the way of very many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_PAIRS", 0)
@@ -36,13 +36,13 @@ def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> M
         return matched(query, match_rule)
 
 
-def pair_runs(result: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
+def pair_runs(result: MatchResult, frames: Sequence[int]) -> list[tuple[int, int]]:
     """How many objects of every frame have a box."""
     assigned = [f for f, box in zip(frames, result.assigned, strict=True) if box != NO_BOX]
     return [(frame, assigned.count(frame)) for frame in sorted({*frames})]
 
 
-def total(result: Matched) -> float:
+def total(result: MatchResult) -> float:
     """What an assignment maximises (protocol section 5)."""
     return sum(result.ious) + sum(result.labels_agree)
 

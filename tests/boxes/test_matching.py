@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.box_records import NO_BOX, Matched, ParsedReply, Truth
+from vlmeval_findit.boxes.box_records import NO_BOX, MatchResult, ParsedReply, Truth
 from vlmeval_findit.boxes.matching import iou, match, plain_label
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.spaces import ToPixels
@@ -33,7 +33,9 @@ def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (
     return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
 
 
-def match_query(predicted: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
+def match_query(
+    predicted: ParsedReply, true: Truth, to_pixels: ToPixels | None = None
+) -> MatchResult:
     return match([predicted], [true], to_pixels and [to_pixels])[0]
 
 
@@ -125,7 +127,7 @@ def test_boxes_are_scaled_by_axis() -> None:
     result = match_query(
         reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25)
     )
-    assert result == Matched(((50, 50, 150, 100),), (1.0,), (True,), (0,), ())
+    assert result == MatchResult(((50, 50, 150, 100),), (1.0,), (True,), (0,), ())
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_frames_are_matched_separately() -> None:
     assert result.ious == (0.0, 1.0, 1.0)
     assert match_query(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order of the reply.
-    assert match_query(reading(FAR, A, frames=[2, 0]), true) == Matched(
+    assert match_query(reading(FAR, A, frames=[2, 0]), true) == MatchResult(
         (FAR, A), (1.0, 0.0, 1.0), (True, False, True), (1, NO_BOX, 0), ()
     )
 

@@ -15,7 +15,7 @@ from scored_runs import HEIGHT, WIDTH
 
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.box_records import FormatFailure as R
-from vlmeval_findit.boxes.box_records import Matched, ParsedReply, Truth
+from vlmeval_findit.boxes.box_records import MatchResult, ParsedReply, Truth
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
@@ -157,7 +157,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def matched(
     truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()
-) -> tuple[ParsedReply, Matched]:
+) -> tuple[ParsedReply, MatchResult]:
     reading = ParsedReply(at(*points), tuple(labels), (), None)
     return reading, match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scored_runs import Answer, World, failing, query, speaking, world
+from scored_runs import CallResult, World, failing, query, speaking, world
 
 from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
@@ -118,7 +118,7 @@ def test_of_folders_failed_calls_are_misses_and_are_counted(
         assert tested == (whole if failed.get(of) else {*rows}), of
 
 
-def _without(name: str, how: str, first: int, then: int) -> Answer:
+def _without(name: str, how: str, first: int, then: int) -> CallResult:
     """Return a model that finds all but the first queries: calls fail, or have no box."""
     finds = speaking(name, 1.0)
 

@@ -7,7 +7,7 @@ from waits import until
 
 from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.engine.sink import PlannedCalls
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 
 
 class Lines:
@@ -39,7 +39,7 @@ def test_nothing_is_repeated_once_all_calls_have_ended(
 ) -> None:
     with SweepProgress(every=0.01) as progress:
         progress.planned("M", PlannedCalls(cells=1, calls=1, finished=0))
-        progress.answered([Answer("[]")])
+        progress.answered([CallResult("[]")])
         capsys.readouterr()
         progress._go_on()
         assert capsys.readouterr().err == ""

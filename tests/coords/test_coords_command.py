@@ -14,9 +14,9 @@ import pytest
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
-from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply
+from vlmeval_findit.benchmarks.findit.reply_scoring import ScoredReply
 from vlmeval_findit.boxes.box_records import ParsedReply, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.coords import score_check
@@ -204,7 +204,7 @@ def test_every_frame_of_a_video_is_a_query() -> None:
     truth = Truth(((1, 2, 3, 4), (5, 6, 7, 8)), (0, 2))
     row = Row(0, "cat", 100, 50, ("clip/1.jpg", "clip/2.jpg", "clip/3.jpg"), truth)
     reading = ParsedReply([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
-    matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
+    matched = ScoredReply(row, None, reading, None)  # type: ignore[arg-type]
     frames = RunReplies(GRID, [matched]).queries
     assert [(list(each.truths), list(each.numbers)) for each in frames] == [
         ([(1, 2, 3, 4)], []),
@@ -216,10 +216,12 @@ def test_every_frame_of_a_video_is_a_query() -> None:
 
 
 def test_what_has_neither_boxes_nor_points_is_left_out() -> None:
-    letters = SimpleNamespace(question=SimpleNamespace(name="Colours_Small"))
+    letters = SimpleNamespace(variant=SimpleNamespace(name="Colours_Small"))
     with pytest.raises(NotBoxesError, match="its answers are neither boxes nor points"):
         replies_of_run("Model", letters, [], Settings(), None)
-    points = replies_of_run("Qwen3-VL", load_task("FindIt_Demo_point_text"), [], Settings(), None)
+    points = replies_of_run(
+        "Qwen3-VL", load_dataset("FindIt_Demo_point_text"), [], Settings(), None
+    )
     assert points.are_points
 
 
@@ -259,16 +261,16 @@ def test_a_score_warns_of_a_wrong_order_and_of_two_spaces(deployment: Deployment
 
 
 def rows_of(path: Path) -> RunScore:
-    task, replies = benchmarks.load(NAME), read_predictions(path)
-    return score_rows(check_replies("Model", task, replies, Settings(), read_identity(path)))
+    dataset, replies = benchmarks.load(NAME), read_predictions(path)
+    return score_rows(check_replies("Model", dataset, replies, Settings(), read_identity(path)))
 
 
 def test_of_a_long_run_no_more_is_sampled_than_intended(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_ = rows_of(deployment(queries=400))
-    task = benchmarks.load(NAME)
-    sample = score_check.sample(task, run_.rows)
+    dataset = benchmarks.load(NAME)
+    sample = score_check.sample(dataset, run_.rows)
     assert len(sample) == 64
     joined = score_check.join_samples([sample] * 5)
     assert len(joined) == score_check.MOST_QUERIES
@@ -279,7 +281,7 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     monkeypatch.setattr(
         score_check, "is_suspicious", lambda some, _: tried.append(len(some)) or False
     )
-    assert score_check.warning(task, joined, run_.spaces) is None
+    assert score_check.warning(dataset, joined, run_.spaces) is None
     assert tried == [80]
 
 

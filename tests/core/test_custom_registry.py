@@ -17,7 +17,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.calls import CellBuilder, Prompts
 from vlmeval_findit.protocol.dataset_variant import Message
@@ -73,7 +73,7 @@ def write_registry(rows: Mapping[str, Any]) -> None:
     os.replace(other, path)
 
 
-def words(variant: Variant) -> str:
+def words(variant: FindItVariant) -> str:
     """Return the text of the first message."""
     return CellBuilder(False).cell("Stub", variant, None).prompts.parts(0)[-1].value
 
@@ -110,7 +110,7 @@ def test_the_registry_is_opened_once_whatever_is_made(root: Path, looks: list[Pa
     ],
 )
 def test_what_is_needed_of_every_row_looks_at_no_disk(
-    use: Callable[[Variant], object], root: Path, looks: list[Path]
+    use: Callable[[FindItVariant], object], root: Path, looks: list[Path]
 ) -> None:
     import_rows(root)
     variant = parse("FindIt_Mine_xyxy_json")
@@ -155,7 +155,7 @@ def test_an_import_of_another_process_is_seen_when_a_name_is_read(root: Path) ->
 
 def test_a_dataset_that_was_not_there_is_looked_for_again(root: Path) -> None:
     import_rows(root)
-    variant = Variant("Late", "xyxy", "json")
+    variant = FindItVariant("Late", "xyxy", "json")
     with pytest.raises(KeyError):
         variant.data  # noqa: B018
     rows = json.loads(custom_datasets_file().read_text())
@@ -209,5 +209,5 @@ def test_every_message_of_a_table_is_made_once_for_keys_and_hash(
     monkeypatch.setattr(Prompts, "parts", parts)
     whole = cell.prompt_hash
     assert len(list(cell.call_keys())) == (limit or 5)
-    assert cell.prompt_hash == whole == cell.prompts.words.hash(cell.task)
+    assert cell.prompt_hash == whole == cell.prompts.words.hash(cell.dataset)
     assert len(messages) == made

@@ -36,11 +36,11 @@ def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
     with known_here(files=(plugin_file,)):
         row = find_model("cornered-7b")
         assert row is not None
-        question = parse("FindIt_Pascal_xxyy_json")
-        assert row.space(question) == space_from("grid512")
+        variant = parse("FindIt_Pascal_xxyy_json")
+        assert row.space(variant) == space_from("grid512")
         assert reference_size(space_from("grid512"), 100, 50) == (512, 512)
-        assert question.name == "FindIt_Pascal_xxyy_json"
-        assert question.format_place[0] == len(REPRESENTATIONS.builtin)
+        assert variant.name == "FindIt_Pascal_xxyy_json"
+        assert variant.format_place[0] == len(REPRESENTATIONS.builtin)
         plugin = MODELS.plugin_of("Cornered")
         assert plugin is not None
         assert plugin.name == "mine.py"

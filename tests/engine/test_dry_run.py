@@ -43,7 +43,7 @@ def groups() -> list[CallGroup]:
     return [
         CallGroup(
             name,
-            tuple(tables.cell(name, parse(question), 6, logprobs=True) for question in QUESTIONS),
+            tuple(tables.cell(name, parse(variant), 6, logprobs=True) for variant in QUESTIONS),
             chat,
             share=0.5,
         )
@@ -66,12 +66,12 @@ def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
     several = Counter(call.image_sha256 for call in calls)
     seen, total = Counter[Any](), Load()
     for call in calls:
-        question, over = call.cell.question, call.image_sha256
+        variant, over = call.cell.variant, call.image_sha256
         is_first = not seen[over]
         seen[over] += 1
-        limit = chat.max_tokens(question)
-        asked = chat.request(call.message, question)
-        item = load_of(asked, call.message, chat.space(question), limit)
+        limit = chat.max_tokens(variant)
+        asked = chat.request(call.message, variant)
+        item = load_of(asked, call.message, chat.space(variant), limit)
         if not is_first:
             item = replace(item, tokens_again=item.tokens_beginning)
         if chat.prices is not None:

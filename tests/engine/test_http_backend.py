@@ -31,7 +31,7 @@ from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.dataset_variant import image, text
 from vlmeval_findit.protocol.replies import call_failed, recorded
 

@@ -21,7 +21,7 @@ from vlmeval_findit.engine.http_backend import HttpService, _HttpRun
 from vlmeval_findit.engine.retry_scheduler import Scheduler
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.model_server import ModelServer
+from vlmeval_findit.models.http.model_server import HttpEndpoint
 from vlmeval_findit.models.http.spending import Budget
 
 SWEEP = """
@@ -38,7 +38,7 @@ FAULTS = [
     (Scheduler, "ended", 200, asyncio.CancelledError("a fault")),
     (Budget, "end", 200, OSError("a fault")),
     (_HttpRun, "_result", 200, KeyError("a fault")),
-    (ModelServer, "note_refusal", 400, TypeError("a fault")),
+    (HttpEndpoint, "note_refusal", 400, TypeError("a fault")),
     (http_backend, "_outcome_of", 500, RecursionError("a fault")),
 ]
 

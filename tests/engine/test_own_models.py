@@ -96,7 +96,7 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
         try:
             factory.check(entry)
             settings = dict(factory.settings(entry))
-            described = [factory.describe(entry, question) for question in QUESTIONS]
+            described = [factory.describe(entry, variant) for variant in QUESTIONS]
             said.append((settings, described, dict(factory.version)))
         except ValueError as error:
             said.append(str(error))

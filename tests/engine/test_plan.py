@@ -69,10 +69,10 @@ def pictures(tmp_path: Path) -> Path:
 
 def over(folder: Path, cell: Cell, names: Sequence[str], words: Any = message) -> Cell:
     """Return a cell that asks the same of some images, one per row."""
-    query = cell.task.queries[0]
+    query = cell.dataset.queries[0]
     queries = {at: replace(query, index=at, images=(name,)) for at, name in enumerate(names)}
-    task = replace(cell.task, queries=queries)
-    prompts = Prompts(task, Folder("Demo", folder, "test"), PromptSet("test", words))
+    dataset = replace(cell.dataset, queries=queries)
+    prompts = Prompts(dataset, Folder("Demo", folder, "test"), PromptSet("test", words))
     return replace(cell, prompts=prompts, rows=tuple(queries))
 
 

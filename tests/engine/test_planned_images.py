@@ -24,9 +24,9 @@ from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.local.layout import Bounds
 from vlmeval_findit.models.local.model_images import ImageSet
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import Recorded
+from vlmeval_findit.protocol.replies import ReplyRecord
 from vlmeval_findit.storage.image_content import content_of
 
 CHANGED = "image changed during the run"
@@ -84,8 +84,8 @@ def test_a_batch_has_no_request_with_another_image(path: Path, kind: BatchKind) 
     other_pixels(path)
     model = chat_model("Mine", served="mine", space="grid1000")
     batches = SERVICES[kind](model, Endpoint("http://127.0.0.1:9/v1"), 1.0, Budget())
-    question = cast(Any, SimpleNamespace(reply_schema=None, max_new_tokens=9, in_boxes=False))
-    call = batches.call(message, question, False, False, None, planned)
+    variant = cast(Any, SimpleNamespace(reply_schema=None, max_new_tokens=9, in_boxes=False))
+    call = batches.call(message, variant, False, False, None, planned)
     with pytest.raises(OSError, match=CHANGED):
         asyncio.run(batches.request_line("k", call))
 
@@ -114,8 +114,8 @@ def call_about(path: Path) -> Call:
     return call
 
 
-def reported(sha256: str, **more: Any) -> Answer:
-    return Answer("[]", Recorded(images=({"sha256": sha256},), **more).as_json())
+def reported(sha256: str, **more: Any) -> CallResult:
+    return CallResult("[]", ReplyRecord(images=({"sha256": sha256},), **more).as_json())
 
 
 def test_a_model_that_read_another_image_gave_no_answer(path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_model_that_read_another_image_gave_no_answer(path: Path) -> None:
 
 @pytest.mark.parametrize("extra", [None, "a text", {"mine": 1}, {"findit": {"images": [{}]}}])
 def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, extra: Any) -> None:
-    call, answer = call_about(path), Answer("[]", extra)
+    call, answer = call_about(path), CallResult("[]", extra)
     assert about_planned_images(call, answer) is answer
     touched(path)
     assert about_planned_images(call, answer) is answer
@@ -142,7 +142,7 @@ def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, ex
 def test_answers_over_http_are_kept_though_the_file_is_gone(path: Path) -> None:
     call: Call = call_about(path)
     record: Mapping[str, Any] = {"findit": {"call": {"status": 200, "batch": "b"}}}
-    answer = Answer("[]", json.dumps(record))
+    answer = CallResult("[]", json.dumps(record))
     path.unlink()
     assert about_planned_images(call, answer) is answer
 

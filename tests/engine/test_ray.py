@@ -18,7 +18,7 @@ from paths import python_path
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -62,7 +62,7 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(
     handlers: list[Any] = []
 
     class Watching(Silent):
-        def answered(self, answers: Sequence[Answer]) -> None:
+        def answered(self, answers: Sequence[CallResult]) -> None:
             heard.update(listening())
             handlers.append(signal.getsignal(signal.SIGTERM))
             super().answered(answers)

@@ -21,7 +21,13 @@ from simulated_servers import (
 
 from vlmeval_findit.engine.retry_scheduler import Scheduler
 from vlmeval_findit.engine.server import _WINDOW as WINDOW
-from vlmeval_findit.engine.server import CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
+from vlmeval_findit.engine.server import (
+    CallOutcome,
+    ImageGroup,
+    QueuedItem,
+    ServerPolicy,
+    ServerState,
+)
 
 GOOD = answers(0.5)
 
@@ -157,14 +163,14 @@ def test_as_many_images_begin_as_siblings_leave_room_for(
     siblings: float, ready: int, most: int
 ) -> None:
     """Twice as many while no sibling is ready; none while siblings could fill the server."""
-    server = Server("a", 16, ServerPolicy())
+    server = ServerState("a", 16, ServerPolicy())
     server.ready.add(ImageGroup("x", deque(QueuedItem("x", at) for at in range(ready))))
     for server.firsts in range(40):
         assert server.wants_image(siblings) == (server.firsts < most)
 
 
 def test_a_server_that_refuses_everything_pauses_for_as_long_as_it_says() -> None:
-    server = Server("a", 8, ServerPolicy(rest=(1.0, 8.0)), in_flight=7)
+    server = ServerState("a", 8, ServerPolicy(rest=(1.0, 8.0)), in_flight=7)
     for _ in range(8):
         server.refused(0.0, 1.0, 20.0)
     assert (server.at_once, server.back_at, server.is_up) == (4, 21.0, False)
@@ -176,7 +182,7 @@ def test_a_server_that_refuses_everything_pauses_for_as_long_as_it_says() -> Non
 
 
 def test_rests_become_shorter_again_after_many_answers() -> None:
-    server = Server("a", 8, ServerPolicy(failures=1, rest=(1.0, 8.0)))
+    server = ServerState("a", 8, ServerPolicy(failures=1, rest=(1.0, 8.0)))
     for began in (0.0, 1.0):
         assert server.failed(began, began, 1.0)
     assert server.back_at == 3.0

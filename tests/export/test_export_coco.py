@@ -12,8 +12,7 @@ import pytest
 from custom_data import coco_values, data_folder, make_images, write_coco
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt, load_dataset
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -38,11 +37,11 @@ def imported(tmp_path, monkeypatch) -> Path:
     return instances
 
 
-def perfect(task: FindItTask, index: int) -> str:
-    truth = task.queries[index].truth
+def perfect(dataset: LoadedFindIt, index: int) -> str:
+    truth = dataset.queries[index].truth
     labels = truth.labels or ("",) * len(truth.boxes)
     boxes = [BoxToWrite(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
-    return write(boxes, task.question.reply, digits=4)
+    return write(boxes, dataset.variant.reply, digits=4)
 
 
 def to_coco(path: object) -> int:
@@ -51,10 +50,10 @@ def to_coco(path: object) -> int:
 
 def export(name: str, replies: dict[int, str] | None = None) -> tuple[Any, Any]:
     """Return (truth, results) of a run with these answers (perfect, if not set)."""
-    task = load_task(name)
+    dataset = load_dataset(name)
     rows = [
-        {"index": index, "prediction": (replies or {}).get(index, perfect(task, index))}
-        for index in task.queries
+        {"index": index, "prediction": (replies or {}).get(index, perfect(dataset, index))}
+        for index in dataset.queries
     ]
     path = Path(f"Model_{name}.json")
     path.write_text(json.dumps(rows))

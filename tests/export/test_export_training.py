@@ -17,7 +17,7 @@ from scored_runs import World, saying, scored_outputs, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.cli import main
 from vlmeval_findit.export.targets import TRAINERS
 from vlmeval_findit.protocol.custom_prompt import CustomPrompt, prompt_set
@@ -55,14 +55,16 @@ def run(
     prompt: CustomPrompt | None = None,
 ) -> Path:
     """Return a scored run of custom data with these answers in a space."""
-    task = load_task(name)
+    dataset = load_dataset(name)
     of = reply if callable(reply) else lambda index: reply
-    rows = [{"index": index, "prediction": of(index)} for index in task.queries]
+    rows = [{"index": index, "prediction": of(index)} for index in dataset.queries]
     path = Path("runs", f"M_{name}.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(rows))
-    words = prompt_set(benchmark_of(task.question), prompt)
-    identity = run_identity(task, "M", Answering("Test"), list(task.queries), space, prompts=words)
+    words = prompt_set(benchmark_of(dataset.variant), prompt)
+    identity = run_identity(
+        dataset, "M", Answering("Test"), list(dataset.queries), space, prompts=words
+    )
     if prompt is not None:
         identity = replace(identity, custom_prompt=asdict(prompt))
     write_identity(RunFiles(path).identity, identity)
@@ -243,7 +245,7 @@ def test_published_sets_are_test_data_and_a_forgotten_prompt_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert import_lines(folder, LINES["refexp"]) == 0
-    meta = meta_path(load_task("FindIt_Mine_xyxy_text").table)
+    meta = meta_path(load_dataset("FindIt_Mine_xyxy_text").table)
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "set": "ODinW13"}))
     path = run("FindIt_Mine_xyxy_text", "[]")
     assert "ODinW13, Mine: test data" in refused(path, capsys)

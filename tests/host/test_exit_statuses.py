@@ -122,16 +122,16 @@ def test_a_spending_limit_ends_upstreams_runner_with_a_sentence(lmu: Path, tmp_p
 
 
 def test_a_model_of_ours_does_not_blame_a_users_table(mytiny: str, tmp_path: Path) -> None:
-    from vlmeval_findit.host.baseline_models import question_of
+    from vlmeval_findit.host.baseline_models import variant_of
 
     (problem,) = run_task(["--data", mytiny, DATA, *ASKED], tmp_path)
     assert problem.startswith(f"FullImage on {mytiny}: FullImage answers FindIt's datasets only")
     assert "a name begins with" not in problem
     for dataset in (mytiny, "MMBench_DEV_EN", None):
         with pytest.raises(ValueError, match="this model answers FindIt's datasets only"):
-            question_of(dataset)
+            variant_of(dataset)
     with pytest.raises(ValueError, match="did you mean json"):
-        question_of("FindIt_Demo_xyxy_jsn")
+        variant_of("FindIt_Demo_xyxy_jsn")
 
 
 def test_a_run_that_is_whole_has_no_problem(tmp_path: Path) -> None:

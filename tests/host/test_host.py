@@ -11,7 +11,7 @@ from grids import grid
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.protocol.dataset_variant import QuestionError
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError
 from vlmeval_findit.storage.run_files import RunFiles
 
 pytestmark = pytest.mark.host
@@ -71,16 +71,16 @@ def test_the_host_builds_each_family(host, name: str, cls: str) -> None:
 
 
 def test_a_class_refuses_the_variants_of_another(host) -> None:
-    with pytest.raises(QuestionError, match="FindItVideoDetection is not its class"):
+    with pytest.raises(DatasetNameError, match="FindItVideoDetection is not its class"):
         host.dataset.FindItVideoDetection(DATA)
 
 
 def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     """Rows in any order, a failed call, a reply that is no answer: each is what it is."""
     of_host = host.dataset.build_dataset(DATA)
-    task = of_host.task
+    dataset = of_host.loaded
     rows = []
-    for query in reversed(task.queries.values()):
+    for query in reversed(dataset.queries.values()):
         boxes = [
             [1000 * x / s for x, s in zip(box, (query.width, query.height) * 2, strict=True)]
             for box in query.truth.boxes
@@ -98,10 +98,10 @@ def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     files = RunFiles(path)
     whole = files.details.read_bytes()
     files.details.unlink()
-    assert dataset.evaluate(str(path), space="grid1000", nproc=4, verbose=False) == result
+    assert of_host.evaluate(str(path), space="grid1000", nproc=4, verbose=False) == result
     assert files.details.read_bytes() == whole, "provenance alone is no score"
-    assert dataset.report_primary_metric(result) == {"F1@0.5": result["F1@0.5"]}
-    assert dataset.report_judge_err(path, total_samples=19) == {"failed": 0, "total": 19}
+    assert of_host.report_primary_metric(result) == {"F1@0.5": result["F1@0.5"]}
+    assert of_host.report_judge_err(path, total_samples=19) == {"failed": 0, "total": 19}
 
 
 def test_the_space_of_a_config_file_reaches_the_score_and_an_unknown_loses_nothing(
@@ -114,7 +114,7 @@ def test_the_space_of_a_config_file_reaches_the_score_and_an_unknown_loses_nothi
     dataset = host.dataset.FindItObjectDetection(dataset=DATA, space="unit")
     dataset.evaluate(str(path))
     detail = json.loads(path.with_name(f"{path.stem}_details.jsonl").read_text())
-    query = dataset.task.queries[0]
+    query = dataset.loaded.queries[0]
     assert detail["boxes"] == [[0, 0, query.width, query.height]]
 
 

@@ -187,7 +187,7 @@ def test_doubts_and_forced_contradictions_are_in_every_output(runs: list[Run], c
     board = make_board(changed)
     assert f"Poor, Poor2 (4 runs): {doubt}" in dict(remarks(board))["Coordinate space in doubt"]
     [line] = dict(remarks(board))["Forced"]
-    name = f"{runs[0].model} on {runs[0].question.name}"
+    name = f"{runs[0].model} on {runs[0].variant.name}"
     assert line == f"{name}: contradicts the record: {'; '.join(contradictions)}"
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     assert "given unit; prompts &lt;hash&gt;" in make_page(board, NOW)

@@ -94,7 +94,7 @@ def test_a_terminal_of_80_columns_is_enough_and_a_pipe_is_never_folded(
     ugly: list[Run], runs: list[Run], capsys, monkeypatch
 ) -> None:
     """With a mean for every family, as the whole benchmark has."""
-    board = make_board([*(run for run in runs if run.question.table == "Pascal"), *ugly])
+    board = make_board([*(run for run in runs if run.variant.table == "Pascal"), *ugly])
     names = (OVERALL, *(family.title for family in Family))
     cells = {(model, name): board.cells[model, OVERALL] for model in board.models for name in names}
     means = tuple(replace(board.means[0], name=name) for name in names)

@@ -51,7 +51,7 @@ def test_cells_hold_the_scores_of_their_runs(runs: list[Run], board: Board) -> N
         assert all(cell.entries[metric].interval for metric in ("F1@0.5", "mIoU", "Adherence"))
     # The order of runs does not matter, and a dataset does not depend on others.
     assert values_table(make_board(runs[::-1])).records() == values_table(board).records()
-    alone = make_board([r for r in runs if r.question.table == "Pascal"])
+    alone = make_board([r for r in runs if r.variant.table == "Pascal"])
     assert alone.cells["Poor", "Pascal"].entries == board.cells["Poor", "Pascal"].entries
 
 
@@ -94,8 +94,8 @@ def test_ranks_and_ties(board: Board) -> None:
 
 
 def test_of_a_headline_that_should_be_low_the_lowest_is_first(letters: World, monkeypatch) -> None:
-    wrong = replace(LETTERS.with_failures, better=Better.LOWER)
-    monkeypatch.setattr(type(LETTERS), "with_failures", wrong)
+    wrong = replace(LETTERS.headline_counting_failures, better=Better.LOWER)
+    monkeypatch.setattr(type(LETTERS), "headline_counting_failures", wrong)
     runs = [letters.run(f"M{n}", "Letters_Zoo_plain", guessing(n / 10)) for n in (8, 2)]
     board = make_board(runs)
     assert board.models == ("M2", "M8")

@@ -98,7 +98,7 @@ def test_each_benchmark_has_a_board_of_its_own(house: World, tmp_path, capsys) -
     assert [each.datasets[0].name for each in (findit, toy)] == ["Pascal", "Zoo"]
     assert {cell.format for cell in toy.cells.values() if cell.run} == {"json"}
     assert {cell.format for cell in findit.cells.values() if cell.run} == {"xyxy_json"}
-    alone = make_board([run for run in runs if run.question.name == PASCAL])
+    alone = make_board([run for run in runs if run.variant.name == PASCAL])
     assert values_table(alone).records() == values_table(findit).records()
     with pytest.raises(FormatError, match="--format jsn: no run has this format: did you mean"):
         boards(runs, ["jsn"])

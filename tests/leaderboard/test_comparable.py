@@ -48,7 +48,7 @@ def test_runs_that_cannot_be_compared_are_excluded(
     runs: list[Run], change: dict[str, Any], reason: str
 ) -> None:
     rest = [replace(r, provenance=replace(r.provenance, plugins={"mine": "1"})) for r in runs]
-    base = next(run for run in rest if run.question.name == JSON)
+    base = next(run for run in rest if run.variant.name == JSON)
     other = replace(base, model="Other", provenance=replace(base.provenance, **change))
     board = make_board([*rest, other])
     assert "Other" not in board.models
@@ -169,12 +169,12 @@ def test_the_best_format_by_average_is_reported(
     world: World, runs: list[Run], board: Board
 ) -> None:
     reported = choose(board.datasets)
-    formats = {model: run.question.format for (model, _), run in reported.items()}
+    formats = {model: run.variant.format for (model, _), run in reported.items()}
     assert formats == {"Good": "xyxy_text", "Poor": "xyxy_json", "Poor2": "xyxy_json"}
     for model, best in formats.items():
         totals = dict.fromkeys(("xyxy_json", "xyxy_text"), 0.0)
         for run in (run for run in runs if run.model == model):
-            totals[run.question.format] += run.metric_values["F1@0.5"] or 0
+            totals[run.variant.format] += run.metric_values["F1@0.5"] or 0
         assert totals[best] == max(totals.values())
     # Formats of more datasets go first.
     name = "FindIt_Pascal_yxyx_json"

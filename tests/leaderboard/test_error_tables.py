@@ -23,7 +23,7 @@ from vlmeval_findit.leaderboard.board_files import write_board
 from vlmeval_findit.leaderboard.error_tables import errors_table, lost_table
 from vlmeval_findit.protocol.error_analysis import lost, with_events
 from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.replies import FAILED, Recorded, Reply
+from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.statistics.error_estimates import estimate_errors
@@ -60,7 +60,7 @@ def points(run: Run) -> dict[str, float]:
 
 
 def lost_points(run: Run) -> float:
-    return 100 - (run.benchmark.with_failures.value(run.sums) or 0)
+    return 100 - (run.benchmark.headline_counting_failures.value(run.sums) or 0)
 
 
 # --- a run ----------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_points_add_up_to_the_lost_score(world: World, name: str) -> None:
 )
 def test_errors_of_a_cut_reply(world: World, name: str, text: str, kind: str) -> None:
     world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
-    reply = Reply(0, text, Recorded(finish_reason="length"))
+    reply = Reply(0, text, ReplyRecord(finish_reason="length"))
     settings = Settings(space={"kind": "grid1000"})
     (row,) = benchmark_of(name).score_batch("Model", load(name), [reply], settings, None).rows
     assert {e["kind"] for e in row.details["errors"] if e["object"] == 1} == {kind}
@@ -125,7 +125,9 @@ def test_the_influence_of_errors_is_minus_that_of_the_score(letters: World) -> N
     run = letters.run("Model", PLAIN, guessing(0.6))
     counted = clustered_sums(with_events(LETTERS.errors, run.rows), "Letters")
     estimate = estimate_errors(LETTERS.errors, counted)
-    score = estimate_metrics([LETTERS.with_failures], clustered_sums(run.rows, "Letters"))
+    score = estimate_metrics(
+        [LETTERS.headline_counting_failures], clustered_sums(run.rows, "Letters")
+    )
     assert 1 - estimate.values.sum() == pytest.approx(score.values[0])
     assert estimate.influence.sum(axis=1) == pytest.approx(-score.influence[:, 0], rel=0.02)
     assert (estimate.counted == score.counted).all()
@@ -133,7 +135,7 @@ def test_the_influence_of_errors_is_minus_that_of_the_score(letters: World) -> N
 
 def test_a_mean_over_slices_has_error_types_too(letters: World, monkeypatch) -> None:
     over = Metric("Mean", {"right": 1}, {"asked": 1}, over="animal")
-    monkeypatch.setattr(type(LETTERS), "with_failures", over)
+    monkeypatch.setattr(type(LETTERS), "headline_counting_failures", over)
     run = letters.run("Model", PLAIN, guessing(0.6))
     assert 0 < sum(points(run).values()) == pytest.approx(lost_points(run))
     assert all(cost.interval for cost in errors_of(run))
@@ -342,6 +344,6 @@ def test_every_benchmark_has_error_types() -> None:
         error_types = benchmark.errors.error_types
         for values in zip(*((each.key, each.name) for each in error_types), strict=True):
             assert len({*values}) == len(error_types)
-        assert benchmark.errors.score is benchmark.with_failures
+        assert benchmark.errors.score is benchmark.headline_counting_failures
         assert all(each.meaning for each in error_types)
         assert sum(benchmark.errors.points({}).values()) == 0

@@ -22,7 +22,7 @@ from scored_runs import world
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, FindItVariant
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
@@ -110,15 +110,15 @@ def test_a_provider_is_sent_an_object_without_lengths() -> None:
 def test_some_formats_have_no_schema() -> None:
     with pytest.raises(ValueError, match="text have no grammar"):
         schema_of(ReplyFormat("text", "xyxy"))
-    labels = Variant("Pascal", "xyxy", "json", "class_name", multilabel=True).reply
+    labels = FindItVariant("Pascal", "xyxy", "json", "class_name", multilabel=True).reply
     with pytest.raises(ValueError, match="keys are labels"):
         response_format(schema_of(labels), SchemaRoot.OBJECT)
 
 
 def test_twins_ask_in_the_same_words_and_only_one_with_a_schema() -> None:
     with ChatServer(holding(in_turn(completion("[]")))) as server:
-        for question in (FREE, HELD):
-            assert ask_call(service(server.url), question=question).error is None
+        for variant in (FREE, HELD):
+            assert ask_call(service(server.url), variant=variant).error is None
         free, held = (dict(asked.body) for asked in server.asked if not is_first(asked))
     assert held.pop("response_format")["json_schema"]["schema"] == schema_of(HELD.reply)
     assert free == held
@@ -168,22 +168,22 @@ def test_any_model_on_this_machine_keeps_to_the_format(row: str, how: str, tmp_p
     pytest.importorskip("llguidance", reason="pip install '.[local]'")
     from tiny_checkpoints import build
 
-    question = parse(f"FindIt_Pascal_multilabel_xyxy_{how}_constrained")
+    variant = parse(f"FindIt_Pascal_multilabel_xyxy_{how}_constrained")
     settings = RunSettings(max_new_tokens=48, dtype="float32")
     model = load_local(str(build(row, tmp_path / "tiny")), MODELS[row], settings)
     path = tmp_path / "scene.png"
     Image.effect_noise((64, 48), 90).convert("RGB").save(path)
     words = ("the cat", "every dog and the bicycle", "it")
     asked = [(image(str(path)), text(f"Find {what}.")) for what in words]
-    alone = [model.answer_batch([item], question)[0].text for item in asked]
+    alone = [model.answer_batch([item], variant)[0].text for item in asked]
     for ask in (model.answer_batch, model.answer_variants):
-        assert [item.text for item in ask(asked, question)] == alone
-    held = model.answer_batch(asked, question, logprobs=True)
-    free = model.answer_batch(asked, replace(question, decoding=None))
+        assert [item.text for item in ask(asked, variant)] == alone
+    held = model.answer_batch(asked, variant, logprobs=True)
+    free = model.answer_batch(asked, replace(variant, decoding=None))
     for reply, other in zip(held, free, strict=True):
         assert reply.text != other.text
         assert reply.recorded.token_logprobs is not None
         # What was stopped at its limit is a beginning of what fits.
         cut = reply.recorded.finish_reason == "length"
         allowed = (FormatFailure.TRUNCATED, None) if cut else (None,)
-        assert read(reply.text, question.reply).reason in allowed, reply.text
+        assert read(reply.text, variant.reply).reason in allowed, reply.text

@@ -24,15 +24,15 @@ from engine_fakes import (
     records,
 )
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.cli.sweep import results_of
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.answers import Answer, Batch, StopReason
+from vlmeval_findit.protocol.call_results import Batch, CallResult, StopReason
 from vlmeval_findit.protocol.identity import Described
-from vlmeval_findit.protocol.replies import FAILED, Recorded, recorded
+from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, recorded
 from vlmeval_findit.storage.folders import image_folder
 from vlmeval_findit.storage.predictions import read_predictions
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
@@ -41,12 +41,12 @@ from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
 class Asking:
     """A client that does as it is told with the number of a call, from 1."""
 
-    def __init__(self, on_call: Callable[[int], Any] = lambda number: Answer("[1]")) -> None:
+    def __init__(self, on_call: Callable[[int], Any] = lambda number: CallResult("[1]")) -> None:
         self.calls = 0
         self._on_call = on_call
         self._lock = threading.Lock()
 
-    def ask(self, work: Batch) -> list[Answer]:
+    def ask(self, work: Batch) -> list[CallResult]:
         assert len(work.messages) == 1
         with self._lock:
             self.calls += 1
@@ -81,7 +81,7 @@ ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: t
 def test_whatever_a_client_does_is_a_failed_answer(
     does: Callable[[], Any], error: str, backend: Any, tmp_path: Path
 ) -> None:
-    client = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
+    client = Asking(lambda number: does() if number % 10 == 0 else CallResult("[1]"))
     results = go(demo_sweep(tmp_path), FakeBackends(client, backend))
     stored = list(records(tmp_path / "calls.jsonl"))
     assert len(stored) == client.calls == CALLS
@@ -91,7 +91,7 @@ def test_whatever_a_client_does_is_a_failed_answer(
 
 
 def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
-    def die(number: int) -> Answer:
+    def die(number: int) -> CallResult:
         raise Killed
 
     with pytest.raises(Killed):
@@ -102,14 +102,14 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
 def test_images_that_cannot_be_read_any_more_are_failed_calls(
     backend: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load_task("FindIt_Demo_xyxy_json")  # makes the pictures
+    load_dataset("FindIt_Demo_xyxy_json")  # makes the pictures
     images = shutil.copytree(image_folder("Demo").path, tmp_path / "images")
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
     lost = min(path for path in images.rglob("*") if path.is_file())
     away = tmp_path / "away"
 
     class Unlucky(FakeBackends):
-        def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+        def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
             # Asked when all images were looked at and none was read yet.
             if lost.exists():
                 lost.rename(away)
@@ -127,8 +127,8 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
 
 def stop_at(last: int, stop: StopReason) -> Asking:
     """Says from some call on that no further call should start."""
-    answer = Answer("", error="HTTP 401: no such key", stop=stop)
-    return Asking(lambda number: answer if number >= last else Answer("[1, 2, 3, 4]"))
+    answer = CallResult("", error="HTTP 401: no such key", stop=stop)
+    return Asking(lambda number: answer if number >= last else CallResult("[1, 2, 3, 4]"))
 
 
 @each_backend
@@ -193,13 +193,13 @@ stages:
 def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None:
     call = {"id": "gen-1", "cost": 0.25, "status": 504, "error": "HTTP 504"}
     extras: list[Any] = [
-        Recorded(call=call).as_json(),
-        Recorded(tokens={"prompt": 7}, finish_reason="length", call={"cost": 0.5}).as_json(),
+        ReplyRecord(call=call).as_json(),
+        ReplyRecord(tokens={"prompt": 7}, finish_reason="length", call={"cost": 0.5}).as_json(),
         {"of": "another model"},
         None,
     ]
-    answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
-    client = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
+    answers = [CallResult("", extra, error="HTTP 504: too late") for extra in extras]
+    client = Asking(lambda number: answers[number - 1] if number <= 4 else CallResult("[1]"))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
     assert result.failed == 4
     stored = list(records(tmp_path / "calls.jsonl"))[:4]
@@ -225,7 +225,7 @@ endless.append(endless)
 @pytest.mark.parametrize("extra", [{"a": float("nan")}, {"a": Path("x")}, endless], ids=repr)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     said = " [1,\u2028\r\n2]\ud83d\0\t"
-    client = Asking(lambda number: Answer(said, extra))
+    client = Asking(lambda number: CallResult(said, extra))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
     assert [reply.text for reply in read_predictions(result.path)] == [said] * 19
 

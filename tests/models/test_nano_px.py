@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.coords.conventions import SPACES, row_of
@@ -51,13 +51,15 @@ def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
     if name == PHOTOGRAPHS:
         pytest.importorskip("skimage")
         pytest.importorskip("sklearn")
-    task = load_task(name)
-    said = [Reply(i, perfect_answer(task, q, SPACE, digits=0)) for i, q in task.queries.items()]
-    right = score_rows(check_replies(NANO_PX, task, said)).metric_values
+    dataset = load_dataset(name)
+    said = [
+        Reply(i, perfect_answer(dataset, q, SPACE, digits=0)) for i, q in dataset.queries.items()
+    ]
+    right = score_rows(check_replies(NANO_PX, dataset, said)).metric_values
     assert right["F1@0.5"] == 100.0
     # Of a photograph, which is shrunk, a whole pixel is several.
     assert (right["mIoU"] or 0.0) > (99.9 if name == SCENES else 85.0)
-    as_grid = check_replies(NANO_PX, task, said, Settings("grid1000", force=True))
+    as_grid = check_replies(NANO_PX, dataset, said, Settings("grid1000", force=True))
     assert (score_rows(as_grid).metric_values["F1@0.5"] or 0.0) < 1.0
 
 

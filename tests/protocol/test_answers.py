@@ -8,39 +8,41 @@ from typing import Any
 import pytest
 from toy_benchmark import LETTERS, Query
 
-from vlmeval_findit.protocol.dataset_variant import Task
-from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.dataset_variant import LoadedDataset
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.protocol.settings import Settings
 
-CUT, THINKING = Recorded(finish_reason="length"), Recorded(ends_in_thought=True)
+CUT, THINKING = ReplyRecord(finish_reason="length"), ReplyRecord(ends_in_thought=True)
 
 
-def row(text: str, recorded: Recorded) -> ScoredRow:
+def row(text: str, recorded: ReplyRecord) -> ScoredRow:
     query = Query(index=3, images=("a.jpg",), cluster="herd", right="B", size="small")
-    task: Any = Task("Letters_Zoo_plain", LETTERS.parse("Letters_Zoo_plain"), Path(), {3: query})
-    (built,) = LETTERS.score_batch("M", task, [Reply(3, text, recorded)], Settings(), None).rows
+    dataset: Any = LoadedDataset(
+        "Letters_Zoo_plain", LETTERS.parse("Letters_Zoo_plain"), Path(), {3: query}
+    )
+    (built,) = LETTERS.score_batch("M", dataset, [Reply(3, text, recorded)], Settings(), None).rows
     return built
 
 
 @pytest.mark.parametrize(
     ("text", "recorded", "reason", "sums"),
     [
-        ("B", Recorded(), None, (1, 1, 1, 1)),
-        ("(A)", Recorded(), None, (1, 1, 1, 0)),
-        ("<think>A?</think>B", Recorded(), None, (1, 1, 1, 1)),
-        ("a cow", Recorded(), "no letter", (1, 1, 0, 0)),
+        ("B", ReplyRecord(), None, (1, 1, 1, 1)),
+        ("(A)", ReplyRecord(), None, (1, 1, 1, 0)),
+        ("<think>A?</think>B", ReplyRecord(), None, (1, 1, 1, 1)),
+        ("a cow", ReplyRecord(), "no letter", (1, 1, 0, 0)),
         ("the anim", CUT, "truncated", (1, 1, 0, 0)),
         ("B", CUT, None, (1, 1, 1, 1)),
-        (" \n", Recorded(), "empty", (1, 1, 0, 0)),
-        ("<think>B", Recorded(), "truncated while thinking", (1, 1, 0, 0)),
+        (" \n", ReplyRecord(), "empty", (1, 1, 0, 0)),
+        ("<think>B", ReplyRecord(), "truncated while thinking", (1, 1, 0, 0)),
         ("", THINKING, "truncated while thinking", (1, 1, 0, 0)),
-        ("Failed to obtain answer", Recorded(), "failed call", (1, 0, 0, None)),
-        ("B", Recorded(call={"error": "HTTP 500"}), "failed call", (1, 0, 0, None)),
+        ("Failed to obtain answer", ReplyRecord(), "failed call", (1, 0, 0, None)),
+        ("B", ReplyRecord(call={"error": "HTTP 500"}), "failed call", (1, 0, 0, None)),
     ],
 )
 def test_a_reply_becomes_a_row(
-    text: str, recorded: Recorded, reason: str | None, sums: tuple[int | None, ...]
+    text: str, recorded: ReplyRecord, reason: str | None, sums: tuple[int | None, ...]
 ) -> None:
     built = row(text, recorded)
     assert (built.index, built.source, built.reason) == (3, "herd", reason)

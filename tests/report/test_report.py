@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.leaderboard.board import make_board
@@ -69,7 +69,7 @@ def test_curves_meet_the_score_at_its_threshold(world: World) -> None:
 
 
 def test_roles_of_boxes(world: World) -> None:
-    cat, dog = load_task(LABELS).queries[0].truth.boxes
+    cat, dog = load_dataset(LABELS).queries[0].truth.boxes
     hit = {"label": "Cat!", "bbox": grid(cat)}
     wrong = {"label": "cat", "bbox": grid(dog)}
     far = {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]}
@@ -147,7 +147,7 @@ def gallery_of(run: Run) -> dict[str, Any]:
 def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     data = gallery_of(world.run("Some-Model", LABELS, speaking(LABELS, 1.0)))
     card = data["cards"][0]
-    truth = load_task(LABELS).queries[0].truth
+    truth = load_dataset(LABELS).queries[0].truth
     assert data["texts"][card["prompt"]].startswith("[image: 0.jpg]\nFind every instance of each")
     assert json.loads(data["texts"][card["reply"]])[0]["label"] == "cat"
     picture = data["images"][card["frames"][0]["image"]]

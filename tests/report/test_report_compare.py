@@ -93,7 +93,7 @@ def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
 
 def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> None:
     world.predict("Fails", JSON, failing)
-    runs = {(run.model, run.question.name): run for run in load_runs([world.runs])}
+    runs = {(run.model, run.variant.name): run for run in load_runs([world.runs])}
     names = [("Early", JSON), ("Late", JSON), ("Fails", JSON)]
     pairs = pair_values(
         pair_runs(make_board([runs[name] for name in names])), (), [runs[name] for name in names]
@@ -125,7 +125,7 @@ def test_metrics_over_other_queries_have_no_test(board: Board, world: World) -> 
 
 def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     named = [
-        tuple((run.model, run.question.format) for run in (pair.left, pair.right))
+        tuple((run.model, run.variant.format) for run in (pair.left, pair.right))
         for pair in pair_runs(board)
     ]
     both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))

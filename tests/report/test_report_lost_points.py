@@ -11,7 +11,7 @@ from scored_runs import World, failing, query, saying, speaking, world
 from test_report import JSON, LABELS
 
 from vlmeval_findit.analysis.run_errors import errors_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.box_drawing import draw
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.protocol.benchmark import Role
@@ -37,7 +37,9 @@ def test_bars_are_the_errors_of_the_reported_runs_and_their_means(world: World) 
     for (where, model), bar in bars.items():
         assert bar.score + sum(segment.points for segment in bar.segments) == pytest.approx(100)
         if (run := board.run(model, where)) is not None:
-            assert bar.score == pytest.approx(run.benchmark.with_failures.value(run.sums))
+            assert bar.score == pytest.approx(
+                run.benchmark.headline_counting_failures.value(run.sums)
+            )
             values = attrgetter("error_type", "events", "points", "interval")
             costs = [cost for cost in errors_of(run) if cost.events or cost.points]
             assert [*map(values, bar.segments)] == [*map(values, costs)]
@@ -80,7 +82,7 @@ def test_every_run_and_error_type_has_cards_if_answers_are_more_than_cards(world
 
 def test_lenient_boxes_have_a_separate_role(world: World) -> None:
     run = world.run("M", LABELS, saying('[{"label": "cat", "bbox": [10, 20, 300, 400]}]'))
-    first, row = load_task(LABELS).queries[0], run.rows[0]
+    first, row = load_dataset(LABELS).queries[0], run.rows[0]
     lenient = {
         "steps": ["closed"],
         "boxes": [*row.details["boxes"], [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],

@@ -95,7 +95,7 @@ def test_a_wrong_label_is_one_where_the_errors_say_so(world: World) -> None:
 def test_the_page_shows_no_miss_as_a_half(world: World, tmp_path: Any) -> None:
     run = answered(world, NAME, [[(height, "")] for height in near(0.5)])
     for row in run.rows:
-        drawing = run.benchmark.draw(run.benchmark.load(run.question.name), row)
+        drawing = run.benchmark.draw(run.benchmark.load(run.variant.name), row)
         values = drawn_values(drawing, tmp_path, lambda _: 0)
         ((*_, overlap),) = [box for box in values["frames"][0]["boxes"] if box[0] != "truth"]
         assert (overlap >= HIT) == row.details["hits"][0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.protocol.identity import Answering, Identity
-from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.scoring.answered_by import answered_note, as_values, count_models, models_in
 
 SERVED = Answering(checkpoint="gpt-x", endpoint="http://a/v1")
@@ -16,7 +16,7 @@ SERVED = Answering(checkpoint="gpt-x", endpoint="http://a/v1")
 
 def note(models: Sequence[str], who: Answering = SERVED, model: str = "M") -> str | None:
     """Return the note on answers of these models, in their order."""
-    replies = [Reply(at, "[]", Recorded(model={"identifier": m})) for at, m in enumerate(models)]
+    replies = [Reply(at, "[]", ReplyRecord(model={"identifier": m})) for at, m in enumerate(models)]
     return answered_note(models_in(as_values(count_models(replies))), Identity(model, "D", who))
 
 
@@ -66,8 +66,8 @@ def test_a_checkpoint_that_moved_is_the_same_model() -> None:
 
 
 def test_failed_calls_say_what_was_asked_and_not_who_answered() -> None:
-    failed = Recorded(model={"identifier": "gpt-x"}, call={"error": "HTTP 500"})
-    other = Recorded(model={"identifier": "small-3b"})
+    failed = ReplyRecord(model={"identifier": "gpt-x"}, call={"error": "HTTP 500"})
+    other = ReplyRecord(model={"identifier": "small-3b"})
     counts = count_models([Reply(0, "", failed), Reply(1, "[]", other)])
     assert [model.name for model in models_in(as_values(counts))] == ["small-3b"]
 

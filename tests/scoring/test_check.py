@@ -132,10 +132,10 @@ for _old, _new in {
         '        table, _, way = name.removeprefix(PREFIX).partition("_")\n'
     ),
     'family_name="Plates")': 'family_name="Plates", format=way, format_place=(len(way),))',
-    "    def listed(": (
+    "    def variant_names(": (
         "    def formats(self, question):\n"
         '        return [self.parse(f"{PREFIX}Few_{way}") for way in ("bare", "quoted")]\n\n'
-        "    def listed("
+        "    def variant_names("
     ),
     '[f"{PREFIX}{table}" for': '[f"{PREFIX}{table}_bare" for',
 }.items():
@@ -146,7 +146,7 @@ FORMAT_MISTAKES = {
     "other": (WAYS, '("quoted",)', "formats of Plates_Few_bare", "not among them"),
     "twice": (WAYS, '("bare", "bare")', "format 'bare'", "is that of another"),
     "place": ("(len(way),)", "(1,)", "format 'quoted'", "its format_place (1,) is that of anoth"),
-    "name": ("PlainQuestion(name,", 'PlainQuestion("Plates_Few_bare",', "'quoted'", "its name 'Pl"),
+    "name": ("PlainVariant(name,", 'PlainVariant("Plates_Few_bare",', "'quoted'", "its name 'Pl"),
     "order": (WAYS, '(question.format, *{"bare", "quoted"} - {question.format})', "format 'quoted'",
               "another order"),
 }  # fmt: skip

@@ -13,12 +13,12 @@ from scored_runs import World, query, saying, two_labels, world
 from vlmeval_findit.analysis.run_errors import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.benchmarks.findit.box_metrics import (
     OUTCOMES,
-    LenientMatch,
+    LenientResult,
     NegativeOutcome,
     kind_of,
 )
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
-from vlmeval_findit.boxes.box_records import Matched, Truth
+from vlmeval_findit.boxes.box_records import MatchResult, Truth
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
@@ -165,8 +165,8 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     reply = Reply(0, text)
     reading = read_reply(reply, lambda reported: read(reported, how))
     lenient = parse_leniently(text, how, reading)
-    nothing = Matched((), (), (), (), ())
-    kind = kind_of(reply, reading, lenient and LenientMatch(lenient, nothing))
+    nothing = MatchResult((), (), (), (), ())
+    kind = kind_of(reply, reading, lenient and LenientResult(lenient, nothing))
     assert OUTCOMES[kind] is expected
 
 

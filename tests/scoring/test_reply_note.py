@@ -11,14 +11,14 @@ import pytest
 from chat_server import Answer, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.scoring.reply_note import count_replies, reply_note
 
 BOX = '[{"bbox_2d": [100, 200, 300, 400]}]'
 
 
 def reply(text: str = "", **recorded: Any) -> Reply:
-    return Reply(0, text, Recorded(**{"finish_reason": "stop", **recorded}))
+    return Reply(0, text, ReplyRecord(**{"finish_reason": "stop", **recorded}))
 
 
 IN_THOUGHT = reply(thought=BOX)

@@ -24,7 +24,7 @@ TEXT = "FindIt_Pascal_xyxy_text"
 def test_a_run_is_what_was_scored(world: World) -> None:
     run = world.run("Some-Model", JSON, speaking(JSON, 0.6, 20))
     scored = score_file(run.path, Settings(space="grid1000"))
-    assert (run.model, run.question.name) == ("Some-Model", JSON)
+    assert (run.model, run.variant.name) == ("Some-Model", JSON)
     assert run.sums == pytest.approx(scored.sums)
     assert run.metric_values == scored.metric_values
     assert run.rows == scored.rows
@@ -54,7 +54,7 @@ def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None
     links.provenance.symlink_to(files.provenance)
     links.details.symlink_to(files.details)
     for given in ([world.runs], [world.runs, path], [world.runs, links.provenance]):
-        assert [run.question.name for run in load_runs(given)] == [JSON, TEXT]
+        assert [run.variant.name for run in load_runs(given)] == [JSON, TEXT]
     assert [run.path.name for run in load_runs([files.details])] == [path.name]
 
 

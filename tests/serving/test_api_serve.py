@@ -74,10 +74,10 @@ def test_a_server_answers_what_the_model_answers(
     assert path.with_name(f"{path.stem}_score.csv").is_file()
 
     monkeypatch.setenv("LMUData", str(lmu))
-    from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+    from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
     from vlmeval_findit.engine.calls import prompts_of
 
-    prompts = prompts_of(load_task(DATA))
+    prompts = prompts_of(load_dataset(DATA))
     messages = [to_host_message(prompts.message(row["index"])) for row in rows]
     for row, message in zip(rows, messages, strict=True):
         record = json.loads(row["extra_records"])["findit"]

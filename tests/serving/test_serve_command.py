@@ -221,10 +221,10 @@ def test_refused_before_anything_starts(
 
 
 def described(
-    program: str, name: str, question: str = DATA, **settings: Any
+    program: str, name: str, variant: str = DATA, **settings: Any
 ) -> tuple[dict[str, Any], Any]:
     model = served_model(ModelEntry(name, settings), ServeOptions(program))
-    actual, space = model.chat().describe(parse(question), [])
+    actual, space = model.chat().describe(parse(variant), [])
     return dict(actual.settings), space
 
 

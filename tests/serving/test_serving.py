@@ -16,7 +16,7 @@ from fake_program import Machine, ends
 from waits import until
 
 from vlmeval_findit.serving import guard
-from vlmeval_findit.serving.processes import LocalServer, LocalServers, ServingError
+from vlmeval_findit.serving.processes import LocalServers, ServerProcess, ServingError
 from vlmeval_findit.serving.programs import ServeOptions
 
 
@@ -35,7 +35,7 @@ def servers(machine: Machine, how: ServeOptions, **more: str) -> LocalServers:
     return built
 
 
-def living(running: LocalServers, count: int) -> list[LocalServer]:
+def living(running: LocalServers, count: int) -> list[ServerProcess]:
     until(lambda: len(running.living()) == count)
     return running.living()
 

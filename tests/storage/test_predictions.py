@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.protocol.replies import FAILED, Recorded, Reply, recorded
+from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord, recorded
 from vlmeval_findit.scoring.open_predictions import parse_prediction_name, prediction_files
 from vlmeval_findit.storage.predictions import (
     PredictionError,
@@ -72,7 +72,7 @@ def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str)
         *("a\ttab and \"quotes\" and 'more'", "None", "NA", "", "007", "1.0", "x" * 20_000),
     ]
     images = ({"original": [10, 20], "sent": [5, 10]},)
-    record = Recorded({"kind": "pixels", "scene_max_size": 1824}, "stop", images)
+    record = ReplyRecord({"kind": "pixels", "scene_max_size": 1824}, "stop", images)
     rows = [
         {"index": 90 - at, "question": "?", "prediction": text, "extra_records": record.as_json()}
         for at, text in enumerate(texts)
@@ -81,28 +81,28 @@ def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str)
     replies = read_predictions(file(tmp_path, suffix, WRITERS[suffix](rows)))
     assert [reply.text for reply in replies] == texts
     assert [reply.index for reply in replies] == [row["index"] for row in rows]
-    assert [reply.recorded for reply in replies] == [Recorded(), *[record] * (len(texts) - 1)]
+    assert [reply.recorded for reply in replies] == [ReplyRecord(), *[record] * (len(texts) - 1)]
 
 
 @pytest.mark.parametrize(
     ("text", "record", "failed"),
     [
-        (FAILED, Recorded(), True),
-        (FAILED + " via API.", Recorded(), True),
-        ("", Recorded(), False),
-        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", Recorded(), True),
-        (FAILED + " via API. ReadTimeout: no answer", Recorded(), True),
-        (FAILED + " via API. is on the button: [1, 2, 3, 4]", Recorded(), False),
-        ("The dialog says: " + FAILED + " via API.", Recorded(), False),
+        (FAILED, ReplyRecord(), True),
+        (FAILED + " via API.", ReplyRecord(), True),
+        ("", ReplyRecord(), False),
+        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", ReplyRecord(), True),
+        (FAILED + " via API. ReadTimeout: no answer", ReplyRecord(), True),
+        (FAILED + " via API. is on the button: [1, 2, 3, 4]", ReplyRecord(), False),
+        ("The dialog says: " + FAILED + " via API.", ReplyRecord(), False),
         # The record decides.
-        ("half a reply", Recorded(call={"error": "cut off"}, finish_reason="stop"), True),
-        (FAILED, Recorded(finish_reason="stop"), False),
-        (FAILED, Recorded(tokens={"reply": 7}), False),
-        (FAILED, Recorded(call={"id": "a", "error": ""}), True),
-        ("[]", Recorded(call={"id": "a"}), False),
+        ("half a reply", ReplyRecord(call={"error": "cut off"}, finish_reason="stop"), True),
+        (FAILED, ReplyRecord(finish_reason="stop"), False),
+        (FAILED, ReplyRecord(tokens={"reply": 7}), False),
+        (FAILED, ReplyRecord(call={"id": "a", "error": ""}), True),
+        ("[]", ReplyRecord(call={"id": "a"}), False),
     ],
 )
-def test_a_failed_call_is_no_reply(text: str, record: Recorded, failed: bool) -> None:
+def test_a_failed_call_is_no_reply(text: str, record: ReplyRecord, failed: bool) -> None:
     reply = Reply(0, text, record)
     assert reply.failed is failed
     reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
@@ -124,7 +124,7 @@ def test_a_truncated_reply_has_its_reason(
     text: str, finish_reason: str, reason: FormatFailure | None
 ) -> None:
     form = ReplyFormat("json", "xyxy")
-    result = read_reply(Reply(0, text, Recorded(finish_reason=finish_reason)), reader(form))
+    result = read_reply(Reply(0, text, ReplyRecord(finish_reason=finish_reason)), reader(form))
     assert result.reason is reason
     assert result.boxes == read(text, form).boxes
 
@@ -152,7 +152,7 @@ def test_what_files_may_have(tmp_path: Path) -> None:
 
 
 def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
-    record = Recorded(space={"kind": "unit"}, call={"cost": 0.5})
+    record = ReplyRecord(space={"kind": "unit"}, call={"cost": 0.5})
     cell = {"prediction": "[]", "extra_records": record.as_json()}
     path = file(tmp_path, "json", json.dumps([{"index": 4, "prediction": cell}]))
     assert read_predictions(path) == [Reply(4, "[]", record)]
@@ -365,8 +365,8 @@ def test_a_model_name_that_no_file_can_have(name: str) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "garbage", 7, {"other": 1}])
 def test_what_is_no_record(value: object) -> None:
-    assert recorded(value) == Recorded()
-    record = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
+    assert recorded(value) == ReplyRecord()
+    record = ReplyRecord({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
     assert recorded(record.as_json()) == recorded(json.loads(record.as_json())) == record
 
 
@@ -452,7 +452,7 @@ def test_the_message_says_where_a_record_is_damaged(record: str, why: str, tmp_p
 def test_what_other_programs_store_is_no_record(value: Any, tmp_path: Path) -> None:
     rows = [{"index": 0, "prediction": "[]", "extra_records": value}]
     (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
-    assert reply.recorded == Recorded()
+    assert reply.recorded == ReplyRecord()
 
 
 def test_a_whole_record_is_read_and_keys_of_later_versions_are_passed_over(tmp_path: Path) -> None:
@@ -487,7 +487,7 @@ JSON_VALUES = st.recursive(
     ),
     max_leaves=6,
 )
-KEYS = [field.name for field in dataclasses.fields(Recorded)] + ["logprobs"]
+KEYS = [field.name for field in dataclasses.fields(ReplyRecord)] + ["logprobs"]
 RECORDS = st.dictionaries(st.sampled_from(KEYS), JSON_VALUES)
 
 

@@ -16,7 +16,7 @@ from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.server import ServerPolicy
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 from vlmeval_findit.protocol.dataset_variant import Message, text
 
 KEY = "sk-or-v1-c0ffee-SECRET"
@@ -40,14 +40,14 @@ def ask_calls(
     asked: HttpService | HttpBackend,
     calls: int = 1,
     message: Message | Sequence[Message] = WORDS,
-    question: Any = QUESTION,
+    variant: Any = QUESTION,
     *,
     logprobs: bool = False,
     at_once: int = 1,
     images: Sequence[str] = (),
     cancel: CancelToken | None = None,
     seen: list[str] | None = None,
-) -> list[Answer]:
+) -> list[CallResult]:
     """Return the answers to calls of a run, in their order; skipped calls have none.
 
     Args:
@@ -63,11 +63,11 @@ def ask_calls(
     """
     backend = asked if isinstance(asked, HttpBackend) else HttpBackend(lambda: asked, at_once)
     messages = list(message) if isinstance(message, list) else [message] * calls
-    answers: dict[int, Answer] = {}
+    answers: dict[int, CallResult] = {}
 
     def items() -> Any:
         for number, each in enumerate(messages):
-            cell = _Cell(each, question, logprobs, images[number : number + 1])
+            cell = _Cell(each, variant, logprobs, images[number : number + 1])
             call = Call(str(number), cast(Any, cell), number)
             yield WorkItem((call,), shares_images=False)
 
@@ -91,9 +91,9 @@ class _Cell:
     is_sampled = False
 
     def __init__(
-        self, message: Message, question: Any, logprobs: bool, contents: Sequence[str]
+        self, message: Message, variant: Any, logprobs: bool, contents: Sequence[str]
     ) -> None:
-        self.question = question
+        self.variant = variant
         self.logprobs = logprobs
         self.prompts = self.prompt_hashes = self.images = self
         self._message, self._contents = message, tuple(contents)
@@ -108,13 +108,13 @@ class _Cell:
         return self._contents
 
 
-def ask_call(asked: HttpService | HttpBackend, **options: Any) -> Answer:
+def ask_call(asked: HttpService | HttpBackend, **options: Any) -> CallResult:
     """Return the answer to a single call."""
     (answer,) = ask_calls(asked, **options)
     return answer
 
 
-def call_of(answer: Answer) -> dict[str, Any]:
+def call_of(answer: CallResult) -> dict[str, Any]:
     """Return the record of a call."""
     call = json.loads(answer.extra)["findit"]["call"]
     assert isinstance(call, dict)

@@ -13,7 +13,7 @@ from time import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from json_replies import JsonReplies, LocalServer
+from json_replies import JsonReplies, ServerProcess
 
 AnswerOf = Callable[[Mapping[str, Any]], str]
 """From a chat body (or Anthropic's) to the answer."""
@@ -61,7 +61,7 @@ class BatchSettings:
     lost_files: str = "nothing"  # beginning of the names of files that are gone
 
 
-class BatchServer(LocalServer):
+class BatchServer(ServerProcess):
     """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
 
     def __init__(self, answer: AnswerOf = one_box, **settings: Any) -> None:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
 
-from json_replies import JsonReplies, LocalServer
+from json_replies import JsonReplies, ServerProcess
 
 from vlmeval_findit.models.http.schema import WORDS
 
@@ -65,7 +65,7 @@ Script = Callable[[Asked, int], Answer]
 """From a request and its number (from 0) to the answer."""
 
 
-class ChatServer(LocalServer):
+class ChatServer(ServerProcess):
     """Answers what a script says; ``asked`` are the requests."""
 
     path = "/api/v1"

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.answers import Answer
+from vlmeval_findit.protocol.call_results import CallResult
 from vlmeval_findit.protocol.identity import Answering, Described
 from vlmeval_findit.scoring.run_score import CellResult
 from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
@@ -77,7 +77,7 @@ class FakeBackends:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return entry.settings
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
         return Described(Answering("FakeModel", settings=dict(entry.settings)), None)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
@@ -104,12 +104,12 @@ class Silent:
 
     def __init__(self) -> None:
         self.finished: list[int] = []
-        self.answers: list[Answer] = []
+        self.answers: list[CallResult] = []
 
     def planned(self, model: str, planned: PlannedCalls) -> None:
         self.finished.append(planned.finished)
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         self.answers += answers
 
     def scored(self, result: CellResult) -> None:

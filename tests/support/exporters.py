@@ -193,7 +193,7 @@ def _label_studio(folder: Path) -> tuple[Any, Path]:
     """Return the converter, and the export in Label Studio's own format."""
     from label_studio_converter import Converter
 
-    tasks = []
+    datasets = []
     for number, name in enumerate(make_pictures(folder / "source"), 1):
         width, height = size(name)
         result = [
@@ -218,9 +218,9 @@ def _label_studio(folder: Path) -> tuple[Any, Path]:
         ]
         annotation = {"id": number, "result": result, "was_cancelled": False, "completed_by": 1}
         url = f"/data/local-files/?d={name.replace(' ', '%20')}"
-        tasks.append({"id": number, "data": {"image": url}, "annotations": [annotation]})
+        datasets.append({"id": number, "data": {"image": url}, "annotations": [annotation]})
     path = folder / "source" / "export.json"
-    path.write_text(json.dumps(tasks))
+    path.write_text(json.dumps(datasets))
     converter = Converter(_CONFIG, str(folder), download_resources=False)
     converter.convert_to_coco(str(path), str(folder / "coco"), is_dir=False)
     return converter, path

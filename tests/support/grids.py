@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, format_problem
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, FindItVariant, format_problem
 from vlmeval_findit.boxes.representation import GRID, KEYS, OUTPUTS, STRUCTURES
 
 
@@ -15,7 +15,7 @@ def grid(
     datasets: Iterable[Dataset] | None = None,
     marks: Sequence[str | None] = (None,),
     decodings: Sequence[str | None] = (None,),
-) -> Iterator[Variant]:
+) -> Iterator[FindItVariant]:
     """Yield every valid variant of the datasets (default: all), with every frame count.
 
     The default is the paper's grid: no ``marks`` on reference images, free decoding.
@@ -23,7 +23,7 @@ def grid(
     for row in DATASETS.values() if datasets is None else datasets:
         for representation in GRID:
             for output in OUTPUTS:
-                first = Variant(row.name, representation, output)
+                first = FindItVariant(row.name, representation, output)
                 for v in _dressings(first, row):
                     for mark, decoding in product(marks, decodings):
                         variant = replace(v, mark=mark, decoding=decoding)
@@ -31,7 +31,7 @@ def grid(
                             yield variant
 
 
-def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:
+def _dressings(first: FindItVariant, row: Dataset) -> Iterator[FindItVariant]:
     """Yield all values of the remaining axes; some combinations are not in the grid."""
     for multilabel in (False, True)[: 1 + row.has_multilabel]:
         for caption in (False, True)[: 1 + row.has_caption]:

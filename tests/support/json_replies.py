@@ -30,8 +30,8 @@ class JsonReplies(BaseHTTPRequestHandler):
         pass
 
 
-class LocalServer:
-    """``with LocalServer(handler) as server``: answers at ``server.url`` until the end."""
+class ServerProcess:
+    """``with ServerProcess(handler) as server``: answers at ``server.url`` until the end."""
 
     path: ClassVar[str] = "/v1"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scored_runs import Answer, World, failing, query, speaking
+from scored_runs import CallResult, World, failing, query, speaking
 
 from vlmeval_findit.protocol.scored_row import add_up
 from vlmeval_findit.scoring.score_files import read_details_line
@@ -53,15 +53,15 @@ def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMA
     return out
 
 
-def _answers() -> Sequence[Answer]:
+def _answers() -> Sequence[CallResult]:
     return speaking(_ASKED, 0.95, 6), speaking(_ASKED, 0.6, 12), speaking(_ASKED, 0.2, 25), failing
 
 
 def _write(to: Path, like: Path, details: Sequence[str], totals: dict[str, float]) -> None:
-    model, _, question = to.stem.partition("_")
+    model, _, variant = to.stem.partition("_")
     values = json.loads(run_of(like).provenance.read_text("utf-8"))
-    values |= {"model": model, "dataset": question, "totals": totals}
-    values["variant"]["name"] = question
+    values |= {"model": model, "dataset": variant, "totals": totals}
+    values["variant"]["name"] = variant
     values["predictions"]["file"] = to.name
     files = RunFiles(to)
     files.predictions.hardlink_to(like)

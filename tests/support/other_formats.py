@@ -48,7 +48,7 @@ def labelme(folder: Path) -> Path:
 
 def label_studio(folder: Path) -> Path:
     make_images(folder)
-    tasks = []
+    datasets = []
     for number, (name, (w, h)) in enumerate(SIZES.items()):
         regions = [
             {
@@ -67,8 +67,10 @@ def label_studio(folder: Path) -> Path:
             for label, (x, y, bw, bh) in boxes_of(name)
         ]
         url = f"/data/local-files/?d={name}"
-        tasks.append({"id": number, "data": {"image": url}, "annotations": [{"result": regions}]})
-    return as_json(folder / "project.json", tasks)
+        datasets.append(
+            {"id": number, "data": {"image": url}, "annotations": [{"result": regions}]}
+        )
+    return as_json(folder / "project.json", datasets)
 
 
 def via(folder: Path) -> Path:

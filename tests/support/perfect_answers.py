@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt, load_dataset
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.spaces import Space, reference
@@ -29,17 +29,17 @@ def perfect_answers(
     assert row is not None
     chat, answers = chat_model(model, provider), {}
     for name in names:
-        task = load_task(name)
-        space = row.space(task.question)
-        folder = image_folder(task.question.images).path
-        for query in task.queries.values():
-            reply = perfect_answer(task, query, space)
-            parts = located(message(query, task.question), folder)
-            answers[content(chat.request(parts, task.question).body)] = reply
+        dataset = load_dataset(name)
+        space = row.space(dataset.variant)
+        folder = image_folder(dataset.variant.images).path
+        for query in dataset.queries.values():
+            reply = perfect_answer(dataset, query, space)
+            parts = located(message(query, dataset.variant), folder)
+            answers[content(chat.request(parts, dataset.variant).body)] = reply
     return answers
 
 
-def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: int = 3) -> str:
+def perfect_answer(dataset: LoadedFindIt, query: FindItQuery, space: Space, digits: int = 3) -> str:
     """Return the reply that names every box of a row, in a space."""
     width, height, left, top = reference(space, query.width, query.height)
     across, down = width / query.width, height / query.height
@@ -50,7 +50,7 @@ def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: i
         BoxToWrite(tuple(n * s + o for n, s, o in zip(box, scale, shift, strict=True)), *rest)  # type: ignore[arg-type]
         for box, *rest in zip(truth.boxes, labels, truth.frames, strict=True)
     ]
-    return write(boxes, task.question.reply, digits=digits)
+    return write(boxes, dataset.variant.reply, digits=digits)
 
 
 def content(body: Any) -> str:

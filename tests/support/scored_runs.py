@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -29,7 +29,7 @@ from vlmeval_findit.storage.run_files import RunFiles
 
 WIDTH, HEIGHT = 200, 100
 Boxes = Sequence[tuple[float, float, float, float]]
-Answer = Callable[[Any, np.random.Generator], str]
+CallResult = Callable[[Any, np.random.Generator], str]
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,17 @@ class World:
         self,
         model: str,
         name: str,
-        answer: Answer,
+        answer: CallResult,
         rows: int | None = None,
         change: Callable[[Identity], Identity] = lambda run: run,
         folder: str = "",
     ) -> Path:
         """Answer a task, score the answers, and return the prediction file."""
-        task = benchmarks.load(name)
+        dataset = benchmarks.load(name)
         generator = np.random.default_rng(7)
         replies = [
             {"index": index, "prediction": answer(query, generator)}
-            for index, query in list(task.queries.items())[:rows]
+            for index, query in list(dataset.queries.items())[:rows]
         ]
         path = self.runs / folder / f"{model}_{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,12 +78,12 @@ class World:
         asked = [reply["index"] for reply in replies]
         boxes = name.startswith("FindIt_")
         space = {"kind": "grid1000"} if boxes else None
-        run = run_identity(task, model, Answering("Test"), asked, space)
+        run = run_identity(dataset, model, Answering("Test"), asked, space)
         write_identity(RunFiles(path).identity, change(run))
         write_score(score_file(path, Settings(force=True)), path)
         return path
 
-    def run(self, model: str, name: str, answer: Answer, **how: object) -> Run:
+    def run(self, model: str, name: str, answer: CallResult, **how: object) -> Run:
         path = self.predict(model, name, answer, **how)  # type: ignore[arg-type]
         return load_run(path.with_name(f"{path.stem}_provenance.json"))
 
@@ -105,7 +105,7 @@ def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
     return created
 
 
-def scored_outputs(folder: Path, patch: pytest.MonkeyPatch, **more: Answer) -> World:
+def scored_outputs(folder: Path, patch: pytest.MonkeyPatch, **more: CallResult) -> World:
     """Create a small world with runs in ``outputs``, and change into its folder.
 
     The models are Good, Poor and ``more``.
@@ -137,9 +137,9 @@ def grid(box: Sequence[float]) -> tuple[float, float, float, float]:
     return (x1, y1, x2, y2)
 
 
-def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
+def speaking(name: str, chance: float, loose: float = 0.0) -> CallResult:
     """Return a model that answers every box with a chance, shifted by up to ``loose`` pixels."""
-    reply = load_task(name).question.reply
+    reply = load_dataset(name).variant.reply
 
     def answer(query: FindItQuery, generator: np.random.Generator) -> str:
         labels = query.truth.labels or [""] * len(query.truth.boxes)
@@ -153,7 +153,7 @@ def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
     return answer
 
 
-def saying(text: str) -> Answer:
+def saying(text: str) -> CallResult:
     """Return a model that always gives the same answer."""
     return lambda query, generator: text
 

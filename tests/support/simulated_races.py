@@ -13,7 +13,7 @@ from vlmeval_findit.analysis.best_format import ranked
 from vlmeval_findit.analysis.race import ROUNDS, allowance, rank_round
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.protocol.dataset_variant import Question
+from vlmeval_findit.protocol.dataset_variant import DatasetVariant
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
@@ -22,16 +22,16 @@ QUESTIONS = tuple(
 )
 _SHARED = 0.5  # Of the variance of how hard a box is: the same for all formats
 
-Rows = dict[Question, list[ScoredRow]]
+Rows = dict[DatasetVariant, list[ScoredRow]]
 
 
 @dataclass(frozen=True)
 class Race:
     """A race: which format won it, which one a search over all queries chooses, what was asked."""
 
-    won: Question
-    chosen: Question  # By the search over all queries
-    dropped: frozenset[Question]
+    won: DatasetVariant
+    chosen: DatasetVariant  # By the search over all queries
+    dropped: frozenset[DatasetVariant]
     asked: float  # Share of all queries
 
 
@@ -41,12 +41,12 @@ def rows_of(rng: np.random.Generator, rates: Sequence[float], images: int) -> Ro
     hard = rng.normal(0, _SHARED**0.5, (images, 3))
     there = np.arange(3) < boxes[:, None]
     rows: Rows = {}
-    for question, rate in zip(QUESTIONS, rates, strict=False):
+    for variant, rate in zip(QUESTIONS, rates, strict=False):
         skill = hard + rng.normal(0, (1 - _SHARED) ** 0.5, hard.shape)
         found = ((skill < ndtri(rate)) & there).sum(axis=1)
         answered = found + rng.binomial(boxes - found, 0.8)
         near = rng.uniform(0.7, 0.9, images)
-        rows[question] = [
+        rows[variant] = [
             ScoredRow(at, f"{at:04d}", _sums(*numbers))
             for at, numbers in enumerate(zip(found, answered, boxes, found * near, strict=True))
         ]
@@ -72,14 +72,14 @@ def raced(rows: Rows) -> Race:
             allowance(0, 1, seen / count, spent),
         )
         spent += sum(out.chance for out in now.out)
-        going = [average.question for average in now.going]
+        going = [average.variant for average in now.going]
         if len(going) == 1:
             break
     asked[going[0]] = count
-    order = ranked(BENCHMARK, ((question, totals(of)) for question, of in rows.items()))
+    order = ranked(BENCHMARK, ((variant, totals(of)) for variant, of in rows.items()))
     return Race(
         going[0],
-        order[0].question,
+        order[0].variant,
         frozenset(rows) - frozenset(going),
         sum(asked.values()) / (len(rows) * count),
     )

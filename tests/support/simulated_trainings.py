@@ -23,7 +23,7 @@ _PAIRS = 10_000  # Most tests that are remembered
 class SimulatedRun:
     """What a learning curve needs of a run."""
 
-    benchmark = SimpleNamespace(with_failures=_F1, metrics=[_F1])
+    benchmark = SimpleNamespace(headline_counting_failures=_F1, metrics=[_F1])
 
     def __init__(self, estimated: Estimate) -> None:
         self.estimated = estimated

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.models.local.local_runner import LocalReply, LocalRunner, load_local
+from vlmeval_findit.models.local.local_runner import LocalCompletion, LocalRunner, load_local
 from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, SHIPPED
 from vlmeval_findit.protocol.dataset_variant import Message, image, text
@@ -65,5 +65,5 @@ def messages_of_several_images() -> list[Message]:
     return [(image(scene), text(f"Find {what}")) for what in asked]
 
 
-def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[LocalReply]:
+def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[LocalCompletion]:
     return [model.answer_batch([message], VARIANT)[0] for message in messages]

@@ -27,7 +27,13 @@ from vlmeval_findit.protocol.benchmark import (
     Published,
     Role,
 )
-from vlmeval_findit.protocol.dataset_variant import Message, QuestionError, Task, image, text
+from vlmeval_findit.protocol.dataset_variant import (
+    DatasetNameError,
+    LoadedDataset,
+    Message,
+    image,
+    text,
+)
 from vlmeval_findit.protocol.metric import Metric
 from vlmeval_findit.protocol.replies import ParseFailure
 from vlmeval_findit.protocol.scored_row import ScoredRow
@@ -40,7 +46,7 @@ ANIMALS = {"A": "cat", "B": "dog", "C": "cow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DatasetVariant:
     """A table, and how the letter is to be written."""
 
     table: str
@@ -89,30 +95,32 @@ class Letters(Benchmark):
         Metric("Readable", {"readable": 1}, {"answered": 1}, in_short_tables=False),
         Metric("Giants", {"right_giants": 1}, {"giants": 1}, empty=None, in_short_tables=False),
     )
-    with_failures = Metric("Accuracy (failed calls as wrong)", {"right": 1}, {"asked": 1})
-    ranking = (with_failures, metrics[1])
+    headline_counting_failures = Metric(
+        "Accuracy (failed calls as wrong)", {"right": 1}, {"asked": 1}
+    )
+    ranking = (headline_counting_failures, metrics[1])
 
-    def parse(self, name: str) -> Question:
+    def parse(self, name: str) -> DatasetVariant:
         table, _, written = name.removeprefix(PREFIX).rpartition("_")
         if not table or written not in FORMATS:
-            raise QuestionError(f"{name}: a name is {PREFIX}<table>_<{'|'.join(FORMATS)}>")
-        return Question(table, written)
+            raise DatasetNameError(f"{name}: a name is {PREFIX}<table>_<{'|'.join(FORMATS)}>")
+        return DatasetVariant(table, written)
 
-    def formats(self, question: Question) -> Sequence[Question]:
-        return [replace(question, format=written) for written in FORMATS]
+    def formats(self, variant: DatasetVariant) -> Sequence[DatasetVariant]:
+        return [replace(variant, format=written) for written in FORMATS]
 
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         return [f"{PREFIX}Zoo_plain"]
 
-    def load(self, name: str) -> Task[Any, Any]:
-        question = self.parse(name)
-        table = find_table(question.table, "a test makes it")
+    def load(self, name: str) -> LoadedDataset[Any, Any]:
+        variant = self.parse(name)
+        table = find_table(variant.table, "a test makes it")
         queries: list[Query] = read_table(table, Query, "a test makes it")
-        return Task(name, question, table, {query.index: query for query in queries})
+        return LoadedDataset(name, variant, table, {query.index: query for query in queries})
 
-    def message(self, query: Query, question: Question) -> Message:
+    def message(self, query: Query, variant: DatasetVariant) -> Message:
         options = ", ".join(f"{letter}: {animal}" for letter, animal in ANIMALS.items())
-        asked = f"Which animal? {options}. Answer as {question.format}."
+        asked = f"Which animal? {options}. Answer as {variant.format}."
         return (image(query.images[0]), text(asked))
 
     def read(self, text: str, query: Query) -> str | ParseFailure:
@@ -128,8 +136,8 @@ class Letters(Benchmark):
             details={"chosen": answer if isinstance(answer, str) else None},
         )
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        query, chosen = task.queries[row.index], row.details.get("chosen")
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
+        query, chosen = dataset.queries[row.index], row.details.get("chosen")
         lines = [DrawnLine(Role.TRUTH, f"{query.right}: {ANIMALS[query.right]}")]
         if chosen is not None:
             role = Role.HIT if chosen == query.right else Role.MISS

@@ -14,7 +14,7 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
-from json_replies import LocalServer
+from json_replies import ServerProcess
 
 
 @dataclass
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
-class _Server(LocalServer):
+class _Server(ServerProcess):
     path = "/"
 
     def __init__(self, handler: type[_Handler], tls: SSLContext | None) -> None:

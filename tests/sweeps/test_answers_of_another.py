@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
@@ -53,7 +53,7 @@ class Servers(FakeBackends):
         super().__init__(model)
         self._who = who
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
         return Described(self._who, None)
 
 

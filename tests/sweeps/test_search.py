@@ -14,7 +14,7 @@ from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 from perfect_answers import perfect_answer
 
 from vlmeval_findit.analysis.format_file import BestFormats, best_format, write_formats
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.boxes.spaces import Space
@@ -39,7 +39,7 @@ class Knowing(FakeModel):
         self.calls += 1
         if dataset not in self._right:
             return "[]"
-        loaded, image, text = load_task(dataset), message[0]["value"], message[-1]["value"]
+        loaded, image, text = load_dataset(dataset), message[0]["value"], message[-1]["value"]
         query = next(
             query
             for query in loaded.queries.values()
@@ -64,16 +64,16 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
         results = go(search(folder), FakeBackends(model))
         assert best_format(results).format == best
         assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
-        assert {result.question.representation for result in results[16:]} == {best[:4]}
+        assert {result.variant.representation for result in results[16:]} == {best[:4]}
         assert {result.rows for result in results} == {8}
 
 
 def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     """A third stage: the best format with the object marked in place of a crop."""
     sweep = search(tmp_path, "Demo_insdet", 2, marks=("box", "point"))
-    asked = [result.question for result in go(sweep, FakeBackends(FakeModel()))]
-    assert [question.mark for question in asked[:19]] == [None] * 19
-    assert [question.mark for question in asked[19:]] == ["box", "point"]
+    asked = [result.variant for result in go(sweep, FakeBackends(FakeModel()))]
+    assert [variant.mark for variant in asked[:19]] == [None] * 19
+    assert [variant.mark for variant in asked[19:]] == ["box", "point"]
     assert replace(asked[19], mark=None) == replace(asked[20], mark=None)
     assert replace(asked[19], mark=None) in asked
     with pytest.raises(ValueError, match="Demo shows no reference pictures: there is nothing"):
@@ -114,7 +114,7 @@ def test_sweeps_read_the_file_of_a_search(
         assert low <= cell["F1@0.5"] <= high
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
     built = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeBackends(FakeModel()))
-    asked = [result.question.name.removesuffix("_yxhw_json_bbox_2d") for result in built]
+    asked = [result.variant.name.removesuffix("_yxhw_json_bbox_2d") for result in built]
     assert asked == ["FindIt_Demo", "FindIt_Demo_multilabel"]
 
 

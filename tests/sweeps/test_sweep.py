@@ -31,7 +31,7 @@ from engine_fakes import (
 )
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import run
@@ -42,7 +42,7 @@ from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.named_servers import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.answers import Answer, Batch, CancelledError, StopReason
+from vlmeval_findit.protocol.call_results import Batch, CallResult, CancelledError, StopReason
 from vlmeval_findit.protocol.dataset_variant import text
 from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
 from vlmeval_findit.protocol.replies import FAILED
@@ -271,7 +271,7 @@ class Says(FakeBackends):
         super().__init__(model)
         self._described = Described(Answering("FakeModel", **answering), space)
 
-    def describe(self, entry: ModelEntry, variant: Variant) -> Described:
+    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
         return self._described
 
 
@@ -359,8 +359,8 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
     stop: StopReason, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Ending(GenerateClient):
-        def ask(self, batch: Batch) -> list[Answer]:
-            return [Answer("", error="no more", stop=stop)] * len(batch.messages)
+        def ask(self, batch: Batch) -> list[CallResult]:
+            return [CallResult("", error="no more", stop=stop)] * len(batch.messages)
 
     host = FakeBackends(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
     assert status(tmp_path, host) == ends

@@ -19,7 +19,7 @@ from training.negative_samples import negative_clip_sample, negative_sample, neg
 from training.pairs import pair_sample
 from training.recipe import Recipe, parse_recipe
 from training.samples import Sample, Shares, Units
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
 from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.local_runner import load_local
@@ -257,7 +257,7 @@ class NanoLearner:
         names = [f"FindIt_Scenes_mini{task}_{self.recipe.format}" for task in _VALIDATION_TASKS]
         device = self.model.device.type
         runs = evaluate(checkpoint, names, device, longest=_LONGEST, model=self.recipe.model)
-        return {run.task.question.table: run.metric_values["F1@0.5"] or 0.0 for run in runs}
+        return {run.dataset.variant.table: run.metric_values["F1@0.5"] or 0.0 for run in runs}
 
 
 def evaluate(
@@ -277,9 +277,9 @@ def evaluate(
     runner = load_local(str(checkpoint), MODELS[model], settings)
     scores = []
     for name in names:
-        task = load_task(name)
+        task = load_dataset(name)
         prompts = prompts_of(task)
-        answers = runner.answer_batch([prompts.message(i) for i in task.queries], task.question)
+        answers = runner.answer_batch([prompts.message(i) for i in task.queries], task.variant)
         pairs = zip(task.queries, answers, strict=True)
         replies = [Reply(index, answer.text, answer.recorded) for index, answer in pairs]
         scores.append(score_rows(check_replies(model, task, replies, Settings())))

@@ -191,7 +191,7 @@ def posed(
         slot,
         image.name,
         wording.hint_of(slot.form, named),
-        wording.question_of(slot.kind, slot.form, named, slot.fields),
+        wording.variant_of(slot.kind, slot.form, named, slot.fields),
         right,
         wrong,
         len(targets),

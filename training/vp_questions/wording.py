@@ -139,13 +139,13 @@ def hint_of(form: Form, name: MarkName) -> str:
     return f"{_DRAWN} {name.singular.capitalize()} is {looks}."
 
 
-def question_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
+def variant_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
     """Return the question about a mark.
 
     >>> box = MarkName(Style(Shape.BOX, "none"), "red")
-    >>> question_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
+    >>> variant_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
     'How many red boxes are drawn on the image?'
-    >>> question_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
+    >>> variant_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
     'What is marked by the red box?'
     """
     if kind is QuestionKind.EXISTENCE:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better, Metric
 
 UNEVEN = "of those that were run on the most datasets"
@@ -55,22 +55,22 @@ class FormatAverage:
     ranking metrics' names, over the datasets that all formats with as many ``datasets`` have.
     """
 
-    question: Question
+    variant: DatasetVariant
     datasets: int
     metric_values: Mapping[str, float]
 
     @property
     def format(self) -> str:
-        return self.question.format
+        return self.variant.format
 
 
 def ranked(
-    benchmark: Benchmark, scored: Iterable[tuple[Question, Mapping[str, float]]]
+    benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Mapping[str, float]]]
 ) -> list[FormatAverage]:
     """Rank the formats of one model, the best first, given (question, sums of the run)."""
-    by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
-    for question, sums in scored:
-        by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
+    by_format: dict[str, dict[str, tuple[DatasetVariant, Mapping[str, float]]]] = {}
+    for variant, sums in scored:
+        by_format.setdefault(variant.format, {})[variant.board_dataset] = variant, sums
     averages = []
     for columns in by_format.values():
         rivals = (set(other) for other in by_format.values() if len(other) == len(columns))
@@ -94,4 +94,4 @@ def _value(metric: Metric, sums: Mapping[str, float]) -> float:
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
     signs = (1 if metric.better is Better.LOWER else -1 for metric in benchmark.ranking)
     values = (round(average.metric_values[each.name], _DIGITS) for each in benchmark.ranking)
-    return (-average.datasets, *map(operator.mul, signs, values), average.question.format_place)
+    return (-average.datasets, *map(operator.mul, signs, values), average.variant.format_place)

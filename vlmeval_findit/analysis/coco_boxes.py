@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from ..benchmarks.findit.findit_datasets import Family
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.confidences import MEANS
 from ..boxes.matching import plain_label
 from ..boxes.representation import Corners, MatchRule
 from ..coords.run_check import NotBoxesError
 from ..data.custom.coco_ids import object_key, read_ids
-from ..protocol.dataset_variant import AnyTask
+from ..protocol.dataset_variant import AnyDataset
 from ..protocol.scored_row import ScoredRow
 
 Array = NDArray[np.float64]
@@ -130,17 +130,20 @@ class CocoBoxes:
         NotBoxesError: the answers are no boxes.
     """
 
-    def __init__(self, task: AnyTask, rows: Sequence[ScoredRow]) -> None:
-        question = task.question
-        if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
-            raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
-        self._variant = question
+    def __init__(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> None:
+        variant = dataset.variant
+        if (
+            not isinstance(variant, FindItVariant)
+            or variant.match_rule is not MatchRule.BOX_OVERLAP
+        ):
+            raise NotBoxesError(f"{variant.name}: its answers are no boxes for COCO")
+        self._variant = variant
         # Labels are categories and images are images.
-        self._by_label = question.data.family is Family.OBJDET
+        self._by_label = variant.data.family is Family.OBJDET
         # Ids and coordinates of the COCO file that the table came from.
-        self._ids = read_ids(task.table)
+        self._ids = read_ids(dataset.table)
         self._areas = self._ids.areas_by_object()
-        queries: list[Any] = [task.queries[row.index] for row in rows]
+        queries: list[Any] = [dataset.queries[row.index] for row in rows]
         numbers = self._ids.categories or self._numbered_labels(queries)
         self.categories = [{"id": number, "name": label} for label, number in numbers.items()]
         # The metric leaves out letter case and punctuation; classes of a file may differ by them.

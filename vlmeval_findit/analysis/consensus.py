@@ -14,12 +14,12 @@ from typing import Any
 
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.run_space import pixel_map, reply_format, spaces_of
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import MatchRule
 from ..boxes.writing import BoxToWrite, write
 from ..coords.run_check import NotBoxesError
 from ..protocol.identity import SAMPLE
-from ..protocol.replies import FAILED, Recorded, Reply, with_error
+from ..protocol.replies import FAILED, Reply, ReplyRecord, with_error
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import settings_from
 from ..scoring.open_predictions import Predictions, open_predictions
@@ -43,9 +43,9 @@ def write_consensus(runs: Sequence[Run]) -> Run:
     Raises:
         NotBoxesError: the answers are no boxes.
     """
-    first, question = runs[0], runs[0].question
-    if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
-        raise NotBoxesError(f"{question.name}: its answers are no boxes that could be merged")
+    first, variant = runs[0], runs[0].variant
+    if not isinstance(variant, FindItVariant) or variant.match_rule is not MatchRule.BOX_OVERLAP:
+        raise NotBoxesError(f"{variant.name}: its answers are no boxes that could be merged")
     opened = open_predictions(first.path, settings_from({}))
     replies = [{each.index: each for each in read_predictions(run.path)} for run in runs]
     rows = [
@@ -81,16 +81,16 @@ def _row(
         reply = answers[0][1]
         samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
         text, known = _text(opened, reply, fuse(samples)), reply.recorded
-        record = Recorded(known.space, "stop", known.images, model=known.model)
+        record = ReplyRecord(known.space, "stop", known.images, model=known.model)
     return {**row, "prediction": text, "extra_records": record.as_json()}
 
 
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
-    question, query = opened.task.question, opened.task.queries[reply.index]
-    assert isinstance(question, Variant)
+    variant, query = opened.dataset.variant, opened.dataset.queries[reply.index]
+    assert isinstance(variant, FindItVariant)
     assert isinstance(query, FindItQuery)
     model, settings, identity = opened.model, opened.settings, opened.identity
-    (in_force,) = spaces_of([reply], model, question, settings, identity)
+    (in_force,) = spaces_of([reply], model, variant, settings, identity)
     scale_x, scale_y, left, top = pixel_map(in_force, query, reply)
     row = reply.recorded.model.get("row", (identity and identity.answering.row) or "")
 
@@ -104,5 +104,5 @@ def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str
         )
         return BoxToWrite(corners, box.label or query.label, box.frame)
 
-    how = reply_format(model, question, settings, row)
+    how = reply_format(model, variant, settings, row)
     return write([*map(placed, boxes)], how, _DIGITS)

@@ -13,7 +13,7 @@ from ..benchmarks import benchmark_of
 from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.text_files import TextError, read_text, yaml_value
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..scoring.run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
 from ..scoring.scored_run import load_run
 from ..statistics.intervals import INTERVALS, Interval
@@ -28,20 +28,20 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
 
     Formats that a race dropped are not among them: they were asked less.
     """
-    scored = [(result.question, result.sums) for result in results if result.dropped is None]
-    columns = {question.board_dataset for question, _ in scored}
+    scored = [(result.variant, result.sums) for result in results if result.dropped is None]
+    columns = {variant.board_dataset for variant, _ in scored}
     formats = ranked(benchmark_of(scored[0][0]), scored) if scored else []
     return [average for average in formats if average.datasets == len(columns)]
 
 
-def best_format(results: Sequence[CellResult]) -> Question:
+def best_format(results: Sequence[CellResult]) -> DatasetVariant:
     """Return a question in the best format of one model and benchmark.
 
     Raises SearchError if a cell has no answer, or no format was run on every table.
     """
     refuse_unanswered(results)
     if formats := averages(results):
-        return formats[0].question
+        return formats[0].variant
     raise SearchError("no format was run on every table: there is no average to choose by")
 
 
@@ -57,7 +57,9 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     benchmark = benchmark_of(winner)
     # Without failed calls the two headlines are one, and have the short name.
     any_failed = any(result.failed for result in results)
-    names = {} if any_failed else {benchmark.with_failures.name: benchmark.metrics[0].name}
+    names = (
+        {} if any_failed else {benchmark.headline_counting_failures.name: benchmark.metrics[0].name}
+    )
     asked, of = race_calls(results)
     dropped = []
     for name, why in dropped_formats(results).items():
@@ -70,7 +72,7 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
 
     return {
         "winner": winner.format,
-        "tables": sorted({result.question.table for result in results}),
+        "tables": sorted({result.variant.table for result in results}),
         "prompts": prompts,
         "rule": rule(benchmark),
         **({"race": race} if raced else {}),
@@ -97,13 +99,13 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
 
 def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
     """Return the formats that a race dropped, in order, and why."""
-    return {result.question.format: result.dropped for result in results if result.dropped}
+    return {result.variant.format: result.dropped for result in results if result.dropped}
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
-    benchmark, metric_values = benchmark_of(result.question), result.metric_values
+    benchmark, metric_values = benchmark_of(result.variant), result.metric_values
     bounds = intervals_of(result)
-    cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
+    cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
     for metric in benchmark.metrics:
         value = metric_values[metric.name]
         if not metric.in_short_tables or value is None:
@@ -116,7 +118,7 @@ def _cell(result: CellResult) -> dict[str, Any]:
         cell["dropped in round"] = result.dropped.round
     if result.failed:
         cell["failed calls"] = result.failed
-        missed = benchmark.with_failures
+        missed = benchmark.headline_counting_failures
         cell[missed.name] = round(missed.value(result.sums) or 0.0, 4)
     return cell
 
@@ -157,25 +159,25 @@ class BestFormats:
             for model, outcomes in _read(path).items()
         }
 
-    def question(self, model: str, question: Question) -> Question:
+    def variant(self, model: str, variant: DatasetVariant) -> DatasetVariant:
         """Return a question in the model's best format; itself if there are no others.
 
         Raises:
             ConfigError: the winner is no format of this table.
             ValueError: no format was chosen; the message says how to choose it.
         """
-        if not question.format:
-            return question
-        benchmark, known = benchmark_of(question), self.models.get(model, {})
+        if not variant.format:
+            return variant
+        benchmark, known = benchmark_of(variant), self.models.get(model, {})
         name = benchmark.name if benchmark.name in known else _ASKED_LIKE.get(benchmark.name)
         if name not in known:
             raise ValueError(
                 f"no format of {benchmark.name} was chosen for {model!r} (there are: "
                 f"{', '.join(known) or ', '.join(self.models) or 'none'}): find it with "
-                f"run_findit.py search --model {model} --data {question.name}"
+                f"run_findit.py search --model {model} --data {variant.name}"
             )
         try:
-            return benchmark.in_format(question, known[name])
+            return benchmark.in_format(variant, known[name])
         except ValueError as error:
             raise ConfigError(f"{self._path}: winner of {model}: {error}") from None
 

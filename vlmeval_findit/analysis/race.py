@@ -17,7 +17,7 @@ from math import ceil, pow
 from typing import NamedTuple
 
 from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.scored_row import ScoredRow, totals
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
 from ..statistics.intervals import ALPHA, chance_of_lead
@@ -38,14 +38,14 @@ RULE = (
 """How formats are dropped, in the words of every output."""
 
 
-def rounds_of(task: AnyTask, rows: Sequence[int]) -> list[tuple[int, ...]]:
+def rounds_of(dataset: AnyDataset, rows: Sequence[int]) -> list[tuple[int, ...]]:
     """Return the rows that are asked by the end of each round, in their order.
 
     Each round holds those before it. Queries of an image come together: an image is one piece
     of evidence, and costs most when it is sent twice. The order of images depends on their
     names only, so it is the same for every format and on every machine.
     """
-    queries = task.queries
+    queries = dataset.queries
     images = {queries[row].images for row in rows}
     order = sorted(images, key=lambda images: (_drawn(images), images))
     place = {images: at for at, images in enumerate(order)}
@@ -61,7 +61,7 @@ def _drawn(images: tuple[str, ...]) -> str:
 
 # --- who is out -----------------------------------------------------------------------------------
 
-Scored = Mapping[Question, Sequence[ScoredRow]]
+Scored = Mapping[DatasetVariant, Sequence[ScoredRow]]
 """The rows of one format so far, by question: one a table."""
 
 
@@ -91,7 +91,7 @@ def rank_round(
     add up to ``allowed`` at most.
     """
     scored = chain.from_iterable(of.items() for of in runners.values())
-    order = ranked(benchmark, ((question, totals(rows)) for question, rows in scored))
+    order = ranked(benchmark, ((variant, totals(rows)) for variant, rows in scored))
     front = order[0].format
     metric = benchmark.ranking[0]
     estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
@@ -114,7 +114,7 @@ def rank_round(
 
 def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
     first = benchmark.ranking[:1]
-    sums = (clustered_sums(rows, question.images) for question, rows in of.items())
+    sums = (clustered_sums(rows, variant.images) for variant, rows in of.items())
     return mean([estimate_metrics(first, each) for each in sums])
 
 

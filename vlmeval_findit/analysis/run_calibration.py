@@ -250,7 +250,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
         ConfidenceError: pycocotools is missing.
         NotBoxesError: its answers are no boxes.
     """
-    coco = CocoBoxes(run.task, run.rows)
+    coco = CocoBoxes(run.dataset, run.rows)
     names = definitions_in(run.rows)
     if not names:
         raise NoConfidenceError(predictions)
@@ -277,7 +277,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
 
     return CalibrationResult(
         model=run.model,
-        dataset=run.task.name,
+        dataset=run.dataset.name,
         queries=len(run.rows) - run.failed,
         images=evaluator.images,
         boxes=len(coco.origins),

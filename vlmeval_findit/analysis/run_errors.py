@@ -66,7 +66,7 @@ def error_estimate(run: Run) -> Estimate:
     _sums_with_events(run)
     analysis = run.benchmark.errors
     rows = with_events(analysis, run.rows)
-    return estimate_errors(analysis, clustered_sums(rows, run.question.images))
+    return estimate_errors(analysis, clustered_sums(rows, run.variant.images))
 
 
 def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
@@ -79,7 +79,7 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     """
     # What must be the same in both, whatever their formats.
     asked, asked_other = (
-        f"{r.benchmark.name} {r.question.board_dataset} (table {r.provenance.table_sha256[:12]}…)"
+        f"{r.benchmark.name} {r.variant.board_dataset} (table {r.provenance.table_sha256[:12]}…)"
         for r in (run, other)
     )
     if asked != asked_other:
@@ -102,7 +102,7 @@ def _sums_with_events(run: Run) -> Mapping[str, float]:
     if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
             f"{run.path}: its score does not say what it lost; score it again: "
-            f"{score_command(run.path, run.question.name)}"
+            f"{score_command(run.path, run.variant.name)}"
         )
     return sums
 
@@ -183,7 +183,7 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     counts = rejections(run.sums)
     if not counts:
         return ()
-    sums, total = clustered_sums(run.rows, run.question.images), sum(counts.values())
+    sums, total = clustered_sums(run.rows, run.variant.images), sum(counts.values())
     bounds = metric_intervals(estimate_metrics(SHARES, sums))
     return tuple(
         RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])

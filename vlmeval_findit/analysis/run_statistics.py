@@ -23,7 +23,7 @@ def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
     return estimate_metrics(
-        metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.question.images)
+        metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.variant.images)
     )
 
 
@@ -52,8 +52,8 @@ def paired_differences(
 ) -> dict[str, Difference]:
     """Subtract the metrics of the second run from the first's; a metric that either lacks is out.
 
-    Failed calls are misses in ``with_failures`` only. Every other metric is over answered calls:
-    where the runs answered different queries, its difference has neither interval nor test.
+    Failed calls are misses in ``headline_counting_failures`` only. Every other metric is over
+    answered calls: where runs answered different queries, it has neither interval nor test.
     """
     left, right = estimates
     untested = untested_metrics(*runs)
@@ -77,7 +77,7 @@ def untested_metrics(run: Run, other: Run) -> frozenset[str]:
     if _failed_queries(run) == _failed_queries(other):
         return frozenset()
     names = {metric.name for metric in run.benchmark.all_metrics}
-    return frozenset(names - {run.benchmark.with_failures.name})
+    return frozenset(names - {run.benchmark.headline_counting_failures.name})
 
 
 def _failed_queries(run: Run) -> set[int]:
@@ -107,7 +107,7 @@ def check_comparable(run: Run, other: Run) -> None:
 
 
 def _images(run: Run) -> set[tuple[str, str]]:
-    return {(run.question.images, row.source) for row in run.rows}
+    return {(run.variant.images, row.source) for row in run.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,10 @@ def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, 
 def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     runs_by_key: dict[tuple[str, str], Run] = {}
     for run in runs:
-        key = run.benchmark.name, run.question.board_dataset
+        key = run.benchmark.name, run.variant.board_dataset
         if key in runs_by_key:
             raise ValueError(
-                f"{runs_by_key[key].path} and {run.path} are both of {run.question.board_dataset}: "
+                f"{runs_by_key[key].path} and {run.path} are both of {run.variant.board_dataset}: "
                 "name the file of a single run"
             )
         runs_by_key[key] = run

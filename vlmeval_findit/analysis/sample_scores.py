@@ -93,9 +93,11 @@ def score_samples(runs: Sequence[Run]) -> SamplesScore:
     """Compute the values of samples, at least two over the same queries."""
     benchmark = runs[0].benchmark
     headline = benchmark.metrics[0]
-    with_failures = benchmark.with_failures if any(run.failed for run in runs) else headline
+    headline_counting_failures = (
+        benchmark.headline_counting_failures if any(run.failed for run in runs) else headline
+    )
     short = (metric for metric in benchmark.metrics[1:] if metric.in_short_tables)
-    metrics = (with_failures, *short)
+    metrics = (headline_counting_failures, *short)
     each = tuple(estimate(run, metrics) for run in runs)
     is_share = headline.share and headline.better is Better.HIGHER
     return SamplesScore(
@@ -152,7 +154,7 @@ def pass_estimate(runs: Sequence[Run]) -> Estimate:
         sums = {f"pass@{k}": pass_at(count, solved, k) for k in drawn}
         rows.append(ScoredRow(samples[0].index, samples[0].source, {"queries": 1, **sums}))
     metrics = [Metric(f"pass@{k}", {f"pass@{k}": 1}, {"queries": 1}) for k in drawn]
-    return estimate_metrics(metrics, clustered_sums(rows, runs[0].question.images))
+    return estimate_metrics(metrics, clustered_sums(rows, runs[0].variant.images))
 
 
 # --- boxes that samples agree on ------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..benchmarks.findit import box_drawing
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
+from ..benchmarks.findit.reply_scoring import ScoredReply, scored_row
 from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
 from ..boxes.representation import MatchRule
@@ -119,7 +119,7 @@ def _boxes(
     (matches,) = match([parsed], [true], match_rule=match_rule)
     count = max((frame, *true.frames, *parsed.frames)) + 1
     query = FindItQuery(0, "", *size, ("",) * count, true)
-    row = scored_row(MatchedReply(query, Reply(0, ""), parsed, matches, match_rule=match_rule))
+    row = scored_row(ScoredReply(query, Reply(0, ""), parsed, matches, match_rule=match_rule))
     return box_drawing.draw(query, row).images[frame].boxes
 
 

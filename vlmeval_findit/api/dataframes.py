@@ -65,7 +65,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
         warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
     by_path = {each.run.path: each for each in transcripts}
     rows = [
-        {**known, **_question(by_path.get(run.path), row)}
+        {**known, **_variant(by_path.get(run.path), row)}
         for run in runs
         for row, known in zip(run.rows, query_rows(run), strict=True)
     ]
@@ -137,12 +137,12 @@ def compare(
     pair = _single_run(run, within), _single_run(other, within)
     names = [each.model for each in pair]
     if names[0] == names[1]:
-        names = [each.question.name for each in pair]
+        names = [each.variant.name for each in pair]
     if run_statistics.untested_metrics(*pair):
         failed = ", ".join(f"{n}: {each.failed}" for n, each in zip("AB", pair, strict=True))
         warnings.warn(
             f"failed calls ({failed}): A and B answered different queries, so only "
-            f"{pair[0].benchmark.with_failures.name!r} is tested",
+            f"{pair[0].benchmark.headline_counting_failures.name!r} is tested",
             stacklevel=2,
         )
     frame: pd.DataFrame = comparison_table(*pair, run_statistics.compare(*pair)).frame()
@@ -204,8 +204,8 @@ def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     for row, errors in zip(run.rows, error_types_of(run), strict=True):
         known = {
             "model": run.model,
-            "dataset": run.question.name,
-            "format": run.question.format,
+            "dataset": run.variant.name,
+            "format": run.variant.format,
             "index": row.index,
             **_call(replies.get(row.index)),
             "score": run.benchmark.query_score(row),
@@ -236,7 +236,7 @@ def _call(reply: Reply | None) -> dict[str, Any]:
     }
 
 
-def _question(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
+def _variant(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
     if transcript is None:
         return dict.fromkeys(("image", "prompt", "truth"))
     drawing = transcript.draw(row)

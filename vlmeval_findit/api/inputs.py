@@ -8,7 +8,7 @@ from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.box_records import Ignored as Ignored
 from ..boxes.box_records import Truth as Truth
 from ..boxes.representation import Corners
@@ -157,7 +157,7 @@ def _to_ignore(value: Ignored | Corners) -> Ignored:
     return ignored._replace(box=_corners([ignored.box])[0])
 
 
-def truths_of(values: Sequence[Truth | BoxesLike], variant: Variant) -> list[Truth]:
+def truths_of(values: Sequence[Truth | BoxesLike], variant: FindItVariant) -> list[Truth]:
     """Return the truths of queries of a variant.
 
     Raises:
@@ -179,7 +179,7 @@ def truths_of(values: Sequence[Truth | BoxesLike], variant: Variant) -> list[Tru
     return truths
 
 
-def _checked(value: Truth | BoxesLike, variant: Variant) -> Truth:
+def _checked(value: Truth | BoxesLike, variant: FindItVariant) -> Truth:
     true = value if isinstance(value, Truth) else truth(value)
     if true.boxes and bool(true.labels) != variant.multilabel:
         has = "has labels" if true.labels else "has no labels"

@@ -21,14 +21,14 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
 from ..protocol.custom_prompt import CustomPrompt, custom_prompt, prompt_set
-from ..protocol.dataset_variant import Message, Question
+from ..protocol.dataset_variant import DatasetVariant, Message
 from ..protocol.replies import Reply, recorded
 from ..storage.image_files import header
-from .custom_questions import SpaceLike, custom_query
+from .custom_variants import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read
 
-Ask = Callable[[Message, Question], Reply]
+Ask = Callable[[Message, DatasetVariant], Reply]
 """Answers a message whose images are files."""
 
 
@@ -213,8 +213,8 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
 
     runner = load_local(checkpoint, row, config_from(RunSettings, settings))
 
-    def ask(message: Message, question: Question) -> Reply:
-        (answer,) = runner.answer_batch([message], question)
+    def ask(message: Message, variant: DatasetVariant) -> Reply:
+        (answer,) = runner.answer_batch([message], variant)
         return Reply(0, answer.text, answer.recorded)
 
     return ask
@@ -242,10 +242,10 @@ def _served(
     model = chat_model(short, provider, served, **asked)
     backend = HttpBackend(lambda: HttpService(model, servers))
 
-    def ask(message: Message, question: Question) -> Reply:
+    def ask(message: Message, variant: DatasetVariant) -> Reply:
         # An unknown space is an error of the caller, not a failed call.
-        model.space(question)
-        answer = backend.ask(message, question)
+        model.space(variant)
+        answer = backend.ask(message, variant)
         return Reply(0, answer.text, recorded(answer.extra))
 
     return Model(model.name, ask, prompt)

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
-from ..protocol.dataset_variant import Task
+from ..protocol.dataset_variant import LoadedDataset
 from ..protocol.metric import Metric, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
 from ..scoring.open_predictions import Predictions, check_replies
 from ..scoring.run_score import check_coordinates, score_rows
-from .custom_questions import (
+from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
     ReplyLike,
@@ -122,8 +122,8 @@ def read(
     variant = variant_of(format, frames, multilabel)
     query = FindItQuery(0, "", *sizes_of([size], 1)[0], ("",) * frames, NOTHING_TO_FIND)
     checked = _checked(variant, [query], replies_of([text], thought_marks), space)
-    task: Any = checked.task  # Of FindIt
-    (matched,), _ = match_replies("", task, checked.replies, checked.settings, None)
+    dataset: Any = checked.dataset  # Of FindIt
+    (matched,), _ = match_replies("", dataset, checked.replies, checked.settings, None)
     parsed = matched.reading
     return ReplyBoxes(
         matched.matched.boxes,
@@ -136,7 +136,7 @@ def read(
 
 
 def _checked(
-    variant: Variant,
+    variant: FindItVariant,
     queries: Sequence[FindItQuery],
     known: Sequence[Reply],
     space: SpaceLike | None,
@@ -155,8 +155,8 @@ def _checked(
             )
         space = next((r.recorded.space for r in known if r.recorded.space), "grid1000")
     settings = Settings(space=space.as_dict() if isinstance(space, Space) else space)
-    task = Task("custom", variant, Path(), {query.index: query for query in queries})
-    return check_replies("", task, known, settings)
+    dataset = LoadedDataset("custom", variant, Path(), {query.index: query for query in queries})
+    return check_replies("", dataset, known, settings)
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Score:
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:
-        return (*self.benchmark.metrics, self.benchmark.with_failures)
+        return (*self.benchmark.metrics, self.benchmark.headline_counting_failures)
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:
@@ -269,4 +269,4 @@ def score(
     ]
     known = replies_of(replies, thought_marks)
     scored = check_coordinates(score_rows(_checked(variant, queries, known, space)))
-    return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.of(variant))
+    return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.for_variant(variant))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..benchmarks.findit.box_metrics import RULES, kind_of, lenient_matches
 from ..benchmarks.findit.reply_scoring import read_reply
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
@@ -19,7 +19,7 @@ from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.formatting import nearest
 from ..protocol.metric import Metric
 from ..protocol.replies import Reply
-from .custom_questions import (
+from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
     ReplyLike,
@@ -104,7 +104,7 @@ def rewards_of(
     truths: Sequence[Truth | BoxesLike],
     sizes: Sequence[Size],
     space: Space,
-    variant: Variant,
+    variant: FindItVariant,
     metric: Metric,
 ) -> NDArray[np.float64]:
     """Return the reward of each reply, all in the same variant."""
@@ -130,7 +130,7 @@ def rewards_of(
 
 
 def _rejected(
-    replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
+    replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: FindItVariant
 ) -> list[bool]:
     """Return which replies say that there is nothing."""
     count = len(replies)
@@ -145,7 +145,7 @@ def _rejected(
     return [kind_of(*pair, lenient.get(at)) is AnswerKind.NO_BOX for at, pair in pairs]
 
 
-def metric_of(by: str, variant: Variant) -> Metric:
+def metric_of(by: str, variant: FindItVariant) -> Metric:
     """Return the metric of a reward, or raise ValueError."""
     known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:

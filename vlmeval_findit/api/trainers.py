@@ -15,7 +15,7 @@ from ..boxes.box_records import Ignored
 from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest, shown
 from ..core.text_files import parse_json
-from .custom_questions import ReplyLike, replies_of, variant_of
+from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import By, metric_of, rewards_of
 
@@ -278,7 +278,7 @@ def checkpoint_callback(
                 return
             runs = load_runs([Path(work_dir) / checkpoint.model(name)], keep=RowData.SUMS)
             points = [point for curve in learning_curves(runs) for point in curve.points]
-            values = {f"findit/{point.run.question.name}": point.value for point in points}
+            values = {f"findit/{point.run.variant.name}": point.value for point in points}
             state.log_history.append({"step": state.global_step, **values})
 
     return CheckpointCallback()

@@ -18,7 +18,7 @@ from typing import Any
 from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
 from ..protocol.benchmark import Baseline, Benchmark
-from ..protocol.dataset_variant import AnyTask, Question, QuestionError
+from ..protocol.dataset_variant import AnyDataset, DatasetNameError, DatasetVariant
 
 
 @cache
@@ -41,7 +41,7 @@ def _problem(package: ModuleType) -> str | None:
     if Benchmark not in type(result).__mro__:
         return f"BENCHMARK should not be {shown(result)}"
     used = {name: _benchmark_in(other) for other in _packages() for name in _classes_of(other)}
-    for name in result.listed():
+    for name in result.variant_names():
         if not name.startswith(prefix):
             return f"its name {name} does not begin with {prefix}"
         if (host_class := result.host_class(result.parse(name))) in used:
@@ -70,14 +70,14 @@ def _packages() -> list[ModuleType]:
     return [*builtin, *(item.row for item in prefixes().added().values())]
 
 
-def benchmark_of(requested: str | Question) -> Benchmark:
-    """Find the benchmark of a question or a name, valid or not, or raise QuestionError."""
+def benchmark_of(requested: str | DatasetVariant) -> Benchmark:
+    """Find the benchmark of a question or a name, valid or not, or raise DatasetNameError."""
     if not isinstance(requested, str):
-        return _by_prefix(requested.name).of(requested)
+        return _by_prefix(requested.name).for_variant(requested)
     result = _by_prefix(requested)
     try:
-        return result.of(result.parse(requested))
-    except QuestionError:
+        return result.for_variant(result.parse(requested))
+    except DatasetNameError:
         return result
 
 
@@ -86,12 +86,12 @@ def _by_prefix(name: str) -> Benchmark:
 
 
 def prefix_of(name: str) -> str:
-    """Return the prefix of a dataset name, or raise QuestionError."""
+    """Return the prefix of a dataset name, or raise DatasetNameError."""
     for prefix in prefixes():
         if name.startswith(prefix):
             return prefix
     known = begins()
-    raise QuestionError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
+    raise DatasetNameError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
 
 
 def begins() -> list[str]:
@@ -123,18 +123,18 @@ def baseline_named(name: str) -> Baseline:
     return known[name]
 
 
-def baseline_for(name: str, question: Question) -> Baseline:
+def baseline_for(name: str, variant: DatasetVariant) -> Baseline:
     """Find a baseline that can answer the question, or raise ValueError."""
     result = baseline_named(name)
-    benchmark = benchmark_of(question)
+    benchmark = benchmark_of(variant)
     if benchmark.baselines.get(name) is not result:
         others = ", ".join(benchmark.baselines) or "none"
         raise ValueError(
-            f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
+            f"{name} cannot answer {variant.name}; baselines of {benchmark.name}: {others}"
         )
-    if result.tables is not None and question.table not in result.tables:
+    if result.tables is not None and variant.table not in result.tables:
         tables = ", ".join(sorted(result.tables))
-        raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
+        raise ValueError(f"{name} cannot answer {variant.name}; it answers {tables}")
     return result
 
 
@@ -147,26 +147,26 @@ def is_findit_entry(name: str, entry: Mapping[str, Any]) -> bool:
 @cache
 def _classes_of(package: ModuleType) -> frozenset[str]:
     result = _benchmark_in(package)
-    return frozenset(result.host_class(result.parse(name)) for name in result.listed())
+    return frozenset(result.host_class(result.parse(name)) for name in result.variant_names())
 
 
-def parse(name: str) -> Question:
-    """Parse a dataset name, or raise a QuestionError with the nearest valid name."""
+def parse(name: str) -> DatasetVariant:
+    """Parse a dataset name, or raise a DatasetNameError with the nearest valid name."""
     return _by_prefix(name).parse(name)
 
 
-def is_question(name: object) -> bool:
+def is_dataset_name(name: object) -> bool:
     """Tell whether a name is valid."""
     if not isinstance(name, str):
         return False
     try:
         parse(name)
-    except QuestionError:
+    except DatasetNameError:
         return False
     return True
 
 
-def load(name: str) -> AnyTask:
+def load(name: str) -> AnyDataset:
     """Load the task of a dataset name; see :meth:`.Benchmark.load`."""
     return _by_prefix(name).load(name)
 
@@ -175,6 +175,6 @@ def name_after_model(stem: str) -> tuple[str, str] | None:
     """Split ``<model>_<name>``; None if it does not end in a dataset name."""
     for prefix in prefixes():
         at = stem.rfind(f"_{prefix}")
-        if at > 0 and is_question(stem[at + 1 :]):
+        if at > 0 and is_dataset_name(stem[at + 1 :]):
             return stem[:at], stem[at + 1 :]
     return None

@@ -81,7 +81,7 @@ class ParsedReply(NamedTuple):
 NO_BOX = -1  # In ``Matched.assigned``: no box was assigned
 
 
-class Matched(NamedTuple):
+class MatchResult(NamedTuple):
     """One reading matched with its ground truth; ``ious`` to ``labels_agree`` are per object."""
 
     boxes: tuple[Corners, ...]  # As read, (x1, y1, x2, y2) in pixels of the original image

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .answer_kinds import AnswerKind
-from .box_records import FormatFailure, Matched, ParsedReply, Truth
+from .box_records import FormatFailure, MatchResult, ParsedReply, Truth
 from .hungarian import assign
 from .lenient.labels import is_lost
 from .matching import HIT, iou, plain_label
@@ -105,10 +105,10 @@ _OF_KIND = {
 }
 
 
-class MatchedQuery(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """One query with its answer."""
 
-    matched: Matched
+    matched: MatchResult
     reading: ParsedReply
     truth: Truth
     kind: AnswerKind
@@ -116,12 +116,12 @@ class MatchedQuery(NamedTuple):
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
 
 
-def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
+def classify_errors(queries: Sequence[JudgedAnswer]) -> list[list[ErrorEvent]]:
     """Return the errors of each query."""
     return [_events(query) for query in queries]
 
 
-def _events(query: MatchedQuery) -> list[ErrorEvent]:
+def _events(query: JudgedAnswer) -> list[ErrorEvent]:
     matched, reading, truth, *_ = query
     if matched.counted == len(matched.hits) and all(matched.hits):
         return []
@@ -166,7 +166,7 @@ def _events(query: MatchedQuery) -> list[ErrorEvent]:
     return [*events, *(ErrorEvent(_why_missed(query, at), None, at) for at in objects)]
 
 
-def _why_no_hit(near: _Near, query: MatchedQuery) -> BoxError:
+def _why_no_hit(near: _Near, query: JudgedAnswer) -> BoxError:
     """Say why a box near an object, in its frame, is no hit."""
     if near.agree:
         return BoxError.LOCALISATION
@@ -188,7 +188,7 @@ def _group(at: int, frames: Sequence[int], labels: Sequence[str]) -> tuple[int, 
     return frames[at] if frames else 0, plain_label(labels[at]) if labels else ""
 
 
-def _why_missed(query: MatchedQuery, object_: int) -> BoxError:
+def _why_missed(query: JudgedAnswer, object_: int) -> BoxError:
     reason = query.reading.reason
     if reason is not FormatFailure.FAILED_CALL and object_ in query.recoverable:
         return BoxError.RECOVERABLE
@@ -209,7 +209,7 @@ class _Near(NamedTuple):
     in_frame: bool
 
 
-def _near_pairs(query: MatchedQuery, boxes: Sequence[int]) -> list[_Near]:
+def _near_pairs(query: JudgedAnswer, boxes: Sequence[int]) -> list[_Near]:
     """Find the objects near each box, hits among them."""
     reading, truth = query.reading, query.truth
     with np.errstate(over="ignore"):  # models can answer 1e300
@@ -262,7 +262,7 @@ def _best(pairs: list[_Near]) -> list[_Near]:
 Floats = NDArray[np.float64]
 
 
-class Prices(NamedTuple):
+class F1Costs(NamedTuple):
     """What a wrong pair, a surplus box and a missed object take from F1, as shares of 1."""
 
     pair: Floats
@@ -270,7 +270,7 @@ class Prices(NamedTuple):
     object: Floats
 
 
-def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> Prices:
+def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> F1Costs:
     """Return the prices of a run's errors; all are 0 without boxes and objects.
 
     ``hits``: T; ``boxes``: P, all predicted; ``objects``: G, all in the truth.
@@ -289,7 +289,7 @@ def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> Prices:
     # Without objects F1 is 0 while there is a box, so boxes share the 1 equally.
     pair = np.where(g > 0, pair, nothing)
     box = np.where(g > 0, box, np.divide(1.0, p, out=nothing.copy(), where=p > 0))
-    return Prices(pair, box, np.where(g > 0, pair - box, nothing))
+    return F1Costs(pair, box, np.where(g > 0, pair - box, nothing))
 
 
 _NEAR_0 = 0.01  # Below it quotients lose digits, and a short series is exact

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .box_records import NO_BOX, Matched, ParsedReply, Truth
+from .box_records import NO_BOX, MatchResult, ParsedReply, Truth
 from .hungarian import assign, assign_sparse
 from .representation import MatchRule
 from .spaces import ToPixels
@@ -63,12 +63,12 @@ def match(
     truths: Sequence[Truth],
     maps: Sequence[ToPixels] | None = None,
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
-) -> list[Matched]:
+) -> list[MatchResult]:
     """Match readings with truths in pixels; ``maps`` convert readings to pixels, per query."""
     if maps is None:
         maps = [ToPixels()] * len(readings)
     pairs = [len(r.boxes) * len(t.boxes) for r, t in zip(readings, truths, strict=True)]
-    results: list[Matched] = []
+    results: list[MatchResult] = []
     # Queries without pairs count too, so a batch has at most _BATCH queries.
     for part in in_parts(np.maximum(pairs, _PAIRS // _BATCH), _PAIRS):
         results += _match_batch(readings[part], truths[part], maps[part], match_rule)
@@ -80,7 +80,7 @@ def match(
 
 
 def _not_counted(
-    matched: Matched, reading: ParsedReply, truth: Truth, match_rule: MatchRule
+    matched: MatchResult, reading: ParsedReply, truth: Truth, match_rule: MatchRule
 ) -> tuple[int, ...]:
     """Return the places of boxes that are no hit but find an ignored object."""
     hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
@@ -119,7 +119,7 @@ def _match_batch(
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
     match_rule: MatchRule,
-) -> list[Matched]:
+) -> list[MatchResult]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
     pixels = _in_pixels(_boxes(readings, sum(predicted)), maps, predicted)
@@ -157,7 +157,7 @@ def _match_batch(
     objects = (_split(each, expected) for each in (best, hits, assigned))
     fields = zip(boxes, *objects, agreeing, repeat(()))
     # Not Matched(…), which takes twice as long.
-    return list(map(tuple.__new__, repeat(Matched), fields))
+    return list(map(tuple.__new__, repeat(MatchResult), fields))
 
 
 def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -351,11 +351,11 @@ def lies_in(points: Boxes, targets: Boxes, truths: Sequence[Truth], objects: Ind
 _POINT_PAIRS = 1 << 18  # (point, object) pairs that are listed at a time
 
 
-def points_inside(matched: Matched, reading: ParsedReply, truth: Truth) -> int:
+def points_inside(matched: MatchResult, reading: ParsedReply, truth: Truth) -> int:
     """Count the points in any object of their frame and label; an object may have several.
 
     >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
-    >>> points_inside(Matched(points, [1], [True], [0], ()), ParsedReply(points, [], [], None),
+    >>> points_inside(MatchResult(points, [1], [True], [0], ()), ParsedReply(points, [], [], None),
     ...               Truth(((0, 0, 4, 4),), (0,)))
     2
     """

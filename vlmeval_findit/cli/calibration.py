@@ -110,7 +110,7 @@ def samples(runs: tuple[Path, ...]) -> int:
         samples = load_samples(path)
         first, consensus = samples[0], None
         score = score_samples(samples)
-        name = f"{printable(first.model)} on {first.question.name}"
+        name = f"{printable(first.model)} on {first.variant.name}"
         try:
             consensus = write_consensus(samples)
         except NotBoxesError as error:

@@ -91,14 +91,14 @@ def _findings(
             f"check MODEL --data {name}; data show {name} prints them without"
         )
     if is_dataset:
-        question = parse(_first_with_table(known[name]) if name in known else name)
-        space = "pixels" if question.in_boxes else None
+        variant = parse(_first_with_table(known[name]) if name in known else name)
+        space = "pixels" if variant.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
 
         def draw(drawing: Drawing, folder: Path) -> None:
             drawn_values(drawing, folder, lambda image: 0)
 
-        return plugin_check.check_benchmark(question.name, settings, out, draw)
+        return plugin_check.check_benchmark(variant.name, settings, out, draw)
     model = row_of_checkpoint(name, checkpoint) if checkpoint else find_model(name)
     if model is not None:
         checkpoints = model.local.checkpoints if model.local else {}
@@ -112,7 +112,7 @@ def _findings(
     if name in sets:
         return plugin_check.check_source(sets[name], folder)
     of_this_set = f"_{name}_".casefold()
-    listed = (dataset for benchmark in known.values() for dataset in benchmark.listed())
+    listed = (dataset for benchmark in known.values() for dataset in benchmark.variant_names())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
         command = as_called(f"python run_findit.py check {dataset}")
         raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
@@ -123,11 +123,11 @@ def _findings(
 
 def _first_with_table(benchmark: Benchmark) -> str:
     """Return a benchmark's first dataset with a table on disk, else its first."""
-    for name in benchmark.listed():
+    for name in benchmark.variant_names():
         with suppress(FileNotFoundError):
             benchmark.load(name)
             return name
-    return benchmark.listed()[0]
+    return benchmark.variant_names()[0]
 
 
 # --- plugins ---

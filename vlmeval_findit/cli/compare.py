@@ -73,9 +73,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     from .report import write_report  # It brings the plots
 
     names = [
-        f"{run.model}={run.question.format}"
-        if run.question.format and len(side) == 1
-        else run.model
+        f"{run.model}={run.variant.format}" if run.variant.format and len(side) == 1 else run.model
         for side in sides
         for run in side[:1]
     ]
@@ -105,7 +103,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     """Print the metrics of two runs, and the queries that each finds."""
     for name, run in (("A", left), ("B", right)):
         failed = [f"{counted(run.failed, 'call')} failed"] if run.failed else []
-        whole = "; ".join([f"{run.model} on {run.question.name}", *failed, *_remarks(run)])
+        whole = "; ".join([f"{run.model} on {run.variant.name}", *failed, *_remarks(run)])
         say(printable(f"{name}: {whole}"))
     say(f"{len(left.rows):,} queries")
     say(f"Intervals: {INTERVALS}.")
@@ -134,7 +132,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
     sides = {
         name: {
             "model": run.model,
-            "dataset": run.question.name,
+            "dataset": run.variant.name,
             "prompts": run.provenance.prompts,
             "answered by": [model.name for model in run.provenance.answered_by],
             "queries": len(run.rows),

@@ -85,14 +85,16 @@ def command(
     for path in paths:
         file, score_settings = open_score(path, settings)
         run = open_predictions(file, score_settings, dataset)
-        name = f"{printable(run.model)} on {run.task.name}"
+        name = f"{printable(run.model)} on {run.dataset.name}"
         try:
-            replies = replies_of_run(run.model, run.task, run.replies, run.settings, run.identity)
+            replies = replies_of_run(
+                run.model, run.dataset, run.replies, run.settings, run.identity
+            )
         except NotBoxesError as error:
             say(f"{name}\n  left out: {error}\n")
             continue
         told = _points_told(replies) if replies.are_points else _told(check_run(replies))
-        names = {"run": str(path), "model": run.model, "dataset": run.task.name}
+        names = {"run": str(path), "model": run.model, "dataset": run.dataset.name}
         checks.append({**names, **told.values, "read_as": to_json(told.table)})
         if is_brief:
             brief.append((not told.values["alarm"], f"{name}: {told.verdict}"))
@@ -190,7 +192,7 @@ def _advice(told: _Told, run: Predictions, file: Path, dataset: str | None) -> I
         yield "no format has this order: ask for the top left and the bottom right corner"
         yield "(--prompt-template), or exchange them in the prediction file and score it again.\n"
     elif other.order.name != told.declared.order.name:
-        command = ["search", "--model", run.model, "--data", run.task.question.table]
+        command = ["search", "--model", run.model, "--data", run.dataset.variant.table]
         yield "find the format that it answers best in:"
         yield f"  python run_findit.py {shlex.join(command)}\n"
     elif other.space.space is not None:

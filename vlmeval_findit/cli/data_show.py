@@ -13,7 +13,7 @@ import click
 from ..benchmarks import benchmark_of, benchmarks, load
 from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.spaces import reference
 from ..core.command import as_called
 from ..data.fetch.annotations import fetched_tables, images_of
@@ -22,7 +22,7 @@ from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from ..protocol.custom_prompt import custom_prompt, prompt_set
-from ..protocol.dataset_variant import Message, PartKind, Query, Question, located
+from ..protocol.dataset_variant import DatasetVariant, Message, PartKind, Query, located
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import Settings
 from ..storage.folders import image_folder, table_folders
@@ -48,17 +48,17 @@ def command(
     data: str, index: int | None, model: str | None, system: str | None, prompt_template: str | None
 ) -> int:
     """Print a query: its message with images at their places, its sizes, its boxes."""
-    benchmark, task = benchmark_of(data), load(data)
+    benchmark, dataset = benchmark_of(data), load(data)
     if model:
-        task = benchmark.for_model(task, model.partition("=")[0])
-    index = next(iter(task.queries), 0) if index is None else index
-    if index not in task.queries:
-        raise ValueError(f"{data} has no row {index} (it has {len(task.queries)})")
-    query, question = task.queries[index], task.question
-    folder = image_folder(question.images)
+        dataset = benchmark.for_model(dataset, model.partition("=")[0])
+    index = next(iter(dataset.queries), 0) if index is None else index
+    if index not in dataset.queries:
+        raise ValueError(f"{data} has no row {index} (it has {len(dataset.queries)})")
+    query, variant = dataset.queries[index], dataset.variant
+    folder = image_folder(variant.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))
-    message = words.message(query, question)
-    say(f"{question.name}, row {query.index}, prompts {words.name}")
+    message = words.message(query, variant)
+    say(f"{variant.name}, row {query.index}, prompts {words.name}")
     print_folded(f"images in {folder.path}")
     say()
     for part in message:
@@ -72,44 +72,44 @@ def command(
         boxes = [("ground truth", *pair) for pair in zip(truth.frames, truth.boxes, strict=True)]
         boxes += [("a crowd" if x.crowd else "ignored", x.frame, x.box) for x in truth.ignored]
         for what, frame, box in boxes:
-            which = f", frame {frame + 1}" if question.frames > 1 else ""
+            which = f", frame {frame + 1}" if variant.frames > 1 else ""
             say(f"{what}{which}: {list(box)}")
     if model:
-        _print_model(model, query, question, located(message, folder.path))
+        _print_model(model, query, variant, located(message, folder.path))
     return 0
 
 
-def _print_model(model: str, query: Query, question: Question, message: Message) -> None:
+def _print_model(model: str, query: Query, variant: DatasetVariant, message: Message) -> None:
     named, _, checkpoint = model.partition("=")
     row = row_of_checkpoint(named, checkpoint) if checkpoint else find_model(named)
     if row is None:
         # An unknown model can answer questions whose answers have no space.
         nobody = Described(Answering(), None)
-        benchmark_of(question).space(named, question, Settings(), nobody)
+        benchmark_of(variant).space(named, variant, Settings(), nobody)
         return
-    space = row.space(question)
+    space = row.space(variant)
     if query.width:
         w, h, left, top = reference(space, query.width, query.height)
         upto = f"{left + w:g} x {top + h:g}" + (f" from {left:g}, {top:g}" if left or top else "")
         print_folded(f"{named} answers in {space.as_dict()}: numbers up to {upto}")
-    if isinstance(question, Variant):
-        form = row.reads(question.reply)
+    if isinstance(variant, FindItVariant):
+        form = row.reads(variant.reply)
         words = filter(None, (form.output, form.representation, form.key, form.structure))
         say(f"replies are read as {' '.join(words)}")
     if row.api is not None:
-        _print_request(message, question, row.entry)
+        _print_request(message, variant, row.entry)
     if row.local is not None:
         known = row.local.checkpoints
         checkpoint = checkpoint or known.get(named, next(iter(known.values())))
-        _print_shown(row, checkpoint, question, message)
+        _print_shown(row, checkpoint, variant, message)
 
 
-def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
+def _print_shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message) -> None:
     """Print the text after the chat template and the sizes of images; nothing is downloaded."""
     from ..models.local.local_runner import ProcessorMissingError, shown
 
     try:
-        inputs = shown(row, checkpoint, question, message)
+        inputs = shown(row, checkpoint, variant, message)
     except ProcessorMissingError as error:
         say()
         print_folded(f"The model's input cannot be shown here: {error}")
@@ -125,13 +125,13 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
     say(f"{len(inputs.ids)} tokens, {sum(inputs.types)} of them image features")
 
 
-def _print_request(message: Message, question: Question, model: str) -> None:
+def _print_request(message: Message, variant: DatasetVariant, model: str) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
     from ..models.http.chat import chat_model
     from ..models.http.providers.provider_table import OPENROUTER
 
     try:
-        request = chat_model(model, OPENROUTER).request(message, question)
+        request = chat_model(model, OPENROUTER).request(message, variant)
     except OSError as error:
         say(f"\nwhat is sent cannot be shown without the images: {error}")
         return
@@ -194,12 +194,12 @@ def _on_disk(name: str) -> tuple[str, str]:
 
 def _others() -> Iterator[Row]:
     """Yield the tables of the other benchmarks, plug-ins' too."""
-    questions = [each.parse(name) for each in benchmarks() for name in each.listed()]
-    for question in questions:
-        if question.table not in DATASETS and not question.table.endswith("_multilabel"):
-            licence = SOURCES[question.images].licence if question.images in SOURCES else _NONE
-            images = "yes" if image_folder(question.images).path.is_dir() else _NONE
-            yield question.table, _has_table(question.table), images, licence
+    variants = [each.parse(name) for each in benchmarks() for name in each.variant_names()]
+    for variant in variants:
+        if variant.table not in DATASETS and not variant.table.endswith("_multilabel"):
+            licence = SOURCES[variant.images].licence if variant.images in SOURCES else _NONE
+            images = "yes" if image_folder(variant.images).path.is_dir() else _NONE
+            yield variant.table, _has_table(variant.table), images, licence
 
 
 def _has_table(table: str) -> str:

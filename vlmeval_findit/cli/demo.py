@@ -143,7 +143,7 @@ def _run_all(demo: Demonstration) -> None:
 
     say("1. Ask both in one format, as most tables of published models are made:")
     first = [parse(f"{PREFIX}{name}_{FIRST}") for name in TABLES]
-    results = demo.answer(both, questions=(first[0],))
+    results = demo.answer(both, variants=(first[0],))
     _print_scores(results)
 
     say(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
@@ -159,7 +159,7 @@ def _run_all(demo: Demonstration) -> None:
     _print_space(demo, best_runs[-1])
 
     say("\n4. The leaderboard, each in its best format:")
-    answered = demo.answer(both, best, questions=tuple(first))
+    answered = demo.answer(both, best, variants=tuple(first))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
     with demo.stage("writing the leaderboard"):
         (board,) = boards_from(runs, (), RowData.SUMS)
@@ -169,7 +169,7 @@ def _run_all(demo: Demonstration) -> None:
     _report(demo, runs)
     _go_on(
         f"errors {results[-1].path.parent}",
-        f"data show {best_runs[-1].question.name} --index 3",
+        f"data show {best_runs[-1].variant.name} --index 3",
         "search --model Qwen3-VL-8B --serve vllm",
     )
 
@@ -187,15 +187,15 @@ def _run_quick(demo: Demonstration) -> None:
 
 def _best(results: Sequence[CellResult], model: str) -> CellResult:
     of_model = [result for result in results if result.model == model]
-    best = averages(of_model)[0].question
-    return next(result for result in of_model if result.question == best)
+    best = averages(of_model)[0].variant
+    return next(result for result in of_model if result.variant == best)
 
 
 def _print_scores(results: Sequence[CellResult]) -> None:
     metrics = ("F1@0.5", "mIoU", "Adherence")
     fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
-        [each.model, each.question.format, *(each.metric_values[name] for name in metrics)]
+        [each.model, each.variant.format, *(each.metric_values[name] for name in metrics)]
         for each in results
     ]
     print_table(Table("Scores", fields, rows), "demo.log")
@@ -225,7 +225,7 @@ def _check(
     with demo.stage("checking coordinates"):
         settings = replace(settings_from({"space": space}), separately=space is not None)
         run = open_predictions(result.path, settings)
-        replies = replies_of_run(run.model, run.task, run.replies, run.settings, run.identity)
+        replies = replies_of_run(run.model, run.dataset, run.replies, run.settings, run.identity)
         check = check_run(replies)
     diagnosis, fit = check.diagnosis, check.diagnosis.fit
     assert fit is not None

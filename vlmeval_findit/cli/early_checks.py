@@ -30,7 +30,7 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
 from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import Settings
 from ..serving.programs import visible_gpus
@@ -126,14 +126,14 @@ def all_datasets() -> list[str]:
 
 
 def _listed() -> list[str]:
-    return [name for benchmark in benchmarks() for name in benchmark.listed()]
+    return [name for benchmark in benchmarks() for name in benchmark.variant_names()]
 
 
 def _with_prefix(name: str) -> list[str]:
     """Return FindIt's datasets for a name without a prefix or without a format."""
     meant = []
     for benchmark in benchmarks():
-        listed = benchmark.listed()
+        listed = benchmark.variant_names()
         for prefix in dict.fromkeys(map(prefix_of, listed)):
             begin = f"{prefix.rstrip('_')}_{name}"
             longer = [each for each in listed if f"{each}_".startswith(f"{begin}_")]
@@ -154,19 +154,19 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
-def check_rows(questions: Iterable[Question], skip_missing: bool, limit: int | None) -> None:
+def check_rows(variants: Iterable[DatasetVariant], skip_missing: bool, limit: int | None) -> None:
     """Refuse questions whose tables or images do not exist, or whose images were replaced.
 
     Of ``limit`` rows (None: all) the images are compared with those that were imported.
     """
     tables = CellBuilder(None)
-    distinct = {(each.table, each.images, each.frames): each for each in questions}
-    for question in distinct.values():
-        task = tables.task(question)
-        queries = list(task.queries.values())
-        folder = image_folder(question.images)
+    distinct = {(each.table, each.images, each.frames): each for each in variants}
+    for variant in distinct.values():
+        dataset = tables.dataset(variant)
+        queries = list(dataset.queries.values())
+        folder = image_folder(variant.images)
         rows_to_leave_out(queries, folder, skip_missing)
-        known = imported_contents(task.table)
+        known = imported_contents(dataset.table)
         if known:
             asked = {name for query in queries[:limit] for name in (*query.support, *query.images)}
             others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
@@ -180,7 +180,7 @@ def check_rows(questions: Iterable[Question], skip_missing: bool, limit: int | N
 def check_entry(
     entry: ModelEntry,
     access: Access,
-    questions: Iterable[Question],
+    variants: Iterable[DatasetVariant],
     *,
     needs_key: bool = True,
     needs_device: bool = True,
@@ -192,7 +192,7 @@ def check_entry(
     try:
         if entry.like is not None:
             known_model(entry.like, "--like")
-        _check_prompt(entry, questions)
+        _check_prompt(entry, variants)
         check_model(entry, access)
         if needs_device:
             refuse_device(entry, access)
@@ -287,26 +287,26 @@ def all_models() -> list[str]:
 
 
 def check_answers(
-    entry: ModelEntry, access: Access, question: Question, settings: Settings
+    entry: ModelEntry, access: Access, variant: DatasetVariant, settings: Settings
 ) -> None:
     """Refuse a model that cannot answer a question, or whose coordinate space is unknown."""
     if access is Access.BASELINE:
-        described = Described(Answering(), baseline_for(entry.name, question).space)
+        described = Described(Answering(), baseline_for(entry.name, variant).space)
     elif access is Access.VLMEVALKIT:
         row = find_model(entry.name)
-        space = row.space(question).as_dict() if row else None
+        space = row.space(variant).as_dict() if row else None
         described = Described(Answering(in_vlmevalkit=True), space)
     else:
         return
-    benchmark_of(question).space(entry.name, question, settings, described)
+    benchmark_of(variant).space(entry.name, variant, settings, described)
 
 
-def _check_prompt(entry: ModelEntry, questions: Iterable[Question]) -> None:
+def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None:
     """Refuse a model's system text or template that cannot be read, or that fits no question."""
     prompt = entry.prompt
     if prompt is None:
         return
     if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
         raise ValueError("--prompt-template and --prompts (FINDIT_PROMPTS): leave either out")
-    for question in questions:
-        prompt.check(benchmark_of(question))
+    for variant in variants:
+        prompt.check(benchmark_of(variant))

@@ -79,7 +79,7 @@ def command(
             refused = True
             continue
         if json_file is not None:
-            who = {"run": str(run.path), "model": run.model, "dataset": run.question.name}
+            who = {"run": str(run.path), "model": run.model, "dataset": run.variant.name}
             written.append({**who, "tables": [to_json(table) for table in tables]})
         note = run.provenance.reply_note
         if is_brief:
@@ -87,7 +87,7 @@ def command(
             if note:
                 brief.append(f"  {note}")
             continue
-        say(f"\n{printable(run.model)} on {run.question.name}")
+        say(f"\n{printable(run.model)} on {run.variant.name}")
         for at, table in enumerate(tables):
             if at:
                 say(f"\n{printable(table.title)}")
@@ -114,7 +114,7 @@ def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
         if cost.points > 0
     ]
     line = ", ".join([f"{score.title} {value}", *lost])
-    return f"{printable(run.model)} on {run.question.name}: {line}"
+    return f"{printable(run.model)} on {run.variant.name}: {line}"
 
 
 def _tables(run: Run, costs: Sequence[ErrorCost], other: Run | None, by: str | None) -> list[Table]:

@@ -117,7 +117,7 @@ def print_remarks(board: Board, rest: str) -> None:
     lines = []
     for reason, (first, *others) in by_reason.items():
         more = f" and {len(others):,} more" if others else ""
-        lines.append(f"  {first.model} {first.question.name} ({first.path}){more}: {reason}")
+        lines.append(f"  {first.model} {first.variant.name} ({first.path}){more}: {reason}")
     print_lines(lines, rest)
 
 

@@ -12,13 +12,13 @@ from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, known_model
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from .printing import print_columns
 from .shared_options import Command, complete_models, say
 
-_GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
-_SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
-_VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
+_GENERAL: DatasetVariant = parse("FindIt_Pascal_xyxy_json")
+_SCENES: DatasetVariant = parse("FindIt_HRInsDet_easy_xyxy_json")
+_VIDEO: DatasetVariant = parse("FindIt_RoboTools_xyxy_json")
 
 
 @click.command(
@@ -85,7 +85,7 @@ def _title(row: ModelRow) -> str:
 
 def _facts(row: ModelRow) -> list[tuple[str, str]]:
     """Return lines about a model: subjects and facts."""
-    facts = _by_task("space", lambda question: row.space(question).as_dict())
+    facts = _by_dataset("space", lambda variant: row.space(variant).as_dict())
     if row.api is not None:
         api = row.api
         reasoning = "the provider's default reasoning" if api.reasoning is None else "reasoning off"
@@ -95,14 +95,16 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
     if row.local is None:
         return facts
     bounds = row.local.bounds
-    facts += _by_task("bounds", lambda question: bounds(question).as_dict())
+    facts += _by_dataset("bounds", lambda variant: bounds(variant).as_dict())
     if row.local.template:
         facts.append(("template", _settings_text(row.local.template)))
     facts += [("runs", f"--model {n}: {where}") for n, where in row.local.checkpoints.items()]
     return facts
 
 
-def _by_task(what: str, rule: Callable[[Question], Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _by_dataset(
+    what: str, rule: Callable[[DatasetVariant], Mapping[str, Any]]
+) -> list[tuple[str, str]]:
     """Return a line, or two where instance detection (or only its 8192x6144 scenes) differs."""
     lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's")]
     if rule(_SCENES) != rule(_GENERAL):

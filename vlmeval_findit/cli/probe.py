@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ..benchmarks import parse
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import MatchRule
 from ..boxes.spaces import SpaceError, space_from
 from ..coords.conventions import SPACES, Convention, row_of
@@ -30,7 +30,7 @@ from ..models.checkpoint_row import contradiction
 from ..models.http.chat import server_space
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import Settings, settings_from
 from ..scoring.open_predictions import open_predictions
 from ..sweeps.sweep_file import Sweep
@@ -94,8 +94,8 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     --space is the declared space (else the model table's). A server's model that is not in the
     table needs none.
     """
-    question = parse(f"FindIt_Probe_{form}")
-    if isinstance(question, Variant) and question.match_rule is not MatchRule.BOX_OVERLAP:
+    variant = parse(f"FindIt_Probe_{form}")
+    if isinstance(variant, FindItVariant) and variant.match_rule is not MatchRule.BOX_OVERLAP:
         raise ValueError(
             f"--format {form}: the probe asks for boxes; did you mean --format xyxy_json? "
             "Points of a run are checked by: run_findit.py coords FILE"
@@ -103,8 +103,8 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
-    entry, declared = _target(options.entry(model), question)
-    sweep = _sweep(entry, question, limit, work_dir, options)
+    entry, declared = _target(options.entry(model), variant)
+    sweep = _sweep(entry, variant, limit, work_dir, options)
     if options.dry_run:
         from .dry_run import of_sweep
 
@@ -131,7 +131,7 @@ Declared = Callable[[RunReplies], Convention | None]
 """Returns the convention that is declared for the answers of a run."""
 
 
-def _target(entry: ModelEntry, question: Question) -> tuple[ModelEntry, Declared]:
+def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Declared]:
     """Return the model as it is asked, and what is declared of it."""
     space, name = settings_from({"space": entry.space}).space, entry.like or entry.name
 
@@ -144,7 +144,7 @@ def _target(entry: ModelEntry, question: Question) -> tuple[ModelEntry, Declared
         # The declared space decides how images are sent, as in every run.
         if space is None:
             try:
-                server_space(name, None)(question)
+                server_space(name, None)(variant)
             except SpaceError:
                 return replace(entry, space=_PLACEHOLDER), lambda run: None
     elif find_model(name) is not None and not _runs_otherwise(entry):
@@ -164,7 +164,7 @@ def _runs_otherwise(entry: ModelEntry) -> bool:
 
 
 def _sweep(
-    entry: ModelEntry, question: Question, limit: int, work_dir: Path, options: ModelOptions
+    entry: ModelEntry, variant: DatasetVariant, limit: int, work_dir: Path, options: ModelOptions
 ) -> Sweep:
     """Make the probe a sweep of one cell.
 
@@ -179,7 +179,7 @@ def _sweep(
     folder = work_dir / digest
     return Sweep(
         models=(entry,),
-        questions=(question,),
+        variants=(variant,),
         limit=limit,
         work_dir=folder / f"{limit}",
         journal=folder / "calls.jsonl",
@@ -190,14 +190,14 @@ def _sweep(
 
 def _report(path: Path, declared: Declared) -> ProbeReport:
     predictions = open_predictions(path, Settings())
-    model, task, replies = predictions.model, predictions.task, predictions.replies
-    run = replies_of_run(model, task, replies, predictions.settings, predictions.identity)
-    assert isinstance(task.question, Variant)  # Else its answers were no boxes
+    model, dataset, replies = predictions.model, predictions.dataset, predictions.replies
+    run = replies_of_run(model, dataset, replies, predictions.settings, predictions.identity)
+    assert isinstance(dataset.variant, FindItVariant)  # Else its answers were no boxes
     asked = Convention(SPACES[_PLACEHOLDER], run.declared.order)
     result = judge_probe(run.queries, declared(run), asked)
     sizes = group_by_size(run.queries, result, asked)
-    other_format = find_other_format(task.question, replies)
-    return ProbeReport(model, task.name, run, result, sizes, asked, other_format)
+    other_format = find_other_format(dataset.variant, replies)
+    return ProbeReport(model, dataset.name, run, result, sizes, asked, other_format)
 
 
 def _status(report: ProbeReport) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..benchmarks.findit.reply_scoring import MatchedReply
+from ..benchmarks.findit.reply_scoring import ScoredReply
 from ..boxes.answer_kinds import AnswerKind
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
@@ -73,7 +73,7 @@ class ProbeReport:
         return {kind: kinds[kind] for kind in ("boxes", "no box", "not readable", "failed")}
 
 
-def _kind(reply: MatchedReply) -> str:
+def _kind(reply: ScoredReply) -> str:
     if reply.reply.failed:
         return "failed"
     if any(tuple(box) != NO_RECTANGLE for box in reply.reading.boxes):
@@ -81,7 +81,7 @@ def _kind(reply: MatchedReply) -> str:
     return "no box" if reply.kind is AnswerKind.NO_BOX else "not readable"
 
 
-def _why_unreadable(reply: MatchedReply) -> str:
+def _why_unreadable(reply: ScoredReply) -> str:
     reason = reply.reading.reason
     return reason.value if reason else "no rectangle"
 
@@ -198,7 +198,7 @@ def _advice(report: ProbeReport) -> Iterator[str]:
     """Say what else could be asked, where replies had another format or were too few."""
     scenes, other = len(report.run.matched), report.other_format
     if other is not None:
-        name = other.question.name.partition("_Probe_")[2]
+        name = other.variant.name.partition("_Probe_")[2]
         yield f"{other.count} of {scenes} replies are as {name} asks for them: type --format {name}"
     if report.result.diagnosis.boxes < FEWEST and scenes < COUNT:
         yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"

@@ -24,7 +24,7 @@ from rich.progress import (
 from ..core.formatting import duration
 from ..core.repeating import repeated
 from ..engine.sink import PlannedCalls
-from ..protocol.answers import Answer
+from ..protocol.call_results import CallResult
 from ..protocol.replies import recorded
 from ..scoring.run_score import CellResult
 from .shared_options import is_quiet, print_note, say
@@ -98,7 +98,7 @@ class SweepProgress:
         total = before + planned.calls
         self._bars.update(self._tasks[model], total=total, advance=planned.finished)
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         with self._lock:
             self._calls += len(answers)
             self._failures += sum(answer.error is not None for answer in answers)

@@ -28,7 +28,7 @@ from ..report.live_page import make_live_page
 from ..report.page import make_page
 from ..report.pairs import FLAG, sides_of
 from ..scoring.scored_run import RowData
-from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
+from ..sweeps.sweep_file import Sweep, read_sweep, stage_variants
 from .leaderboard import boards_from, format_option, print_remarks
 from .shared_options import FILE, Command, option, runs_argument, say, switch
 
@@ -171,6 +171,6 @@ def _first_cells(sweep: Sweep) -> Iterator[CellView]:
     """Yield the cells of a sweep's first stage; later stages depend on its results."""
     tables = CellBuilder(skip_missing=None)
     for entry in sweep.models:
-        for question in stage_questions(sweep, entry.name, 0):
-            rows = planned_rows(tables, question, sweep.limit)
-            yield CellView(entry.name, question, rows, begun=False)
+        for variant in stage_variants(sweep, entry.name, 0):
+            rows = planned_rows(tables, variant, sweep.limit)
+            yield CellView(entry.name, variant, rows, begun=False)

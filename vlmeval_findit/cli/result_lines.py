@@ -41,7 +41,7 @@ def _print_notes(results: Sequence[CellResult], note: Callable[[CellResult], str
     """Print what is said of runs, once for a model."""
     for model, (first, *others) in _by_model(results, note).items():
         more = f" and {len(others)} more" if others else ""
-        print_folded(f"{model} {first.question.name}{more}: {note(first)}")
+        print_folded(f"{model} {first.variant.name}{more}: {note(first)}")
 
 
 def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
@@ -49,7 +49,7 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
     for model, cells in _by_model(results, lambda each: each.coords_doubt).items():
         first, *others = cells
         more = f" and {len(others)} more" if others else ""
-        print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
+        print_folded(f"{model} {first.variant.name}{more}: {first.coords_doubt}")
         if others:
             folder = os.path.commonpath([each.path.parent for each in cells])
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
@@ -77,17 +77,17 @@ def report_formats(
     outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
     contests: dict[tuple[str, str], list[CellResult]] = {}
     for result in filter(lambda result: result.compared, results):
-        key = result.model, benchmark_of(result.question).name
+        key = result.model, benchmark_of(result.variant).name
         contests.setdefault(key, []).append(result)
     for (model, name), contest in contests.items():
-        ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
-        if race and len({result.question.format for result in contest}) > 1:
+        ranked, benchmark = averages(contest), benchmark_of(contest[0].variant)
+        if race and len({result.variant.format for result in contest}) > 1:
             _print_race(contest)
         several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
         if not several or any(result.failed >= result.rows for result in contest):
             continue
         any_failed = any(result.failed for result in contest)
-        metric = benchmark.with_failures if any_failed else benchmark.metrics[0]
+        metric = benchmark.headline_counting_failures if any_failed else benchmark.metrics[0]
         best, headline = ranked[0], metric.title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
@@ -120,7 +120,7 @@ def _print_race(results: Sequence[CellResult]) -> None:
 def _row(result: CellResult) -> dict[str, Any]:
     """Return a result as :func:`.printing.print_rows` takes it."""
     return {
-        "dataset": result.question.name,
+        "dataset": result.variant.name,
         "model": result.model,
         **result.metric_values,
         "scored": result.rows,

@@ -100,7 +100,7 @@ def command(**values: Any) -> int:
     host_values = parse_host_flags(runner, run, command)
     budget, retry = Budget(options.max_usd or math.inf), host_values.get("retry", 6)
     factories: Mapping[str, BackendFactory] = {}
-    if run.questions:
+    if run.variants:
         factories = servers_for(_sweep(run), options, run.entries, budget, retry)
     check_line(run, host_values, factories)
     if options.dry_run:
@@ -216,7 +216,7 @@ def _run_samples(run: RunLine) -> int:
 def _sweep(run: RunLine) -> Sweep:
     sweep = Sweep(
         models=tuple(entry for entry, _ in run.entries),
-        questions=tuple(run.questions),
+        variants=tuple(run.variants),
         limit=run.limit,
         work_dir=run.work_dir,
         journal=run.work_dir / "calls.jsonl",
@@ -246,7 +246,7 @@ def _host_arguments(run: RunLine) -> list[str]:
         "judge_args": json.dumps(run.settings) if run.settings else None,
         "limit": run.limit,
         "api_nproc": options.api_nproc,
-        "temperature": None if run.questions else options.temperature,
+        "temperature": None if run.variants else options.temperature,
     }
     if not run.is_http and not options.serve:
         # A model of FindIt's never needs these, and VLMEvalKit would record the key.

@@ -17,7 +17,7 @@ from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.answering import BackendFactory
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import NAMES as SETTING_NAMES
 from ..protocol.settings import judge_args, settings_from, skips_missing
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
@@ -52,7 +52,7 @@ class RunLine:
     rest: tuple[str, ...]
 
     @cached_property
-    def questions(self) -> Sequence[Question]:
+    def variants(self) -> Sequence[DatasetVariant]:
         """The datasets of FindIt's."""
         return [parse(name) for name in self.data if is_meant(name)]
 
@@ -64,7 +64,7 @@ class RunLine:
     @property
     def is_http(self) -> bool:
         """Whether FindIt asks the models at an address or a provider."""
-        return bool((self.options.base_url or self.options.provider) and self.questions)
+        return bool((self.options.base_url or self.options.provider) and self.variants)
 
     @property
     def asks(self) -> bool:
@@ -86,7 +86,7 @@ class RunLine:
     @cached_property
     def entries(self) -> Sequence[tuple[ModelEntry, Access]]:
         """The models of ``--model``; VLMEvalKit asks them about datasets that are not FindIt's."""
-        if not self.questions:
+        if not self.variants:
             like = ModelOptions(like=self.options.like)
             return [(like.entry(model), Access.VLMEVALKIT) for model in self.model]
         space, serves = self.settings.get("space"), self.options.serve is not None
@@ -138,12 +138,12 @@ def check_line(
     check_amounts(options, **amounts)
     own = [name for name in ("image_root", "prompts") if getattr(run, name)]
     specified = [*host_values, *own, *options.specified]
-    if run.questions:
+    if run.variants:
         accesses = [(entry.name, access) for entry, access in run.entries]
         refuse_unused(specified, accesses)
         _check_others(run)
         _check_models(run, factories)
-        asked = run.questions if run.mode != "eval" else ()
+        asked = run.variants if run.mode != "eval" else ()
         check_rows(asked, skips_missing(), run.limit)
     else:
         _check_host(run, specified, host_values)
@@ -207,20 +207,20 @@ def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None
     check_settings(settings)
     check_image_roots(run)
     for entry, access in run.entries:
-        check_entry(entry, access, run.questions, needs_key=run.asks, needs_device=run.asks)
+        check_entry(entry, access, run.variants, needs_key=run.asks, needs_device=run.asks)
         factory = factories.get(entry.name)
         if factory is not None and run.asks:
             factory.check(entry)
-        for question in run.questions:
+        for variant in run.variants:
             if factory is not None:
-                factory.describe(entry, question)
+                factory.describe(entry, variant)
             else:
-                check_answers(entry, access, question, settings)
+                check_answers(entry, access, variant, settings)
 
 
 def check_image_roots(run: RunLine) -> None:
     """Refuse an image folder that does not exist, or that no dataset uses."""
-    keys = list(dict.fromkeys(question.images for question in run.questions))
+    keys = list(dict.fromkeys(variant.images for variant in run.variants))
     for pair in run.image_root:
         key, _, folder = pair.partition("=")
         if key not in keys:

@@ -120,7 +120,7 @@ _MOST_REFUSED = 12  # Files whose errors are printed
 
 def _notes(run: RunScore) -> Iterator[str]:
     """Yield the notes on a run that are printed below the table."""
-    name = f"{run.model} {run.task.name}"
+    name = f"{run.model} {run.dataset.name}"
     for note in run.forced:
         yield f"contradicts the record: {name}: {note}"
     if run.identity is not None and run.identity.answering.sampled:

@@ -38,7 +38,7 @@ from ..models.model_entry import ModelEntry, ModelOptions
 from ..scoring.run_score import CellResult
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
-from ..sweeps.sweep_file import Sweep, all_questions, in_best_formats, read_sweep, refuse_samples
+from ..sweeps.sweep_file import Sweep, all_variants, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import OWN, USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import (
@@ -156,10 +156,10 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
     _refuse_unused(options, accesses)
     check_folder(sweep.work_dir)
     for entry, access in accesses:
-        questions = all_questions(sweep, entry.name)
-        check_entry(entry, access, questions, needs_device=options.executor == "local")
+        variants = all_variants(sweep, entry.name)
+        check_entry(entry, access, variants, needs_device=options.executor == "local")
         if access not in _WITHOUT_HOST:
-            check_rows(questions, sweep.skip_missing, sweep.limit)
+            check_rows(variants, sweep.skip_missing, sweep.limit)
     factories = servers_for(sweep, options, accesses, budget)
     others = [(entry.name, access) for entry, access in accesses if entry.name not in factories]
     if others:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.variant import Variant, format_problem
+from ..benchmarks.findit.variant import FindItVariant, format_problem
 from ..boxes.reading import reader
 from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
 from ..core.lenient_json import objects_in
@@ -168,35 +168,33 @@ class OtherFormat:
     """The format of ``count`` replies, which is not the requested one."""
 
     count: int
-    question: Variant
+    variant: FindItVariant
 
 
-def find_other_format(question: Variant, replies: Sequence[Reply]) -> OtherFormat | None:
+def find_other_format(variant: FindItVariant, replies: Sequence[Reply]) -> OtherFormat | None:
     """Find a format that more replies have than the requested one; None without it."""
     answers = [reply.answer for reply in replies if not reply.failed]
     # Four numbers in brackets are a text reply, even inside an object.
     plain = [text for text in answers if not objects_in(text)]
     formats = [
         OtherFormat(_readable(each, answers if each.output == "json" else plain), each)
-        for each in _formats(question)
+        for each in _formats(variant)
     ]
     best = max(formats, key=lambda each: each.count, default=None)
-    return best if best is not None and best.count > _readable(question, answers) else None
+    return best if best is not None and best.count > _readable(variant, answers) else None
 
 
-def _formats(question: Variant) -> Iterator[Variant]:
+def _formats(variant: FindItVariant) -> Iterator[FindItVariant]:
     for output in OUTPUTS:
-        for key in KEYS if output == "json" else [default_key(question.representation)]:
+        for key in KEYS if output == "json" else [default_key(variant.representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-                asked = replace(
-                    question, output=output, key=key, structure=structure, decoding=None
-                )
+                asked = replace(variant, output=output, key=key, structure=structure, decoding=None)
                 if format_problem(asked) is None:
                     yield asked
 
 
-def _readable(question: Variant, replies: Sequence[str]) -> int:
-    readings = map(reader(question.reply), replies)
+def _readable(variant: FindItVariant, replies: Sequence[str]) -> int:
+    readings = map(reader(variant.reply), replies)
     return sum(
         each.reason is None and any(tuple(box) != NO_RECTANGLE for box in each.boxes)
         for each in readings

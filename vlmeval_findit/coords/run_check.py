@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks.findit.box_metrics import RULES
-from ..benchmarks.findit.reply_scoring import MatchedReply, match_replies
+from ..benchmarks.findit.reply_scoring import ScoredReply, match_replies
 from ..benchmarks.findit.run_space import reply_format
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.matching import match
 from ..boxes.representation import NO_RECTANGLE, MatchRule
 from ..boxes.spaces import space_from
@@ -40,7 +40,7 @@ class RunReplies:
     """The replies of a run and the convention that its score reads them in."""
 
     declared: Convention
-    matched: Sequence[MatchedReply]
+    matched: Sequence[ScoredReply]
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
     @property
@@ -58,7 +58,7 @@ class RunReplies:
 
 
 def replies_of_run(
-    model: str, task: Any, replies: Sequence[Reply], settings: Settings, run: Identity | None
+    model: str, dataset: Any, replies: Sequence[Reply], settings: Settings, run: Identity | None
 ) -> RunReplies:
     """Read a run's replies as its score does.
 
@@ -66,23 +66,23 @@ def replies_of_run(
         NotBoxesError: the answers are no boxes, or in several spaces.
         SpaceError: the coordinate space is unknown.
     """
-    question = task.question
-    if not isinstance(question, Variant):
-        raise NotBoxesError(f"{question.name}: its answers are neither boxes nor points")
-    matched, spaces = match_replies(model, task, replies, settings, run)
+    variant = dataset.variant
+    if not isinstance(variant, FindItVariant):
+        raise NotBoxesError(f"{variant.name}: its answers are neither boxes nor points")
+    matched, spaces = match_replies(model, dataset, replies, settings, run)
     if len(spaces) > 1:
-        raise NotBoxesError(f"{question.name}: its replies are in {len(spaces)} coordinate spaces")
+        raise NotBoxesError(f"{variant.name}: its replies are in {len(spaces)} coordinate spaces")
     space = spaces[0].space if spaces else space_from("grid1000")
-    if question.match_rule is MatchRule.POINT_IN_OBJECT:
-        return RunReplies(Convention(row_of(space), X_FIRST), matched, question.match_rule)
+    if variant.match_rule is MatchRule.POINT_IN_OBJECT:
+        return RunReplies(Convention(row_of(space), X_FIRST), matched, variant.match_rule)
     row = run.answering.row or "" if run is not None else ""
-    name = reply_format(model, question, settings, row).numbers.name
+    name = reply_format(model, variant, settings, row).numbers.name
     # Other formats, such as eight numbers, were read into corners.
     order = ORDERS.get(name, ORDERS["xyxy"])
     return RunReplies(Convention(row_of(space), order), matched)
 
 
-def _queries(reply: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]:
+def _queries(reply: ScoredReply, declared: Convention) -> Iterator[AnsweredQuery]:
     query, truth, reading = reply.query, reply.query.truth, reply.reading
     corners = np.array(reading.boxes, float).reshape(-1, 4).T
     numbers = (declared.order.numbers @ corners).T.tolist()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import MatchRule
 from ..boxes.spaces import space_from
 from ..protocol.scored_row import ScoredRow
@@ -33,12 +33,12 @@ _PART = 0.1  # share of the queries
 Item = TypeVar("Item")
 
 
-def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]:
+def sample(dataset: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]:
     """Sample answers in pixels with their truth; empty for videos and tasks without places."""
-    question = task.question
-    if not isinstance(question, Variant) or question.frames > 1:
+    variant = dataset.variant
+    if not isinstance(variant, FindItVariant) or variant.frames > 1:
         return ()
-    return tuple(_query(task.queries[row.index], row) for row in _spread(rows, _A_PART))
+    return tuple(_query(dataset.queries[row.index], row) for row in _spread(rows, _A_PART))
 
 
 def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
@@ -70,7 +70,7 @@ def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
 
 
 def warning(
-    task: Any, queries: Sequence[AnsweredQuery], spaces: Sequence[Mapping[str, Any]]
+    dataset: Any, queries: Sequence[AnsweredQuery], spaces: Sequence[Mapping[str, Any]]
 ) -> str | None:
     """Return a line if another convention than the declared fits, else None.
 
@@ -79,11 +79,11 @@ def warning(
     if len(spaces) != 1 or sum(len(query.numbers) for query in queries) < FEWEST_BOXES:
         return None
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
-    if task.question.match_rule is MatchRule.POINT_IN_OBJECT:
+    if dataset.variant.match_rule is MatchRule.POINT_IN_OBJECT:
         declared = Convention(row_of(space_from(settings)), X_FIRST)
         points = run_arrays(_as_replied(queries, declared))
         return point_warning_line(diagnose_points(points, declared))
-    order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
+    order = ORDERS.get(dataset.variant.representation, ORDERS["xyxy"])
     declared = Convention(row_of(space_from(settings)), order)
     if not is_suspicious(_as_replied(_spread(queries, _SCREENED), declared), declared):
         return None

@@ -126,11 +126,11 @@ def scrubbed(value: Any) -> Any:
 
 def quoted(text: str, limit: int) -> str:
     """Quote others' text on one line: scrubbed first, then cut, and printable."""
-    line = " ".join(scrub(of_whole_characters(text)).split())
+    line = " ".join(scrub(replace_surrogates(text)).split())
     return printable(line[:limit])
 
 
-def of_whole_characters(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which files cannot hold."""
     try:
         text.encode()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..models.model_entry import ModelEntry
-from ..protocol.answers import Answer
-from ..protocol.dataset_variant import Question
+from ..protocol.call_results import CallResult
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..scoring.run_score import CellResult
 from .backend import Backend, WorkResult, run_sync
@@ -36,7 +36,7 @@ class StoppedError(RuntimeError):
 class ModelStoppedError(RuntimeError):
     """A model must not be called any more; ``results`` are its finished cells."""
 
-    def __init__(self, model: str, answer: Answer, results: list[CellResult]) -> None:
+    def __init__(self, model: str, answer: CallResult, results: list[CellResult]) -> None:
         why = answer.stop.value if answer.stop else "asked to"
         super().__init__(f"{model}: stopped, {why}: {answer.error}")
         self.stop = answer.stop
@@ -52,7 +52,7 @@ class BackendFactory(Protocol):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """Return what answers depend on besides messages; part of every key."""
 
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
+    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
         """Return the model and its space, as far as known before loading."""
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
@@ -93,7 +93,7 @@ class JobResult(NamedTuple):
 
     outputs: Mapping[int, Output]  # complete cells, with what the machine adds
     results: Mapping[int, CellResult]  # of finished cells
-    last: Answer | None  # ends the calls of its model
+    last: CallResult | None  # ends the calls of its model
 
 
 def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
@@ -127,7 +127,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     watcher.planned(model, PlannedCalls(len(outputs), left.calls, left.calls - left.left))
     identities = {id(output.cell): output.identity for output in outputs}
 
-    def record(call: Call, answer: Answer) -> Record:
+    def record(call: Call, answer: CallResult) -> Record:
         return record_of(call, answer, identities[id(call.cell)], call.cell.logprobs)
 
     finish = job.finish
@@ -150,7 +150,7 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
         for call in plan.calls(unreadable=True):
             if plan.is_left(call.key):
                 why = next(filter(None, map(unread, call.image_sha256)))
-                failed = Answer("", error=f"an image cannot be read: {why}")
+                failed = CallResult("", error=f"an image cannot be read: {why}")
                 sink.store(WorkResult((call,), (failed,)))
         if sink.ended:
             return

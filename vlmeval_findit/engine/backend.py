@@ -18,9 +18,9 @@ from itertools import islice
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..core.config import Config, Count, Expected, Number, Seconds
-from ..protocol.answers import (
-    Answer,
+from ..protocol.call_results import (
     Batch,
+    CallResult,
     Cancellable,
     CancelledError,
     ModelClient,
@@ -60,7 +60,7 @@ class WorkResult(NamedTuple):
     """Calls that were answered together."""
 
     calls: tuple[Call, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[CallResult, ...]
 
 
 class Backend(Protocol):
@@ -98,7 +98,7 @@ def batch_of(item: WorkItem) -> Batch:
     """Return an item as plain values."""
     return Batch(
         messages=tuple(call.message for call in item.calls),
-        questions=tuple(call.cell.question for call in item.calls),
+        variants=tuple(call.cell.variant for call in item.calls),
         shares_images=item.shares_images,
         logprobs=item.calls[0].cell.logprobs,
         seeds=tuple(seed for call in item.calls if (seed := call.seed) is not None),
@@ -110,22 +110,22 @@ def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
     return (WorkItem((call,), item.shares_images) for item in items for call in item.calls)
 
 
-def answers_of(client: ModelClient, batch: Batch) -> tuple[Answer, ...]:
+def answers_of(client: ModelClient, batch: Batch) -> tuple[CallResult, ...]:
     """Return one answer per message; an exception fails them all."""
     count = len(batch.messages)
     try:
         answers = tuple(client.ask(batch))
-        if len(answers) == count and all(isinstance(answer, Answer) for answer in answers):
+        if len(answers) == count and all(isinstance(answer, CallResult) for answer in answers):
             return answers
         why = f"not {count} answers to {count} messages"
     except (Exception, SystemExit) as error:
         why = error_line(error)
-    return (Answer("", error=why),) * count
+    return (CallResult("", error=why),) * count
 
 
 def answers_in_turn(
     client: ModelClient, batch: Batch, is_stopped: Callable[[], bool]
-) -> Iterator[tuple[Answer, ...]]:
+) -> Iterator[tuple[CallResult, ...]]:
     """Yield the answers that a model gives together; fewer after a stop.
 
     A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
@@ -144,7 +144,7 @@ def answers_in_turn(
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
     """Return the result that ends the run of a model that cannot be loaded."""
     log.debug("a model cannot be loaded", exc_info=error)
-    answer = Answer("", error=error_line(error), stop=StopReason.NOT_LOADED)
+    answer = CallResult("", error=error_line(error), stop=StopReason.NOT_LOADED)
     return WorkResult(item.calls, (answer,) * len(item.calls))
 
 

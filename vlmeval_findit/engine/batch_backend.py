@@ -19,7 +19,7 @@ from ..core.files import sha256_of
 from ..models.http.batch import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError
-from ..protocol.answers import Answer, CancelledError, StopReason, error_line
+from ..protocol.call_results import CallResult, CancelledError, StopReason, error_line
 from .backend import WorkResult, single_calls
 from .cancel import CancelToken
 from .journal.writer import Journal
@@ -153,7 +153,7 @@ class _BatchRun:
 
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), shared = item
-        asked = call.cell.question, call.cell.logprobs
+        asked = call.cell.variant, call.cell.logprobs
         return self.service.call(call.message, *asked, shared, call.seed, call.image_sha256)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
@@ -170,7 +170,7 @@ class _BatchRun:
             stop = StopReason.SPENT
             if isinstance(error, CallError):
                 stop = StopReason.HOPELESS if error.hopeless else StopReason.LATER
-            answer = Answer("", error=str(error), stop=stop)
+            answer = CallResult("", error=str(error), stop=stop)
             yield WorkResult(next(self.pending()).calls, (answer,))
 
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
@@ -322,10 +322,10 @@ class _BatchRun:
 
     async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
         """Await unless cancelled; a paid request only ends on an interruption."""
-        task: asyncio.Future[T] = asyncio.ensure_future(awaited)
-        with self.cancel.ending(task, early=not paid):
+        dataset: asyncio.Future[T] = asyncio.ensure_future(awaited)
+        with self.cancel.ending(dataset, early=not paid):
             try:
-                return await task
+                return await dataset
             except asyncio.CancelledError:
                 if self.cancel.requested:
                     raise CancelledError from None

@@ -21,10 +21,10 @@ from ..core.files import file_state
 from ..protocol.benchmark import PromptSet
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import (
-    AnyTask,
+    AnyDataset,
+    DatasetVariant,
     Message,
     PartKind,
-    Question,
     Reference,
     located,
     prompt_hash,
@@ -96,7 +96,7 @@ class PromptHashes(NamedTuple):
 class Prompts:
     """The messages of a question, one per row; only 36 bytes of each are stored."""
 
-    task: AnyTask
+    dataset: AnyDataset
     folder: Folder
     words: PromptSet
     images: Images = field(default_factory=Images)
@@ -106,11 +106,11 @@ class Prompts:
     @cached_property
     def hash(self) -> str:
         """Hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
-        return prompt_hash(map(self.parts, self.task.queries))
+        return prompt_hash(map(self.parts, self.dataset.queries))
 
     def parts(self, index: int) -> Message:
         """Return the message of a row, images relative to the image folder."""
-        return self.words.message(self.task.queries[index], self.task.question)
+        return self.words.message(self.dataset.queries[index], self.dataset.variant)
 
     def message(self, index: int) -> Message:
         """Return the message of a row, images as file paths."""
@@ -135,22 +135,22 @@ class Prompts:
                 yield parts
 
         whole = prompt_hash(noted())
-        if rows == tuple(self.task.queries):
+        if rows == tuple(self.dataset.queries):
             self.hash = whole
         self._hashes[rows] = PromptHashes(numbers, bytes(sha256))
         return self._hashes[rows]
 
 
 def prompts_of(
-    task: AnyTask, images: Images | None = None, custom: CustomPrompt | None = None
+    dataset: AnyDataset, images: Images | None = None, custom: CustomPrompt | None = None
 ) -> Prompts:
     """Return the messages of a task, by the prompt set in force, or in the user's words.
 
     Raises:
         ValueError: the benchmark does not know what the user's template names.
     """
-    words = prompt_set(benchmark_of(task.question), custom)
-    return Prompts(task, image_folder(task.question.images), words, images or Images(), custom)
+    words = prompt_set(benchmark_of(dataset.variant), custom)
+    return Prompts(dataset, image_folder(dataset.variant.images), words, images or Images(), custom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +171,12 @@ class Cell:
         return bool(float(self.settings.get("temperature") or 0))
 
     @property
-    def task(self) -> AnyTask:
-        return self.prompts.task
+    def dataset(self) -> AnyDataset:
+        return self.prompts.dataset
 
     @property
-    def question(self) -> Question:
-        return self.task.question
+    def variant(self) -> DatasetVariant:
+        return self.dataset.variant
 
     @cached_property
     def prompt_hashes(self) -> PromptHashes:
@@ -185,7 +185,7 @@ class Cell:
     @property
     def prompt_hash(self) -> str:
         """Hash of the messages of all rows of the table, whichever are asked."""
-        if len(self.rows) == len(self.task.queries):
+        if len(self.rows) == len(self.dataset.queries):
             _ = self.prompt_hashes  # needed anyway, and gives both
         return self.prompts.hash
 
@@ -253,16 +253,18 @@ class Call(NamedTuple):
     @property
     def scene(self) -> tuple[object, ...]:
         """What calls that are batched over the same images have in common besides messages."""
-        asked = self.cell.question
+        asked = self.cell.variant
         schema = _ENCODER.encode(asked.reply_schema)
         shown = (asked.images, asked.frames, asked.has_references)
         return self.image_sha256, *shown, asked.max_new_tokens, schema
 
 
-def settings_of(question: Question, given: Mapping[str, Any], sample: int = 1) -> dict[str, Any]:
+def settings_of(
+    variant: DatasetVariant, given: Mapping[str, Any], sample: int = 1
+) -> dict[str, Any]:
     """Return what answers depend on besides the message: user settings and the protocol's."""
-    schema = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
-    asked = {"max_new_tokens": question.max_new_tokens, "image_folder": question.images}
+    schema = {} if variant.reply_schema is None else {"reply_schema": variant.reply_schema}
+    asked = {"max_new_tokens": variant.max_new_tokens, "image_folder": variant.images}
     return {**asked, **schema, **given, **sample_setting(sample)}
 
 
@@ -301,22 +303,22 @@ class CellBuilder:
     def __init__(self, skip_missing: bool | None) -> None:
         self.images = Images()
         self._skip = skip_missing
-        self._tasks: dict[_Rows, AnyTask] = {}
+        self._datasets: dict[_Rows, AnyDataset] = {}
         self._left_out: dict[_Rows, frozenset[int]] = {}
-        self._prompts: dict[tuple[Question, str | None, CustomPrompt | None], Prompts] = {}
+        self._prompts: dict[tuple[DatasetVariant, str | None, CustomPrompt | None], Prompts] = {}
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def task(self, question: Question) -> AnyTask:
+    def dataset(self, variant: DatasetVariant) -> AnyDataset:
         """Return the task of a question; FileNotFoundError or TableError if it has no table."""
-        at = _rows_of(question)
-        if at not in self._tasks:
-            self._tasks[at] = load(question.name)
-        return replace(self._tasks[at], name=question.name, question=question)
+        at = _rows_of(variant)
+        if at not in self._datasets:
+            self._datasets[at] = load(variant.name)
+        return replace(self._datasets[at], name=variant.name, variant=variant)
 
     def cell(
         self,
         model: str,
-        question: Question,
+        variant: DatasetVariant,
         limit: int | None,
         given: Mapping[str, Any] = MappingProxyType({}),
         *,
@@ -331,28 +333,30 @@ class CellBuilder:
             ImageError: images are missing, and their rows are not to be left out.
             ValueError: it is not known how this model is asked.
         """
-        left_out = self._rows_left_out(question)
-        prompts = self._prompts_for(question, model, prompt)
-        rows = tuple(index for index in prompts.task.queries if index not in left_out)[:limit]
+        left_out = self._rows_left_out(variant)
+        prompts = self._prompts_for(variant, model, prompt)
+        rows = tuple(index for index in prompts.dataset.queries if index not in left_out)[:limit]
         rows = self._rows.setdefault(rows, rows)  # shared by all formats of a table
-        settings = settings_of(question, given, sample)
+        settings = settings_of(variant, given, sample)
         return Cell(model, prompts, rows, tuple(sorted(left_out)), settings, logprobs, sample)
 
-    def _prompts_for(self, question: Question, model: str, prompt: CustomPrompt | None) -> Prompts:
+    def _prompts_for(
+        self, variant: DatasetVariant, model: str, prompt: CustomPrompt | None
+    ) -> Prompts:
         for asked in (model, None):
-            if (question, asked, prompt) in self._prompts:
-                return self._prompts[question, asked, prompt]
-        task = benchmark_of(question).for_model(self.task(question), model)
-        prompts = prompts_of(task, self.images, prompt)
-        self._prompts[question, None if task.base_task is None else model, prompt] = prompts
+            if (variant, asked, prompt) in self._prompts:
+                return self._prompts[variant, asked, prompt]
+        dataset = benchmark_of(variant).for_model(self.dataset(variant), model)
+        prompts = prompts_of(dataset, self.images, prompt)
+        self._prompts[variant, None if dataset.base_dataset is None else model, prompt] = prompts
         return prompts
 
-    def _rows_left_out(self, question: Question) -> frozenset[int]:
+    def _rows_left_out(self, variant: DatasetVariant) -> frozenset[int]:
         if self._skip is None:
             return frozenset()
-        at = _rows_of(question)
+        at = _rows_of(variant)
         if at not in self._left_out:
-            queries, folder = self.task(question).queries, image_folder(question.images)
+            queries, folder = self.dataset(variant).queries, image_folder(variant.images)
             self._left_out[at] = rows_to_leave_out([*queries.values()], folder, self._skip)
         return self._left_out[at]
 
@@ -360,9 +364,9 @@ class CellBuilder:
 _Rows = tuple[object, ...]
 
 
-def _rows_of(question: Question) -> _Rows:
-    benchmark = benchmark_of(question)
-    return benchmark.name, *benchmark.query_set_key(question)
+def _rows_of(variant: DatasetVariant) -> _Rows:
+    benchmark = benchmark_of(variant)
+    return benchmark.name, *benchmark.query_set_key(variant)
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..protocol.answers import CancelledError
+from ..protocol.call_results import CancelledError
 
 log = logging.getLogger(__name__)
 
@@ -67,13 +67,13 @@ class CancelToken:
                 token._callbacks.remove(callback)
 
     @contextmanager
-    def ending(self, task: asyncio.Future[Any], *, early: bool = False) -> Iterator[None]:
+    def ending(self, dataset: asyncio.Future[Any], *, early: bool = False) -> Iterator[None]:
         """Cancel a task of this loop on an interruption, or ``early``, when a stop is requested."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
             if self.now or early:
-                loop.call_soon_threadsafe(task.cancel)
+                loop.call_soon_threadsafe(dataset.cancel)
 
         with self.on_request(end):
             yield

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.files import left_behind, suffix_of
-from ..protocol.answers import Answer
+from ..protocol.call_results import CallResult
 from ..protocol.identity import Identity
 from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..scoring.open_predictions import check_replies
@@ -91,7 +91,7 @@ def prediction_rows(
     """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
     names, numbers = cell.prompts.images.names, cell.prompt_hashes.images
     for at, (index, key) in enumerate(zip(cell.rows, keys, strict=True)):
-        query, record = cell.task.queries[index], journal.get(key) or _NEVER_ASKED
+        query, record = cell.dataset.queries[index], journal.get(key) or _NEVER_ASKED
         row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
         extra = record["extra_records"]
         if why := record["error"]:
@@ -110,11 +110,11 @@ def _parts(
     """Yield the scores of a few rows at a time, at least one, and write their details."""
     cell = output.cell
     remaining = map(_reply, rows)
-    most = benchmark_of(cell.question).at_a_time
+    most = benchmark_of(cell.variant).batch_size
     replies = list(islice(remaining, most))
     while True:
         run = score_rows(
-            check_replies(cell.model, cell.task, replies, output.settings, output.identity)
+            check_replies(cell.model, cell.dataset, replies, output.settings, output.identity)
         )
         write(map(details_line, run.rows))
         yield without_details(run)
@@ -204,7 +204,7 @@ def _new_records(
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
-        records.append(record_of(call, Answer(reply.text, extra), identity, logprobs))
+        records.append(record_of(call, CallResult(reply.text, extra), identity, logprobs))
     if replaced:
         log.warning("%s: %d images were replaced since: their calls are repeated", path, replaced)
     if transparent:
@@ -246,7 +246,7 @@ def _earlier_answers(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, 
     return frozenset(
         (record["row"], record["prompt_sha256"], record["reply"])
         for record in journal.records()
-        if (record.get("model"), record.get("dataset")) == (cell.model, cell.question.name)
+        if (record.get("model"), record.get("dataset")) == (cell.model, cell.variant.name)
         and record["settings"] == dict(cell.settings)
         and not record["error"]
     )

@@ -23,17 +23,17 @@ from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
 from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
-from ..models.http.model_server import ModelServer, model_servers
+from ..models.http.model_server import HttpEndpoint, model_servers
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
-from ..protocol.answers import Answer, StopReason, error_line
-from ..protocol.dataset_variant import Message, Question
+from ..protocol.call_results import CallResult, StopReason, error_line
+from ..protocol.dataset_variant import DatasetVariant, Message
 from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
-from .server import LONGEST_WAIT, CallOutcome, Server, ServerPolicy
+from .server import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class HttpService:
     timeout: float = 600.0  # seconds per attempt, from name lookup to last byte
     budget: Budget = field(default_factory=Budget)  # may be shared with other models
     policy: ServerPolicy = field(default_factory=ServerPolicy)
-    servers: dict[str, ModelServer] = field(default_factory=dict, init=False, repr=False)
+    servers: dict[str, HttpEndpoint] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
     _waited_for: set[tuple[str, int]] = field(default_factory=set, repr=False)
 
@@ -115,10 +115,10 @@ class HttpBackend:
                 async for finished in results:
                     yield WorkResult(*zip(*finished, strict=True))
 
-    def ask(self, message: Message, question: Question) -> Answer:
-        call = ChatCall(self.service.model, self.service.budget, message, question)
+    def ask(self, message: Message, variant: DatasetVariant) -> CallResult:
+        call = ChatCall(self.service.model, self.service.budget, message, variant)
 
-        async def asked() -> Answer:
+        async def asked() -> CallResult:
             run = _HttpRun(self, iter([("", (None, call))]), CancelToken())
             async with aclosing(run.answers()) as results:
                 return [answer async for finished in results for _, answer in finished].pop()
@@ -172,12 +172,12 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         # Calls over the same images are neighbours: providers are told to cache those.
         shared = image != "" and image in (before, after)
         before = image
-        arguments = (call.message, call.cell.question, call.cell.logprobs, shared, call.seed)
+        arguments = (call.message, call.cell.variant, call.cell.logprobs, shared, call.seed)
         asked = ChatCall(service.model, service.budget, *arguments, planned=call.image_sha256)
         yield image, (call, asked)
 
 
-class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
+class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
@@ -196,7 +196,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
             if not limits:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
-    async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
+    async def answers(self) -> AsyncGenerator[list[tuple[Any, CallResult]], None]:
         try:
             with self._budget.watched_by(self._wake):
                 async with self._client, aclosing(self.results()) as results:
@@ -228,14 +228,14 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
             self._go(self._attempt(assignment), calls=True)
         return True
 
-    def _result(self, finished: FinishedItem) -> tuple[Any, Answer] | None:
+    def _result(self, finished: FinishedItem) -> tuple[Any, CallResult] | None:
         """Return a call and its answer; None if it was not made."""
         asked, call = finished.item.value
         if not (call.completion or call.error or call.unreadable):
             if not (self._spent or self._lost):
                 return None
             why = StopReason.SPENT if self._spent else StopReason.NOT_LOADED
-            return asked, Answer("", error=self._spent or self._lost, stop=why)
+            return asked, CallResult("", error=self._spent or self._lost, stop=why)
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
         stop = StopReason.HOPELESS if gave_up and finished.outcome is CallOutcome.HOPELESS else None
         answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
@@ -284,7 +284,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         if failure is not None and outcome in (CallOutcome.REFUSED, CallOutcome.FAILED):
             self._say_waiting(assignment.server, failure)
 
-    def _say_waiting(self, server: Server, error: CallError) -> None:
+    def _say_waiting(self, server: ServerState, error: CallError) -> None:
         scheduler = self._scheduler
         if scheduler.done or scheduler.given_up or (error.retry_after or 0.0) > LONGEST_WAIT:
             return

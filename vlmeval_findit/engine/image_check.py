@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..protocol.answers import Answer
+from ..protocol.call_results import CallResult
 from ..storage.image_content import (
     ImageChangedError,
     Shown,
@@ -22,7 +22,7 @@ def refuse_replaced(cells: Sequence[Cell]) -> None:
     expected: dict[Path, Shown] = {}
     others: dict[Path, str] = {}
     for cell in cells:
-        table, images = cell.prompts.task.table, cell.prompts.images
+        table, images = cell.prompts.dataset.table, cell.prompts.images
         if table not in expected:
             expected[table] = imported_contents(table)
         known = expected[table]
@@ -41,7 +41,7 @@ def refuse_replaced(cells: Sequence[Cell]) -> None:
         raise ImageError(replaced_note(list(others.values()), folder))
 
 
-def about_planned_images(call: Call, answer: Answer) -> Answer:
+def about_planned_images(call: Call, answer: CallResult) -> CallResult:
     """Return an answer, or a failed one if an image changed between planning and reading it.
 
     A model that reports the hashes of what it read is taken at its word. Requests over HTTP were
@@ -60,5 +60,5 @@ def about_planned_images(call: Call, answer: Answer) -> Answer:
         are_planned = list(map(call.cell.prompts.images.is_unchanged, call.images))
     for path, is_planned in zip(call.images, are_planned, strict=False):
         if not is_planned:
-            return Answer("", error=str(ImageChangedError(path)), seconds=answer.seconds)
+            return CallResult("", error=str(ImageChangedError(path)), seconds=answer.seconds)
     return answer

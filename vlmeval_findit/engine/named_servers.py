@@ -14,7 +14,7 @@ from ..models.http.batch import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.spending import Budget
 from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
@@ -79,15 +79,15 @@ class ServerBackends:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
 
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
+    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
         with naming_model(entry):
-            if self.batch and self.batch.is_plain and question.reply_schema is not None:
+            if self.batch and self.batch.is_plain and variant.reply_schema is not None:
                 raise ValueError(
-                    f"{question.name}: --batch {self.batch.value} holds no reply to a format: ask "
+                    f"{variant.name}: --batch {self.batch.value} holds no reply to a format: ask "
                     "it one by one, or without _constrained"
                 )
             servers = self._endpoints(entry, needs_key=False)
-            return chat_of(entry).describe(question, lasting(servers))
+            return chat_of(entry).describe(variant, lasting(servers))
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return answering

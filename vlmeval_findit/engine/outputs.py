@@ -11,7 +11,7 @@ from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
 from ..core.redaction import scrubbed
 from ..models.model_client import as_json_value
-from ..protocol.answers import Answer, refused_if_it_quotes
+from ..protocol.call_results import CallResult, refused_if_it_quotes
 from ..protocol.identity import (
     IMAGES,
     Answering,
@@ -62,19 +62,19 @@ def prepare_output(
         ValueError: the benchmark cannot score with the settings.
         IdentityError: the existing predictions are of another run.
     """
-    question = cell.question
-    benchmark = benchmark_of(question)
-    benchmark.check(question, settings)
+    variant = cell.variant
+    benchmark = benchmark_of(variant)
+    benchmark.check(variant, settings)
     try:
-        space = benchmark.space(cell.model, question, settings, described)
+        space = benchmark.space(cell.model, variant, settings, described)
     except SpaceError:
         if not space_later or settings.space is not None:
             raise
         space = None
     # Where messages depend on the model, the hash is of those of the shared task.
-    known = cell.prompt_hash if cell.rows and cell.task.base_task is None else None
+    known = cell.prompt_hash if cell.rows and cell.dataset.base_dataset is None else None
     words, custom = cell.prompts.words, cell.prompts.custom
-    who = cell.task, cell.model, described.answering
+    who = cell.dataset, cell.model, described.answering
     identity = run_identity(*who, cell.rows, space, known, words)
     identity = replace(
         identity,
@@ -153,7 +153,7 @@ def _was_forced(conflict: IdentityConflict, run: Identity) -> bool:
     return any(note.endswith(values) for note in run.forced)
 
 
-def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:
+def record_of(call: Call, answer: CallResult, run: Identity, logprobs: bool) -> dict[str, Any]:
     """Return the journal's record of a call; ``logprobs``: they were requested."""
     cell = call.cell
     # Models of plug-ins may not have done this yet.
@@ -165,7 +165,7 @@ def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict
         "logprobs": logprobs,
         "model": cell.model,
         "settings": dict(cell.settings),
-        "dataset": cell.question.name,
+        "dataset": cell.variant.name,
         "row": call.row,
         "prompt_sha256": call.prompt_sha256,
         "image_sha256": list(call.image_sha256),

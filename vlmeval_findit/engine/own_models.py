@@ -18,8 +18,8 @@ from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.run_plan import RunSettings, describe, on_this_machine
 from ..models.model_entry import ModelEntry
 from ..models.model_table import local_names
-from ..protocol.answers import CancelledError
-from ..protocol.dataset_variant import Question
+from ..protocol.call_results import CancelledError
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .answering import BackendFactory
@@ -31,9 +31,9 @@ from .plan import WorkItem
 # --- what a run records, by the arguments of VLMEvalKit's entries ---------------------------------
 
 
-def describe_baseline(question: Question, baseline: str = "FullImage") -> Described:
+def describe_baseline(variant: DatasetVariant, baseline: str = "FullImage") -> Described:
     """Describe a run of a baseline; ValueError if it cannot answer the question."""
-    row = baseline_for(baseline, question)
+    row = baseline_for(baseline, variant)
     settings = {"baseline": row.answer.__name__}
     return Described(Answering("FindItBaseline", settings=settings), row.space)
 
@@ -44,14 +44,14 @@ def baseline_key(baseline: str = "FullImage") -> dict[str, Any]:
 
 
 def describe_local(
-    question: Question, like: str, model_path: str | None = None, **settings: Any
+    variant: DatasetVariant, like: str, model_path: str | None = None, **settings: Any
 ) -> Described:
     """Describe a run of a model on this machine; nothing is loaded.
 
     Raises ValueError for an unknown row or setting.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    return describe(row, checkpoint, question, config_from(RunSettings, settings))
+    return describe(row, checkpoint, variant, config_from(RunSettings, settings))
 
 
 def local_on_this_machine(answering: Answering, **arguments: Any) -> Answering:
@@ -98,13 +98,13 @@ class OwnModels:
             return baseline_key(entry.name)
         # The part in every key is the same for all questions.
         benchmark = benchmarks()[0]
-        question = benchmark.parse(benchmark.listed()[0])
-        return local_key(entry.settings, self.describe(entry, question).answering)
+        variant = benchmark.parse(benchmark.variant_names()[0])
+        return local_key(entry.settings, self.describe(entry, variant).answering)
 
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
+    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
         if entry.name in baselines():
-            return describe_baseline(question, entry.name)
-        return describe_local(question, **_local_arguments(entry))
+            return describe_baseline(variant, entry.name)
+        return describe_local(variant, **_local_arguments(entry))
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         if entry.name in baselines():

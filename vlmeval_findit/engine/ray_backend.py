@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.command import install
-from ..protocol.answers import Answer, error_line
+from ..protocol.call_results import CallResult, error_line
 from .backend import CallOptions, Loader, ScheduledRun, WorkResult, batch_of, image_name, not_loaded
 from .cancel import CancelToken
 from .plan import WorkItem
@@ -106,7 +106,7 @@ class _RayRun(ScheduledRun[WorkResult]):
             return not_loaded(item, self._problem)
         if finished.outcome is not CallOutcome.FAILED or self._cancel.requested:
             return None
-        return WorkResult(item.calls, (Answer("", error=finished.reason),) * len(item.calls))
+        return WorkResult(item.calls, (CallResult("", error=finished.reason),) * len(item.calls))
 
     def _start(self, actor: _Actor, within: float | None = None) -> None:
         """Use a replica once its model is loaded, without waiting for it."""
@@ -143,7 +143,7 @@ class _RayRun(ScheduledRun[WorkResult]):
     async def _ask(self, assignment: Assignment) -> None:
         """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
-        actor, calls, failed = self._actors[assignment.server.name], item.calls, list[Answer]()
+        actor, calls, failed = self._actors[assignment.server.name], item.calls, list[CallResult]()
         outcome, reason, died = CallOutcome.ANSWERED, "", False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")

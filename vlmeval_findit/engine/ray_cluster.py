@@ -25,7 +25,7 @@ from typing import Any
 from ..core.files import sha256_of
 from ..core.plugin_rows import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
-from ..protocol.answers import Answer, Batch
+from ..protocol.call_results import Batch, CallResult
 from .backend import CallOptions, Loader, answers_in_turn
 
 log = logging.getLogger(__name__)
@@ -140,9 +140,11 @@ class Replica:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._model)
         return machine
 
-    async def ask(self, batch: Batch) -> AsyncIterator[tuple[list[Answer], list[tuple[int, str]]]]:
+    async def ask(
+        self, batch: Batch
+    ) -> AsyncIterator[tuple[list[CallResult], list[tuple[int, str]]]]:
         """Yield answers, fewer if stopped, and log messages (level, text)."""
-        answers: list[Answer] = []
+        answers: list[CallResult] = []
 
         def run() -> None:
             for some in answers_in_turn(self._model(), batch, lambda: self._stopped):

@@ -15,7 +15,7 @@ from itertools import count, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from .server import LONGEST_WAIT, CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
+from .server import LONGEST_WAIT, CallOutcome, ImageGroup, QueuedItem, ServerPolicy, ServerState
 
 _AHEAD = 8  # rounds of items, over all limits, to pull ahead for an image of a server
 _REFUSALS_HERE = 3  # refusals of an item after which another server is tried
@@ -26,7 +26,7 @@ class Assignment(NamedTuple):
     """An item that goes to a server now."""
 
     item: QueuedItem
-    server: Server
+    server: ServerState
     group: ImageGroup | None  # siblings that wait for it
     began: float
 
@@ -62,7 +62,7 @@ class Scheduler:
         seed: int | None = None,
     ) -> None:
         self.policy = policy or ServerPolicy()
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, ServerState] = {}
         self.finished: list[FinishedItem] = []
         self.in_flight = 0
         self.given_up = ""  # why nothing more begins
@@ -72,7 +72,7 @@ class Scheduler:
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
-        self._waiting: list[tuple[float, int, QueuedItem, Server]] = []
+        self._waiting: list[tuple[float, int, QueuedItem, ServerState]] = []
         self._homeless: list[ImageGroup] = []
         self._siblings = 0.0  # running mean of an image's later items
         self._outcome = CallOutcome.FAILED  # of waiting items after giving up
@@ -80,7 +80,7 @@ class Scheduler:
             self.add_server(name, limit)
 
     def add_server(self, name: str, limit: int) -> None:
-        self.servers[name] = Server(name, max(limit, 1), self.policy)
+        self.servers[name] = ServerState(name, max(limit, 1), self.policy)
         homeless, self._homeless = self._homeless, []
         self._place(homeless)
 
@@ -95,7 +95,7 @@ class Scheduler:
     def capacity(self) -> dict[str, int]:
         return {s.name: s.capacity for s in self.servers.values() if s.capacity}
 
-    def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
+    def _ranked(self, image: str, without: ServerState | None = None) -> list[ServerState]:
         """Order the servers that are up, or else all, for an image."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
         candidates = [s for s in alive if s.is_up] or alive
@@ -110,7 +110,7 @@ class Scheduler:
             else:
                 self._homeless.append(group)
 
-    def _move_all(self, server: Server) -> None:
+    def _move_all(self, server: ServerState) -> None:
         if server.lost or any(s.is_up for s in self.servers.values() if s is not server):
             self._place(server.release_all())
 
@@ -147,7 +147,7 @@ class Scheduler:
         return None
 
     def _assignment(
-        self, server: Server, item: QueuedItem, group: ImageGroup | None, now: float
+        self, server: ServerState, item: QueuedItem, group: ImageGroup | None, now: float
     ) -> Assignment:
         if not server.in_flight:
             server.silent_since = now
@@ -157,7 +157,7 @@ class Scheduler:
         return Assignment(item, server, group, now)
 
     def _begin(
-        self, server: Server, slow: set[Server], now: float
+        self, server: ServerState, slow: set[ServerState], now: float
     ) -> tuple[QueuedItem, ImageGroup | None] | None:
         wants_image = server.wants_image(self._siblings)
         if wants_image and not server.new:
@@ -170,7 +170,7 @@ class Scheduler:
             return server.begin_image()
         return (server.next_ready(), None) if server.ready else None
 
-    def _pull_ahead(self, server: Server) -> None:
+    def _pull_ahead(self, server: ServerState) -> None:
         """Pull items until this server has a new image, or too many wait for others."""
         servers = self.servers.values()
         room = _AHEAD * sum(s.at_once for s in servers) - sum(s.new.items_left for s in servers)
@@ -180,7 +180,7 @@ class Scheduler:
             self._place([group])
             self._next = next(self._groups_left, None)
 
-    def _adopt_image(self, server: Server, slow: set[Server], now: float) -> None:
+    def _adopt_image(self, server: ServerState, slow: set[ServerState], now: float) -> None:
         """Take a new image from the server with the longest queue, if that is behind."""
         other = max(self.servers.values(), key=lambda s: s.new.items_left)
         is_behind = (
@@ -192,7 +192,7 @@ class Scheduler:
         if is_behind and other.new:
             server.new.add(other.new.take(last=True))
 
-    def _take_over(self, server: Server, slow: set[Server], now: float) -> bool:
+    def _take_over(self, server: ServerState, slow: set[ServerState], now: float) -> bool:
         """Take items that another server cannot do, or does late; False if there were none."""
         others = [s for s in self.servers.values() if s is not server and s.waiting]
         if not others:
@@ -219,7 +219,7 @@ class Scheduler:
         server.new.add((other.reading or other.ready).take_part(most))
         return True
 
-    def _too_slow(self, now: float) -> set[Server]:
+    def _too_slow(self, now: float) -> set[ServerState]:
         """Near the end, return servers slower than the fast ones would need for everything."""
         if self._next is not None or not self.in_flight:
             return set()
@@ -293,7 +293,7 @@ class Scheduler:
     def _again(
         self,
         item: QueuedItem,
-        server: Server,
+        server: ServerState,
         outcome: CallOutcome,
         now: float,
         retry_after: float | None,

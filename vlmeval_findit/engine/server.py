@@ -99,7 +99,7 @@ class ImageGroups(OrderedDict[ImageGroup, None]):
 
 
 @dataclass(slots=True, eq=False)
-class Server:
+class ServerState:
     """A server: its queue, its concurrency limit, and its circuit breaker."""
 
     name: str

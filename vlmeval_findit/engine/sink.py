@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
 from ..core.files import is_disk_full
-from ..protocol.answers import NOT_MADE, Answer, in_thread
+from ..protocol.call_results import NOT_MADE, CallResult, in_thread
 from ..scoring.run_score import CellResult
 from .backend import WorkResult
 from .calls import Call
@@ -33,7 +33,7 @@ class Watcher(Protocol):
     def planned(self, model: str, planned: PlannedCalls) -> None:
         """A model's work begins."""
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         """Calls have ended."""
 
     def scored(self, result: CellResult) -> None:
@@ -57,7 +57,7 @@ class ResultSink:
         self,
         journal: Journal,
         waits: Iterable[int],
-        record: Callable[[Call, Answer], Record],
+        record: Callable[[Call, CallResult], Record],
         watcher: Watcher,
         finish: Callable[[int], CellResult] | None = None,
     ) -> None:
@@ -71,7 +71,7 @@ class ResultSink:
         self.complete: list[int] = []  # cells whose calls are all done
         self.results: dict[int, CellResult] = {}  # of finished cells
         self.error: JournalError | None = None  # later answers are still stored where possible
-        self.last: Answer | None = None  # ends the calls of its model
+        self.last: CallResult | None = None  # ends the calls of its model
 
     @property
     def ended(self) -> bool:

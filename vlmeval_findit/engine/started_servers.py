@@ -27,7 +27,7 @@ from ..models.model_entry import ModelEntry
 from ..models.model_row import LocalFamily, ModelRow, space_within
 from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
@@ -96,36 +96,36 @@ class ServedModel:
         row = None if self.row is OTHER else self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
         space = chat.space if settings.space is not None else partial(self._space, chat.space)
-        return replace(chat, row=self.row, space=space, by_question=self._processor)
+        return replace(chat, row=self.row, space=space, by_variant=self._processor)
 
-    def _bounds(self, question: Question) -> Bounds:
+    def _bounds(self, variant: DatasetVariant) -> Bounds:
         """Return the image bounds in force; empty if the server decides."""
         if not self.program.takes_bounds:
             return Bounds()
         bounds = {name: getattr(self.settings, name) for name in _BOUNDS}
-        return replace(self._family.bounds(question).overridden(bounds), two_step=False)
+        return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
 
-    def _processor(self, question: Question) -> Mapping[str, Any]:
-        bounds, counted = self._bounds(question), self._family.pixels_counted
+    def _processor(self, variant: DatasetVariant) -> Mapping[str, Any]:
+        bounds, counted = self._bounds(variant), self._family.pixels_counted
         if bounds.patches is not None:
             arguments: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
         else:
             arguments = {name: area * counted for name, area in bounds.as_dict().items()}
         return {"mm_processor_kwargs": arguments} if arguments else {}
 
-    def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
+    def _space(self, usual: Callable[[DatasetVariant], Space], variant: DatasetVariant) -> Space:
         """Return the row's space within the bounds in force; ``usual`` if none are known."""
-        space = self.row.space(question)
+        space = self.row.space(variant)
         if space.kind != "smart_resize":
             return space
         weights, _ = self._weights
-        for bounds in (self._bounds(question), _bounds_of_files(Path(weights))):
+        for bounds in (self._bounds(variant), _bounds_of_files(Path(weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
-        return usual(question)  # its error says what to type
+        return usual(variant)  # its error says what to type
 
-    def describe(self, question: Question) -> Described:
-        answering, space = self.chat().describe(question, [])
+    def describe(self, variant: DatasetVariant) -> Described:
+        answering, space = self.chat().describe(variant, [])
         asked, checkpoint = self.settings, self.checkpoint
         more = {"server arguments": list(self.serving.arguments), "dtype": asked.dtype}
         base = base_settings(checkpoint, asked.revision, asked.merge_adapter)
@@ -234,8 +234,8 @@ class ServeBackends(ServerBackends):
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return self._model(entry).key()
 
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
-        return self._model(entry).describe(question)
+    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
+        return self._model(entry).describe(variant)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return self._model(entry).on_this_machine(answering)

@@ -116,7 +116,7 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
     for board in boards(runs):
         for title, lines in remarks(board):
             by_title.setdefault(title, []).extend(lines)
-        excluded += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.excluded]
+        excluded += [f"{x.run.model}, {x.run.variant.name}: {x.reason}" for x in board.excluded]
     for title, lines in {**by_title, "Not to be compared with the rest": excluded}.items():
         if lines:
             yield f"## {title}"

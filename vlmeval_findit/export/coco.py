@@ -81,13 +81,13 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
 
 
 def _boxes(run: Run) -> CocoBoxes:
-    task = benchmarks.load(run.question.name)
-    if file_sha256(task.table) != run.provenance.table_sha256:
+    dataset = benchmarks.load(run.variant.name)
+    if file_sha256(dataset.table) != run.provenance.table_sha256:
         raise RunError(
-            f"{task.table} is not the table that {run.path} was scored over; score it again: "
-            f"{score_command(run.path, run.question.name)}"
+            f"{dataset.table} is not the table that {run.path} was scored over; score it again: "
+            f"{score_command(run.path, run.variant.name)}"
         )
-    return CocoBoxes(task, run.rows)
+    return CocoBoxes(dataset, run.rows)
 
 
 def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
@@ -111,7 +111,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
 def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]:
     return {
         "info": {
-            "description": f"Ground truth of {run.question.name} for the answers of {run.model}",
+            "description": f"Ground truth of {run.variant.name} for the answers of {run.model}",
             "note": note,
             "ignored objects": IGNORED_OBJECTS,
             "queries answered": len(run.rows) - failed,

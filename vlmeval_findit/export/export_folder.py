@@ -102,7 +102,7 @@ def check_whole(run: Run) -> None:
         if not path.is_file():
             raise RunError(
                 f"{path} does not exist: the values cannot be checked; restore it, or score "
-                f"the predictions again: {score_command(run.path, run.question.name)}"
+                f"the predictions again: {score_command(run.path, run.variant.name)}"
             )
 
 
@@ -118,7 +118,7 @@ def private_of(runs: Iterable[Run]) -> Private:
             folders.add(checkpoint)
         # Without the images their folder is not known.
         with suppress(FileNotFoundError, ValueError):
-            folders.add(image_folder(run.question.images).path)
+            folders.add(image_folder(run.variant.images).path)
     return Private(folders)
 
 

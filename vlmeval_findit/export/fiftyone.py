@@ -18,7 +18,7 @@ from ..boxes.confidences import DEFAULT
 from ..boxes.representation import MatchRule
 from ..core.files import atomic_write
 from ..core.formatting import counted
-from ..core.redaction import of_whole_characters
+from ..core.redaction import replace_surrogates
 from ..protocol.benchmark import Role
 from ..protocol.scored_row import ScoredRow
 from ..report.transcripts import Transcript, gather
@@ -42,7 +42,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     truths: set[tuple[str, int]] = set()
     names = _field_names(shown)
     for transcript, name in zip(transcripts, names, strict=True):
-        dataset = transcript.run.question.board_dataset
+        dataset = transcript.run.variant.board_dataset
         truth = _name(f"ground_truth {dataset}")
         for row in transcript.run.rows:
             is_first = (dataset, row.index) not in truths
@@ -67,8 +67,8 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 
 def _shows_boxes(run: Run) -> bool:
-    rule = getattr(run.question, "match_rule", None)
-    return run.question.in_boxes and rule in (None, MatchRule.BOX_OVERLAP)
+    rule = getattr(run.variant, "match_rule", None)
+    return run.variant.in_boxes and rule in (None, MatchRule.BOX_OVERLAP)
 
 
 def _add(
@@ -83,7 +83,7 @@ def _add(
     ``truth`` is the field of the query's objects (None: another run has added them).
     """
     about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
-    confidences, dataset = _confidences(row), transcript.run.question.board_dataset
+    confidences, dataset = _confidences(row), transcript.run.variant.board_dataset
     for place, picture in enumerate(transcript.draw(row).images):
         path = (transcript.images / picture.path).absolute()
         size = {"_cls": "ImageMetadata", "width": picture.width, "height": picture.height}
@@ -96,7 +96,7 @@ def _add(
             label = {
                 "_cls": "Classification",
                 "label": "failed call" if row.failed else kind,
-                "asked": of_whole_characters(transcript.task.queries[row.index].label),
+                "asked": replace_surrogates(transcript.dataset.queries[row.index].label),
                 "score": transcript.run.benchmark.query_score(row),
                 **about,
             }
@@ -106,7 +106,7 @@ def _add(
             detection = {
                 "_cls": "Detection",
                 **about,
-                "label": of_whole_characters(box.label) or "object",
+                "label": replace_surrogates(box.label) or "object",
                 "bounding_box": [x1 / width, y1 / height, (x2 - x1) / width, (y2 - y1) / height],
             }
             if box.role is Role.TRUTH and truth is not None:
@@ -138,7 +138,7 @@ def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
 def _field_names(runs: Sequence[Run]) -> list[str]:
     names: list[str] = []
     for run in runs:
-        name = _name(f"{run.model} {run.question.board_dataset} {run.question.format}")
+        name = _name(f"{run.model} {run.variant.board_dataset} {run.variant.format}")
         names.append(name if name not in names else f"{name}_{len(names) + 1}")
     return names
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from ..api.dataframes import query_rows, run_row
 from ..core.files import atomic_write, replacing
 from ..core.formatting import counted, printable, some
-from ..core.redaction import of_whole_characters
+from ..core.redaction import replace_surrogates
 from ..core.text_files import read_json
 from ..scoring.scored_run import Run
 from ..storage.run_files import CHECKSUMS
@@ -113,7 +113,7 @@ def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
 
 def _write(rows: Sequence[Row], path: Path) -> None:
     # Half a surrogate pair is no text.
-    whole = changed(rows, of_whole_characters)
+    whole = changed(rows, replace_surrogates)
     names = list(dict.fromkeys(name for row in whole for name in row))
     columns = {name: _column(name, [row.get(name) for row in whole]) for name in names}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -125,7 +125,7 @@ def log_new(
                 params[plain_name(column)] = private.in_record(text)
         metric_values |= _of_slices(run)
         worst = [answer for t in transcripts for answer in worst_answers(t, pictures, private)]
-        name = private.in_record(f"{run.model} {run.question.name}")
+        name = private.in_record(f"{run.model} {run.variant.name}")
         log(TrackedRun(run, key, name, params, metric_values, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were logged before"
@@ -152,7 +152,7 @@ def key_of(run: Run) -> str:
     """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
     provenance = run.provenance
     sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
-    parts = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
+    parts = [run.model, run.variant.name, provenance.digest, provenance.predictions_sha256, sums]
     return _digest([*parts, provenance.spaces])
 
 

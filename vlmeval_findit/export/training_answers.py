@@ -10,8 +10,8 @@ from ..benchmarks.findit.run_space import reply_format
 from ..boxes.representation import Corners, ReplyFormat
 from ..boxes.spaces import Space, reference, space_from
 from ..boxes.writing import BoxToWrite, write
-from ..protocol.dataset_variant import AnyTask
-from ..protocol.replies import Recorded, Replies, Reply
+from ..protocol.dataset_variant import AnyDataset
+from ..protocol.replies import Replies, Reply, ReplyRecord
 from ..protocol.settings import Settings
 from ..scoring.scored_run import Run
 
@@ -28,7 +28,7 @@ class RightAnswer(NamedTuple):
 
 
 def right_answers(
-    run: Run, task: AnyTask, indices: Sequence[int], replies: Replies
+    run: Run, dataset: AnyDataset, indices: Sequence[int], replies: Replies
 ) -> Mapping[int, RightAnswer]:
     """Return the right answers of queries by index; a query whose answer scores less has none.
 
@@ -42,7 +42,7 @@ def right_answers(
         replies: of the run.
     """
     by_index = {reply.index: reply for reply in replies}
-    asked = [_Asked(run, by_index[index], task.queries[index]) for index in indices]
+    asked = [_Asked(run, by_index[index], dataset.queries[index]) for index in indices]
     step = asked[0].usual_step if asked else 1.0
     answers: dict[int, RightAnswer] = {}
     close = set[int]()
@@ -50,8 +50,8 @@ def right_answers(
         rest = [each for each in asked if each.query.index not in close]
         if not rest:
             break
-        written = [each.reply(task.question, finer) for each in rest]
-        scored = run.benchmark.score_batch(run.model, task, written, Settings(), None)
+        written = [each.reply(dataset.variant, finer) for each in rest]
+        scored = run.benchmark.score_batch(run.model, dataset, written, Settings(), None)
         for each, reply, row in zip(rest, written, scored.rows, strict=True):
             adheres = row.reason is None or not each.query.truth.boxes
             if adheres and run.benchmark.query_score(row) == 100.0:
@@ -79,11 +79,11 @@ class _Asked:
         extent = reference(self.space, self.query.width, self.query.height)
         return 1.0 if max(extent.width, extent.height) > 2 else STEPS[-1]
 
-    def reply(self, question: Any, step: float) -> Reply:
+    def reply(self, variant: Any, step: float) -> Reply:
         """Write the right answer in multiples of a step."""
-        fmt = reply_format(self.model, question, Settings(), self.row)
+        fmt = reply_format(self.model, variant, Settings(), self.row)
         text = _answer(self.query, fmt, self.space, step)
-        recorded = Recorded(space=self.space.as_dict(), model={"row": self.row})
+        recorded = ReplyRecord(space=self.space.as_dict(), model={"row": self.row})
         return Reply(self.query.index, text, recorded)
 
 

@@ -154,7 +154,7 @@ def _parts(facts: SetFacts) -> Iterator[str]:
     rows = (f"| {name} | {count} |" for name, count in facts.errors.items())
     yield "\n".join(["| queries with | |", "|---|---|", *rows])
     yield "\n".join(
-        f"* {md(run.question.name)} (table {run.provenance.table_sha256[:12]}…, "
+        f"* {md(run.variant.name)} (table {run.provenance.table_sha256[:12]}…, "
         f"run {run.provenance.digest})"
         for run in facts.runs
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..analysis.format_file import BestFormats
 from ..analysis.run_errors import error_types_of
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.error_types import BoxError
 from ..boxes.spaces import Space
 from ..core.files import atomic_write, sha256_of
@@ -59,7 +59,7 @@ def to_training(
         NotExportableError: it is test data, or there is nothing to write.
         RunError: what a run was asked is not at hand.
     """
-    with_boxes = [run for run in runs if isinstance(run.question, Variant)]
+    with_boxes = [run for run in runs if isinstance(run.variant, FindItVariant)]
     names = {**_chosen_types(with_boxes, errors), **({RIGHT: RIGHT} if right else {})}
     tested = list(dict.fromkeys(filter(None, map(_test_data, with_boxes))))
     if tested and not yes_test_data:
@@ -76,11 +76,11 @@ def to_training(
     samples: dict[str, TrainingSample] = {}
     written_in: dict[str, None] = {}
     for transcript in transcripts:
-        question: Any = transcript.run.question
+        variant: Any = transcript.run.variant
         if best is not None:
-            question = best.question(transcript.run.model, question)
-        written_in[question.format] = None
-        for sample in _samples(transcript, question, names, types, left_out):
+            variant = best.variant(transcript.run.model, variant)
+        written_in[variant.format] = None
+        for sample in _samples(transcript, variant, names, types, left_out):
             # Several runs may have asked the same.
             samples.setdefault(json.dumps([sample.message, sample.answer], default=str), sample)
     if not samples:
@@ -119,17 +119,17 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> Mapping[str, st
 
 def _test_data(run: Run) -> str:
     """Name the test data that a run is of; "" if models may be trained on it."""
-    question: Any = run.question
-    if not question.data.for_training:
-        return f"{run.benchmark.name}, {question.table}"
+    variant: Any = run.variant
+    if not variant.data.for_training:
+        return f"{run.benchmark.name}, {variant.table}"
     provenance = read_json(run_of(run.path).provenance)
     published = (provenance["table"]["meta"] or {}).get("set")
-    return f"{published}, {question.table}" if published else ""
+    return f"{published}, {variant.table}" if published else ""
 
 
 def _samples(
     transcript: Transcript,
-    question: Any,
+    variant: Any,
     names: Mapping[str, str],
     types: Counter[str],
     left_out: Counter[str],
@@ -145,12 +145,12 @@ def _samples(
             chosen += [names[RIGHT]] if RIGHT in names else []
         if chosen:
             asked[row.index] = chosen
-    task = replace(transcript.task, question=question)
-    answers = right_answers(run, task, list(asked), read_predictions(run.path))
+    dataset = replace(transcript.dataset, variant=variant)
+    answers = right_answers(run, dataset, list(asked), read_predictions(run.path))
     folder = transcript.images.absolute()
     for index, chosen in asked.items():
-        query: Any = task.queries[index]
-        message = located(words.message(query, question), folder)
+        query: Any = dataset.queries[index]
+        message = located(words.message(query, variant), folder)
         texts = [part.value for part in message if part.kind is not PartKind.IMAGE]
         if index not in answers:
             left_out["whose right answer cannot be written in this format"] += 1
@@ -159,24 +159,24 @@ def _samples(
         else:
             types.update(chosen)
             right = answers[index]
-            yield TrainingSample(message, right.text, _columns(query, question, right.space))
+            yield TrainingSample(message, right.text, _columns(query, variant, right.space))
 
 
-def _columns(query: Any, question: Any, space: Space) -> Mapping[str, Any]:
+def _columns(query: Any, variant: Any, space: Space) -> Mapping[str, Any]:
     """Return the columns of a reward; objects as JSON, because keys may differ between rows."""
     truth = query.truth
     objects = {
         "boxes": truth.boxes,
         "labels": truth.labels,
-        "frames": truth.frames if question.frames > 1 else (),
+        "frames": truth.frames if variant.frames > 1 else (),
         "ignored": [each._replace(mask=None)._asdict() for each in truth.ignored],
     }
     settings = space.as_dict()
     return {
         "truth": _json({key: value for key, value in objects.items() if value or key == "boxes"}),
         "size": [query.width, query.height],
-        "format": question.format.partition("_vp-")[0],
+        "format": variant.format.partition("_vp-")[0],
         "space": space.kind if len(settings) == 1 else _json(settings),
-        "frames": question.frames,
-        "multilabel": question.multilabel,
+        "frames": variant.frames,
+        "multilabel": variant.multilabel,
     }

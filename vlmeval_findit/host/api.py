@@ -29,11 +29,11 @@ from ..models.model_client import HostMessage, from_host_message
 from ..models.model_entry import ModelEntry
 from ..models.model_table import MODELS
 from ..models.prices import PricesField
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Described
 from ..protocol.replies import recorded
 from ..serving.programs import ServeOptions
-from .baseline_models import RecordedReply, question_of, recorded_reply
+from .baseline_models import RecordedReply, recorded_reply, variant_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,17 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
         self._backend = HttpBackend(lambda: self.service)
 
     @classmethod
-    def describe(cls, question: Question, model: str, **settings: Any) -> Described:
+    def describe(cls, variant: DatasetVariant, model: str, **settings: Any) -> Described:
         """Describe a run with the constructor's arguments; it needs no key."""
         chat, _ = _chat(model, settings)
-        return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
+        return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """Return the reply to a message, or the record of a failed call.
 
         Raises ValueError if the dataset is none of FindIt's benchmarks.
         """
-        answer = self._backend.ask(from_host_message(message), question_of(dataset))
+        answer = self._backend.ask(from_host_message(message), variant_of(dataset))
         text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
         return recorded_reply(text, recorded(answer.extra))
 

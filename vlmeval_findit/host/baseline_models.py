@@ -11,12 +11,12 @@ from vlmeval.vlm.base import BaseModel
 from ..benchmarks import baseline_for, baseline_named, baselines, is_meant, parse
 from ..engine.own_models import baseline_key, describe_baseline
 from ..models.model_client import HostMessage, from_host_message
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Described
-from ..protocol.replies import Recorded
+from ..protocol.replies import ReplyRecord
 
 
-def recorded_reply(text: str, record: Recorded) -> RecordedReply:
+def recorded_reply(text: str, record: ReplyRecord) -> RecordedReply:
     """Return a reply and its record as the host stores them: two columns."""
     return {"prediction": text, "extra_records": record.as_json()}
 
@@ -40,9 +40,9 @@ class FindItBaseline(FindItModel):
         baseline_named(baseline)
 
     @classmethod
-    def describe(cls, question: Question, baseline: str = "FullImage") -> Described:
+    def describe(cls, variant: DatasetVariant, baseline: str = "FullImage") -> Described:
         """Describe a run with the constructor's arguments."""
-        return describe_baseline(question, baseline)
+        return describe_baseline(variant, baseline)
 
     @classmethod
     def key_settings(cls, baseline: str = "FullImage") -> dict[str, Any]:
@@ -51,12 +51,12 @@ class FindItBaseline(FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to a message of a dataset of its benchmark."""
-        question = question_of(dataset)
-        row = baseline_for(self._name, question)
-        return recorded_reply(*row.answer(from_host_message(message), question))
+        variant = variant_of(dataset)
+        row = baseline_for(self._name, variant)
+        return recorded_reply(*row.answer(from_host_message(message), variant))
 
 
-def question_of(dataset: str | None) -> Question:
+def variant_of(dataset: str | None) -> DatasetVariant:
     """Return the question of a dataset; ValueError if it is none of FindIt's."""
     if dataset is None or not is_meant(dataset):
         raise ValueError(answers_findit_only("this model", dataset or "another dataset"))

@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
-from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_question, load
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_dataset_name, load
 from ..core.command import SOME_FAILED
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
 from ..protocol.benchmark import Benchmark
 from ..protocol.custom_prompt import CustomPrompt
-from ..protocol.dataset_variant import QuestionError
+from ..protocol.dataset_variant import DatasetNameError
 from ..protocol.settings import NAMES, settings_from, skips_missing
 from ..protocol.settings import judge_args as read_judge_args
 from ..scoring.run_score import score_file
@@ -46,11 +46,11 @@ class Names(Sequence[str]):
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
         self._class, self._benchmark = host_class, benchmark
-        self._is_first = host_class == class_of(benchmark.listed()[0])
-        self._listed = [name for name in benchmark.listed() if class_of(name) == host_class]
+        self._is_first = host_class == class_of(benchmark.variant_names()[0])
+        self._listed = [name for name in benchmark.variant_names() if class_of(name) == host_class]
 
     def __contains__(self, name: object) -> bool:
-        if is_question(name):
+        if is_dataset_name(name):
             return class_of(str(name)) == self._class
         return self._is_first and isinstance(name, str) and self._is_mistyped(name)
 
@@ -75,7 +75,7 @@ def class_of(name: str) -> str:
 _NOT_PASSED = "not passed"
 
 
-class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
+class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
     """A question over its table as a dataset of VLMEvalKit; :func:`dataset_classes` subclass it.
 
     Args:
@@ -89,7 +89,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
             :meth:`evaluate` only, and an unknown space is refused there.
 
     Raises:
-        QuestionError, TableError, ImageError, SpaceError: before any model call.
+        DatasetNameError, TableError, ImageError, SpaceError: before any model call.
     """
 
     MODALITY = "IMAGE"
@@ -110,22 +110,22 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of(ANY, dataset):
-            self.task = load(dataset)
+            self.loaded = load(dataset)
             _refuse_what_is_not_scored(dataset)
             if class_of(dataset) != type(self).__name__:
-                raise QuestionError(f"{dataset}: {type(self).__name__} is not its class")
+                raise DatasetNameError(f"{dataset}: {type(self).__name__} is not its class")
             self.space_may_come = judge_args == _NOT_PASSED
             given = read_judge_args(None if self.space_may_come else judge_args)
             own_arguments = {"space": space, "reads_like": reads_like, "encoder": encoder}
             self._config = {**_our_settings(own_arguments), **_our_settings(given)}
             self.settings = settings_from(self._config)
             check_settings(self.settings)
-            self.prompts = prompts_of(self.task)
+            self.prompts = prompts_of(self.loaded)
             self.left_out = frozenset[int]()
             skip = skips_missing() if skip_missing is None else skip_missing
             # Scoring alone needs no images, but then it must expect the rows that inference had.
             if mode != "eval" or skip:
-                queries = list(self.task.queries.values())
+                queries = list(self.loaded.queries.values())
                 self.left_out = rows_to_leave_out(queries, self.prompts.folder, skip)
             super().__init__(dataset=dataset, skip_noimg=skip_noimg)
             self.img_root = str(self.prompts.folder.path)
@@ -136,7 +136,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def load_data(self, dataset: str) -> pd.DataFrame:
         """Return the rows that the host writes into prediction files, without ground truth."""
-        asked = [q for q in self.task.queries.values() if q.index not in self.left_out]
+        asked = [q for q in self.loaded.queries.values() if q.index not in self.left_out]
         columns = ("index", "label", "width", "height")
         return pd.DataFrame({name: [getattr(q, name) for q in asked] for name in columns})
 
@@ -147,7 +147,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
         """Return the paths of a row's images, support shots first."""
-        query = self.task.queries[int(line["index"])]
+        query = self.loaded.queries[int(line["index"])]
         return [str(self.prompts.folder.path / name) for name in (*query.support, *query.images)]
 
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> dict[str, float]:
@@ -160,7 +160,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
             files = write_score(run, path)
             log.info("FindIt: score in %s, details in %s", files.score, files.details)
             for doubt in filter(None, (run.answered_note, run.reply_note, run.coords_doubt)):
-                log.warning("FindIt: %s %s: %s", run.model, run.task.name, doubt)
+                log.warning("FindIt: %s %s: %s", run.model, run.dataset.name, doubt)
             row = out.score = score_row(run)
         metrics = {n: round(row[n], 4) for n in run.metric_values if row[n] is not None}
         return metrics | {
@@ -186,13 +186,13 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
         Raises ValueError if the benchmark has no prompts for the model.
         """
-        task = self.benchmark.for_model(self.task, model)
+        dataset = self.benchmark.for_model(self.loaded, model)
         return Cell(
             model=model,
-            prompts=prompts_of(task, custom=prompt),
+            prompts=prompts_of(dataset, custom=prompt),
             rows=tuple(int(index) for index in self.data["index"]),
             left_out=tuple(sorted(self.left_out)),
-            settings=settings_of(self.task.question, settings),
+            settings=settings_of(self.loaded.variant, settings),
         )
 
 
@@ -202,7 +202,7 @@ def _refuse_what_is_not_scored(dataset: str) -> None:
     if name not in (None, dataset):
         if int(os.environ.get("WORLD_SIZE", 1)) > 1:
             raise SystemExit(SOME_FAILED)  # The other processes are not told, and would wait
-        raise QuestionError(
+        raise DatasetNameError(
             f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions "
             f"under the one name and writes them under the other. Call it {dataset}"
         )
@@ -219,12 +219,12 @@ def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def dataset_classes() -> tuple[type[QuestionDataset], ...]:
+def dataset_classes() -> tuple[type[VariantDataset], ...]:
     """Return the classes of all benchmarks, plug-ins included."""
     classes = []
     for benchmark in benchmarks():
         values = {"benchmark": benchmark, "TYPE": benchmark.name, "__module__": __name__}
         values["__doc__"] = benchmark.__doc__
-        names = dict.fromkeys(map(class_of, benchmark.listed()))
-        classes += [type(name, (QuestionDataset,), values) for name in names]
+        names = dict.fromkeys(map(class_of, benchmark.variant_names()))
+        classes += [type(name, (VariantDataset,), values) for name in names]
     return tuple(classes)

@@ -39,14 +39,14 @@ from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model
 from ..models.revision import refuse_unreachable
-from ..protocol.answers import Answer, ModelClient, error_line
+from ..protocol.call_results import CallResult, ModelClient, error_line
 from ..protocol.settings import wants_logprobs
 from ..scoring.run_score import CellResult
 from ..storage.predictions import check_model_name, write_rows
 from ..storage.run_files import RunFiles
 from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
-from .datasets import QuestionDataset
+from .datasets import VariantDataset
 from .late_space import recorded_space
 from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
@@ -92,7 +92,7 @@ def install(inference: ModuleType) -> None:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
         model, dataset = given.arguments["model"], given.arguments["dataset"]
-        if not isinstance(dataset, QuestionDataset):
+        if not isinstance(dataset, VariantDataset):
             with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
                 _refuse_other_dataset(model, _name_of(dataset))
             if not isinstance(model, str):
@@ -179,7 +179,7 @@ class HostRun:
 
 
 def prepare_run(
-    dataset: QuestionDataset, model: str, work_dir: Path, answers: Asked | None = None
+    dataset: VariantDataset, model: str, work_dir: Path, answers: Asked | None = None
 ) -> HostRun:
     """Prepare a run over a dataset's rows, or refuse it; ``work_dir`` is for the predictions.
 
@@ -188,7 +188,7 @@ def prepare_run(
     check_model_name(model)
     factory, entry = answers or asked(model)
     entry = replace(entry, space=dataset.settings.space or entry.space)
-    described_run = factory.describe(entry, dataset.task.question)
+    described_run = factory.describe(entry, dataset.loaded.variant)
     cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
@@ -282,7 +282,7 @@ def _make_calls(
         backend = _host_backend(factory.host_entry(run.entry), model, threads)
     else:
         backend = factory.backend(run.entry)
-    with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
+    with CallsBar(f"{cell.model}/{cell.dataset.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
@@ -388,7 +388,7 @@ class CallsBar:
             self._bar = tqdm(total=planned.calls, initial=planned.finished, desc=desc)
             self._thread.enter_context(repeated(self._bar.refresh, _REDRAWN_EVERY))
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[CallResult]) -> None:
         self._bar.update(len(answers))
 
     def scored(self, result: CellResult) -> None: ...

@@ -13,15 +13,15 @@ from ..core.config import config_from
 from ..core.formatting import nearest
 from ..engine.own_models import describe_local, local_on_this_machine
 from ..models.checkpoint_row import row_of_checkpoint, row_to_run
-from ..models.local.local_runner import LocalReply, load_local
+from ..models.local.local_runner import LocalCompletion, load_local
 from ..models.local.run_plan import RunSettings
 from ..models.model_client import HostMessage, from_host_message
 from ..models.model_row import ModelRow
 from ..models.model_table import local_names
 from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
-from .baseline_models import FindItModel, RecordedReply, question_of, recorded_reply
+from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
 
 Maker = Callable[..., Any]
 
@@ -53,10 +53,10 @@ class FindItLocalModel(FindItModel):
 
     @classmethod
     def describe(
-        cls, question: Question, like: str, model_path: str | None = None, **settings: Any
+        cls, variant: DatasetVariant, like: str, model_path: str | None = None, **settings: Any
     ) -> Described:
         """Describe a run with the constructor's arguments; nothing is loaded."""
-        return describe_local(question, like, model_path, **settings)
+        return describe_local(variant, like, model_path, **settings)
 
     @classmethod
     def on_this_machine(cls, answering: Answering, **arguments: Any) -> Answering:
@@ -69,7 +69,7 @@ class FindItLocalModel(FindItModel):
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to one message."""
-        return self.generate_batch([message], question_of(dataset).name)[0]
+        return self.generate_batch([message], variant_of(dataset).name)[0]
 
     def generate_batch(
         self, messages: Sequence[HostMessage], dataset: str, **how: Any
@@ -92,13 +92,13 @@ class FindItLocalModel(FindItModel):
 
     def _replies(
         self,
-        ask: Callable[..., Sequence[LocalReply]],
+        ask: Callable[..., Sequence[LocalCompletion]],
         messages: Sequence[HostMessage],
         dataset: str,
         how: Mapping[str, Any],
     ) -> list[RecordedReply]:
         with self._lock:
-            answers = ask([*map(from_host_message, messages)], question_of(dataset), **how)
+            answers = ask([*map(from_host_message, messages)], variant_of(dataset), **how)
             return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 

@@ -162,7 +162,9 @@ def _in_our_words(reason: str, dataset: str) -> str:
             return str(error)
     if found := re.match(r"Class (\w+) is not supported in `vlmeval\.dataset`", reason):
         known = [
-            each.host_class(each.parse(name)) for each in benchmarks() for name in each.listed()
+            each.host_class(each.parse(name))
+            for each in benchmarks()
+            for name in each.variant_names()
         ]
         return f"{reason}{nearest(found[1], known)}"
     return _SKIPPED.get(reason, reason)
@@ -172,7 +174,9 @@ def _host_classes() -> set[str]:
     """Return the names of FindIt's dataset classes under VLMEvalKit."""
     classes = set()
     for benchmark in benchmarks():
-        classes |= {benchmark.host_class(benchmark.parse(name)) for name in benchmark.listed()}
+        classes |= {
+            benchmark.host_class(benchmark.parse(name)) for name in benchmark.variant_names()
+        }
     return classes
 
 

@@ -17,8 +17,8 @@ from ..engine.http_backend import HttpBackend
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry
-from ..protocol.answers import ModelClient
-from ..protocol.dataset_variant import Question
+from ..protocol.call_results import ModelClient
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .api import FindItOpenRouter, settings_of
@@ -94,14 +94,14 @@ class VLMEvalKitBackends:
             return key_settings(made, Answering())
         # The part in every key is the same for all questions.
         benchmark = benchmarks()[0]
-        question = benchmark.parse(benchmark.listed()[0])
-        return key_settings(made, described(entry.name, made, question).answering)
+        variant = benchmark.parse(benchmark.variant_names()[0])
+        return key_settings(made, described(entry.name, made, variant).answering)
 
-    def describe(self, entry: ModelEntry, question: Question) -> Described:
+    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
         made = self.host_entry(entry)
         if settings_from({"space": entry.space}).space is None:
-            refuse_unknown_bounds(entry.name, made, question)
-        return described(entry.name, made, question)
+            refuse_unknown_bounds(entry.name, made, variant)
+        return described(entry.name, made, variant)
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return on_this_machine(self.host_entry(entry), answering)

@@ -17,7 +17,7 @@ from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from ..models.revision import known_revision
 from ..protocol.custom_prompt import CustomPrompt
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from .model_objects import (
     arguments_of,
@@ -175,17 +175,17 @@ def _package(maker: object) -> str:
     return str(getattr(maker, "__module__", "")).partition(".")[0]
 
 
-def described(model: str, entry: Entry, question: Question) -> Described:
+def described(model: str, entry: Entry, variant: DatasetVariant) -> Described:
     """Describe a run of an entry without loading anything; ValueError if it is invalid."""
     if entry.is_findit:
         try:
-            description: Described = entry.cls.describe(question, **entry.arguments)  # type: ignore[union-attr]
+            description: Described = entry.cls.describe(variant, **entry.arguments)  # type: ignore[union-attr]
         except TypeError as error:
             raise ValueError(f"the entry of {model}: {error}") from None
         return description._replace(answering=replace(description.answering, source=entry.source))
-    if question.reply_schema is not None:
+    if variant.reply_schema is not None:
         raise ValueError(
-            f"{model} is run by a class of VLMEvalKit, which decodes freely: {question.name} "
+            f"{model} is run by a class of VLMEvalKit, which decodes freely: {variant.name} "
             "needs a model of FindIt, or a server (--base-url)"
         )
     row, checkpoint = _row_of(model, entry), entry.checkpoint
@@ -202,7 +202,7 @@ def described(model: str, entry: Entry, question: Question) -> Described:
         runs_here=not entry.is_api,
         in_vlmevalkit=True,
     )
-    return Described(answering, _stock_space(model, entry, question))
+    return Described(answering, _stock_space(model, entry, variant))
 
 
 def on_this_machine(entry: Entry, answering: Answering) -> Answering:
@@ -224,14 +224,14 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
 # --- classes of VLMEvalKit ------------------------------------------------------------------------
 
 
-def _stock_space(model: str, entry: Entry, question: Question) -> Mapping[str, Any] | None:
+def _stock_space(model: str, entry: Entry, variant: DatasetVariant) -> Mapping[str, Any] | None:
     """Return the space of a model of VLMEvalKit's; None if it is not known.
 
     Qwen2.5-VL answers in pixels of the image as VLMEvalKit's class resizes it, within bounds of its
     own: with the paper's, the recall of perfect boxes is near 0.
     """
     row = _row_of(model, entry)
-    space = row.space(question).as_dict() if row is not None else None
+    space = row.space(variant).as_dict() if row is not None else None
     if not _has_bounds(model, entry) and (space is None or space["kind"] != "smart_resize"):
         return space
     known = {**(entry.attributes or {}), **entry.arguments}
@@ -253,13 +253,13 @@ def _row_of(model: str, entry: Entry) -> ModelRow | None:
     return row
 
 
-def refuse_unknown_bounds(model: str, entry: Entry, question: Question) -> None:
+def refuse_unknown_bounds(model: str, entry: Entry, variant: DatasetVariant) -> None:
     """Refuse a model whose space depends on bounds that VLMEvalKit's object does not say.
 
     Its name alone would lead to the bounds of the paper's runs.
     """
     row = _row_of(model, entry)
-    if entry.is_findit or row is None or _stock_space(model, entry, question) is not None:
+    if entry.is_findit or row is None or _stock_space(model, entry, variant) is not None:
         return
     example = '{"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}'
     where = f"the server at {entry.endpoint}" if entry.endpoint else "VLMEvalKit's class"

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from ..benchmarks.vpbench.mark_choices import MarkChoice
-from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
+from ..benchmarks.vpbench.question_tables import STAGE_2, VPBenchVariant
 from ..marks.style import COLOURS, Shape
 from ..scoring.scored_run import Run
 from .comparable import ExcludedRun, by_model, group_comparable, grouped
@@ -145,8 +145,8 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
 
 def _is_stage_1(run: Run) -> bool:
     """Return whether a run is over stage 1, not in the original layout."""
-    question = run.question
-    return isinstance(question, VPQuestion) and not question.original and question.table != STAGE_2
+    variant = run.variant
+    return isinstance(variant, VPBenchVariant) and not variant.original and variant.table != STAGE_2
 
 
 _COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)

@@ -56,7 +56,7 @@ class BoardCell:
 
     @property
     def format(self) -> str:
-        return self.run.question.format if self.run else ""
+        return self.run.variant.format if self.run else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Board:
         """Metrics of tables for people: the headline, and metrics with any value here."""
         names = {name for cell in self.cells.values() for name in cell.entries}
         names |= {name for each in self.published for name in each.values}
-        names -= {self.headline.name, self.benchmark.with_failures.name}
+        names -= {self.headline.name, self.benchmark.headline_counting_failures.name}
         return (self.headline, *(metric for metric in self.metrics if metric.name in names))
 
     def names(self) -> list[str]:
@@ -131,8 +131,8 @@ def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
     formats_by_model(formats, [run for group in groups.values() for run in group])
     leaderboards = []
     for name in sorted(groups, key=lambda name: (name != HOME, name)):
-        known = [("", run.question.format) for run in groups[name]]
-        known += [(run.model, run.question.format) for run in groups[name]]
+        known = [("", run.variant.format) for run in groups[name]]
+        known += [(run.model, run.variant.format) for run in groups[name]]
         chosen = [entry for entry in formats if entry.rpartition("=")[::2] in known]
         leaderboards.append(make_board(groups[name], chosen))
     return leaderboards
@@ -200,7 +200,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
 
 
 def _asked(run: Run) -> tuple[str, ...]:
-    return run.model, run.question.board_dataset, run.provenance.table_sha256
+    return run.model, run.variant.board_dataset, run.provenance.table_sha256
 
 
 def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
@@ -210,7 +210,7 @@ def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
     ``alike`` are all runs of the model over the table.
     """
     tried = (each for each in alike if not each.provenance.rows.isdisjoint(run.provenance.rows))
-    return len({each.question.format for each in tried})
+    return len({each.variant.format for each in tried})
 
 
 def _ranked_values(

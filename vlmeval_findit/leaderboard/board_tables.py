@@ -145,7 +145,7 @@ RUN_FIELDS = tuple(map(Field, ("dataset", "model", "format", "reported")))
 def run_cells(row: FormatRow) -> list[Value]:
     """Return the values of :data:`RUN_FIELDS`."""
     reported = "yes" if row.reported else ""
-    return [row.dataset, row.run.model, row.run.question.format, reported]
+    return [row.dataset, row.run.model, row.run.variant.format, reported]
 
 
 def sweep_table(board: Board) -> Table:
@@ -173,7 +173,7 @@ def excluded_table(board: Board) -> Table:
     fields += [Field(metric.name, FieldType.VALUE), Field("file")]
     rows: list[list[Value]] = []
     for run, reason in ((each.run, each.reason) for each in board.excluded):
-        rows.append([run.model, run.question.name, reason, len(run.rows), run.failed])
+        rows.append([run.model, run.variant.name, reason, len(run.rows), run.failed])
         rows[-1] += [metric.value(run.sums), str(run.path)]
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
 
@@ -239,7 +239,7 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
 
 def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     """Yield kind, value and number of rows of every slice of a run, and a cell for each metric."""
-    all_sums = clustered_sums(run.rows, run.question.images)
+    all_sums = clustered_sums(run.rows, run.variant.images)
     for kind, slicing in sorted(all_sums.slices.items()):
         counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values)).tolist()
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):

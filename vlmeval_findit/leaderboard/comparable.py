@@ -67,13 +67,13 @@ def group_comparable(
     """
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
-    for name, comparable in sorted(grouped(runs, lambda run: run.question.board_dataset).items()):
-        for rule in (_with_rows, _same_task, _same_words, _same_images, _same_plugins, _newest):
+    for name, comparable in sorted(grouped(runs, lambda run: run.variant.board_dataset).items()):
+        for rule in (_with_rows, _same_dataset, _same_words, _same_images, _same_plugins, _newest):
             comparable, others = rule(comparable)
             excluded += others
         if comparable:
-            comparable.sort(key=lambda run: (run.model, run.question.name))
-            family = comparable[0].question.family_name
+            comparable.sort(key=lambda run: (run.model, run.variant.name))
+            family = comparable[0].variant.family_name
             datasets.append(ComparableRuns(name, family, tuple(comparable)))
     return tuple(datasets), tuple(excluded)
 
@@ -112,11 +112,11 @@ def _weight(group: Sequence[Run]) -> tuple[int, int, int]:
 _TASK = attrgetter("prompts", "table_sha256", "rows", "scored_under")
 
 
-def _same_task(runs: Sequence[Run]) -> Sorted:
-    return _alike(runs, lambda run: "", lambda run: _TASK(run.provenance), _task_reason)
+def _same_dataset(runs: Sequence[Run]) -> Sorted:
+    return _alike(runs, lambda run: "", lambda run: _TASK(run.provenance), _dataset_reason)
 
 
-def _task_reason(run: Run, rest: Run) -> str:
+def _dataset_reason(run: Run, rest: Run) -> str:
     its, other = run.provenance, rest.provenance
     reasons = []
     if its.prompts != other.prompts:
@@ -153,7 +153,7 @@ def _same_words(runs: Sequence[Run]) -> Sorted:
         name = run.provenance.prompts
         return f"other words under the same name {name}: prompts hash {', the rest '.join(hashes)}"
 
-    return _alike(runs, lambda run: run.question, lambda run: run.provenance.prompt_hash, why)
+    return _alike(runs, lambda run: run.variant, lambda run: run.provenance.prompt_hash, why)
 
 
 def _short(checksum: str | None) -> str:
@@ -217,7 +217,7 @@ def _newest(runs: Sequence[Run]) -> Sorted:
     """
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
-    for members in grouped(runs, lambda run: (run.model, run.question)).values():
+    for members in grouped(runs, lambda run: (run.model, run.variant)).values():
         unclear = {run.path: why for run in members if (why := _unclear(run, members))}
         if unclear:
             excluded += [ExcludedRun(run, unclear.get(run.path, _SAME_NAME)) for run in members]

@@ -124,7 +124,7 @@ def error_differences_table(
     ]
     rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
-    return Table(f"against {other.model} on {other.question.name}", fields, rows)
+    return Table(f"against {other.model} on {other.variant.name}", fields, rows)
 
 
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:

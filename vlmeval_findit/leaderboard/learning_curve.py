@@ -55,7 +55,7 @@ class LearningCurve:
     @property
     def dataset(self) -> str:
         """The dataset with its format, a name for ``--data``."""
-        return self.points[0].run.question.name
+        return self.points[0].run.variant.name
 
     @property
     def title(self) -> str:
@@ -95,7 +95,7 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
         training = name_and_step(run.model)
         if training is not None and run.rows:
             name, step = training
-            by_curve.setdefault((name, run.question.name), {})[step] = run
+            by_curve.setdefault((name, run.variant.name), {})[step] = run
     of_training = Counter(name for name, _ in by_curve)
     curves = (
         _curve(name, by_step, of_training[name]) for (name, _), by_step in sorted(by_curve.items())
@@ -130,7 +130,7 @@ def _corrected(tests: Iterable[Difference], checkpoints: int, curves: int) -> It
 
 
 def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
-    metric = next(iter(runs.values())).benchmark.with_failures
+    metric = next(iter(runs.values())).benchmark.headline_counting_failures
     estimates = {step: estimate(runs[step], (metric,)) for step in sorted(runs)}
     values = {step: each.value(metric.name) for step, each in estimates.items()}
     valued = {step: each for step, each in values.items() if each is not None}

@@ -106,7 +106,7 @@ def remarks(board: Board) -> list[Note]:
 
     def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
         runs = [row.run for row in board.runs]
-        named = [(run.model, run.question.name, remark_of(run) or "") for run in runs]
+        named = [(run.model, run.variant.name, remark_of(run) or "") for run in runs]
         return condensed(each for each in named if each[2])
 
     lines = {
@@ -120,7 +120,7 @@ def remarks(board: Board) -> list[Note]:
         "Formats tried": _tried_lines(board),
         "Part of a table": by_dataset(_part),
         "Transparent images": by_dataset(_transparent),
-        "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].question)),
+        "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
         "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
         "Queries with nothing to find": _rejection_lines(board),
         "Sampled": by_run(_sampled),

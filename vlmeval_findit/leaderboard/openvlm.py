@@ -27,7 +27,7 @@ def to_openvlm(board: Board, time: datetime) -> str:
         results[model] = {"META": {**known, "Verified": "No", "dir_name": model}}
     means = {mean.name for mean in board.means}
     for cell in board.ordered_cells():
-        prefix = prefix_of(board.datasets[0].runs[0].question.name)
+        prefix = prefix_of(board.datasets[0].runs[0].variant.name)
         name = f"average_{cell.dataset}" if cell.dataset in means else cell.dataset
         results[cell.model][f"{prefix}{name}"] = _dataset(board, cell)
     content = {"time": time.strftime("%y%m%d%H%M%S"), "results": results}

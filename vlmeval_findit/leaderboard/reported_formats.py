@@ -41,7 +41,7 @@ def formats_by_model(
         if model and model not in models:
             raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
         of_model = [run for run in runs if model in (EVERY_MODEL, run.model)]
-        known = sorted({run.question.format for run in of_model})
+        known = sorted({run.variant.format for run in of_model})
         formats[model] = name
         if name not in known:
             raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
@@ -62,12 +62,12 @@ def choose(
     reported: dict[tuple[str, str], Run] = {}
     every = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs in sorted(every.items()):
-        averages = ranked(runs[0].benchmark, [(run.question, run.sums) for run in runs])
+        averages = ranked(runs[0].benchmark, [(run.variant, run.sums) for run in runs])
         only = fixed.get(model, fixed.get(EVERY_MODEL))
         order = {average.format: place for place, average in enumerate(averages)}
-        for run in sorted(runs, key=lambda run: order[run.question.format]):
-            if only in (None, run.question.format):
-                reported.setdefault((model, run.question.board_dataset), run)
+        for run in sorted(runs, key=lambda run: order[run.variant.format]):
+            if only in (None, run.variant.format):
+                reported.setdefault((model, run.variant.board_dataset), run)
     return reported
 
 

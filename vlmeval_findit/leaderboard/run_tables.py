@@ -19,8 +19,8 @@ def runs_table(runs: Sequence[Run]) -> Table:
     metrics = runs[0].benchmark.all_metrics
     rows: list[list[Value]] = []
     for run in runs:
-        question, bounds = run.question, intervals(run) if run.rows else {}
-        row: list[Value] = [run.model, question.name, question.board_dataset, question.format]
+        variant, bounds = run.variant, intervals(run) if run.rows else {}
+        row: list[Value] = [run.model, variant.name, variant.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
@@ -56,7 +56,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         sign = OTHER_QUERIES if metric.name in untested else ""
         rows.append(_compared(metric.title, values, test, test.p_value, sign))
     notes = (*_NOTES, OTHER_QUERIES_NOTE) if untested else _NOTES
-    title = " minus ".join(f"{each.model} on {each.question.name}" for each in (run, other))
+    title = " minus ".join(f"{each.model} on {each.variant.name}" for each in (run, other))
     return Table(title, _comparison_fields("metric", "p"), rows, notes)
 
 
@@ -70,14 +70,14 @@ def datasets_table(
     any_failed = any(run.failed for pair in pairs for run in pair)
     shown = []
     for (run, other), by_metric in zip(pairs, differences, strict=True):
-        metric = run.benchmark.with_failures
+        metric = run.benchmark.headline_counting_failures
         if metric.name in by_metric:
             shown.append((run, other, metric, by_metric[metric.name]))
     tests = correct(test for *_, test in shown)
     rows = []
     for (run, other, metric, _), test in zip(shown, tests, strict=True):
         values = metric.value(run.sums), metric.value(other.sums)
-        row = _compared(run.question.board_dataset, values, test, test.corrected)
+        row = _compared(run.variant.board_dataset, values, test, test.corrected)
         rows.append([*row, run.failed, other.failed] if any_failed else row)
     fields = _comparison_fields("dataset", "p (Holm)")
     if any_failed:
@@ -91,7 +91,7 @@ def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:
     """Return the title of the metric of :func:`datasets_table`."""
     benchmark = pairs[0][0].benchmark
     any_failed = any(run.failed for pair in pairs for run in pair)
-    return benchmark.with_failures.title if any_failed else benchmark.metrics[0].title
+    return benchmark.headline_counting_failures.title if any_failed else benchmark.metrics[0].title
 
 
 def _comparison_fields(first: str, test: str) -> list[Field]:

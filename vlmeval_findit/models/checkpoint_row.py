@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..boxes.spaces import Space
 from ..core.formatting import closest, nearest
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..storage.predictions import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
 from .checkpoint_files import Architecture, architecture_of, lacks_chat_template, loadable_types
@@ -16,7 +16,7 @@ from .model_table import MODELS, SHIPPED, find_model, local_names, same_checkpoi
 from .revision import refuse_missing
 
 
-def _stated_only(question: Question) -> Space:
+def _stated_only(variant: DatasetVariant) -> Space:
     raise unknown_space("checkpoint without a row")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..core.redaction import quoted
-from ..protocol.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
+from ..protocol.call_results import Batch, CallResult, Cancellable, error_line, refused_if_it_quotes
 from ..protocol.dataset_variant import Message, Part, PartKind, Reference, split_system, system
 from ..protocol.replies import call_failed, recorded
 
@@ -63,7 +63,7 @@ class GenerateClient:
         self._model = model
         self._warned = False
 
-    def ask(self, batch: Batch) -> list[Answer]:
+    def ask(self, batch: Batch) -> list[CallResult]:
         answers, name = self._answers(batch), type(self._model).__name__
         for answer in answers:
             if answer.error is not None and answer.extra is None:
@@ -77,7 +77,7 @@ class GenerateClient:
                 log.warning(why, name)
         return answers
 
-    def _answers(self, batch: Batch) -> list[Answer]:
+    def _answers(self, batch: Batch) -> list[CallResult]:
         if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
             answers = self._at_once(batch, shares_images=batch.shares_images)
             if any(answer.error is None for answer in answers):
@@ -93,19 +93,19 @@ class GenerateClient:
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _answer(self, single: Batch) -> Answer:
+    def _answer(self, single: Batch) -> CallResult:
         if (single.logprobs or single.seeds) and self.answers_together(shares_images=False):
             return self._at_once(single, shares_images=False)[0]
-        (message,), (question,) = single.messages, single.questions
-        arguments = {"message": self._host_message(message), "dataset": question.name}
+        (message,), (variant,) = single.messages, single.variants
+        arguments = {"message": self._host_message(message), "dataset": variant.name}
         return _timed(lambda: [self._model.generate(**arguments)], 1)[0]
 
-    def _at_once(self, batch: Batch, *, shares_images: bool) -> list[Answer]:
+    def _at_once(self, batch: Batch, *, shares_images: bool) -> list[CallResult]:
         ask = self._model.generate_variants if shares_images else self._model.generate_batch
         messages = [self._host_message(message) for message in batch.messages]
         more: dict[str, Any] = {"logprobs": True} if batch.logprobs else {}
         more |= {"seeds": batch.seeds} if batch.seeds else {}
-        return _timed(lambda: ask(messages, batch.questions[0].name, **more), len(messages))
+        return _timed(lambda: ask(messages, batch.variants[0].name, **more), len(messages))
 
     def _host_message(self, message: Message) -> HostMessage:
         if not getattr(self._model, "takes_system", False):
@@ -113,7 +113,7 @@ class GenerateClient:
         return to_host_message(message)
 
 
-def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
+def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[CallResult]:
     """Return timed answers; an exception fails all of them."""
     start = time.perf_counter()
     try:
@@ -122,7 +122,7 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
             # Whose replies they are is not known.
             raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
     except Exception as error:
-        answers = [Answer("", error=error_line(error))] * count
+        answers = [CallResult("", error=error_line(error))] * count
     seconds = (time.perf_counter() - start) / count
     return [answer._replace(seconds=seconds) for answer in answers]
 
@@ -137,13 +137,13 @@ def as_json_value(value: Any) -> Any:
         return f"not JSON: {error_line(error)}"
 
 
-def answer_from(reply: Any) -> Answer:
+def answer_from(reply: Any) -> CallResult:
     """Return the answer in a model's return value: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
-        return Answer("", extra, f"the model returned {type(reply).__name__}, not a text")
+        return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, recorded(extra)):
-        return Answer("", extra, quoted(reply, 500))
-    return refused_if_it_quotes(Answer(reply, extra))
+        return CallResult("", extra, quoted(reply, 500))
+    return refused_if_it_quotes(CallResult(reply, extra))

@@ -12,13 +12,13 @@ from ..boxes.spaces import Space
 from ..core.formatting import shown
 from ..core.plugin_rows import PluginTable
 from ..core.vlmevalkit import model_names
-from ..protocol.dataset_variant import PlainQuestion, Question
+from ..protocol.dataset_variant import DatasetVariant, PlainVariant
 from ..protocol.thoughts import ThoughtMarks, ThoughtRule, rule_of
 from ..storage.predictions import check_model_name
 from .local.layout import Bounds, ImageLayout
 from .prices import TokenPrices
 
-SpaceRule = Callable[[Question], Space]
+SpaceRule = Callable[[DatasetVariant], Space]
 
 Schemes = Mapping[tuple[str, bool], ReplyFormat]
 """By the prompt's output format and whether it has several labels."""
@@ -26,39 +26,39 @@ Schemes = Mapping[tuple[str, bool], ReplyFormat]
 
 # --- bounds of the images that local models are shown (protocol sections 4 and 7) -----------------
 
-BoundsRule = Callable[[Question], Bounds]
+BoundsRule = Callable[[DatasetVariant], Bounds]
 
 
-def processor_bounds(question: Question) -> Bounds:
+def processor_bounds(variant: DatasetVariant) -> Bounds:
     """Leave all bounds to the checkpoint's processor."""
     return Bounds()
 
 
-def qwen2_5_bounds(question: Question) -> Bounds:
+def qwen2_5_bounds(variant: DatasetVariant) -> Bounds:
     """Return the paper's bounds: simple interface for instance detection, else chat interface."""
-    if question.has_references:
+    if variant.has_references:
         return Bounds(min_pixels=200_704, max_pixels=12_845_056)
     return Bounds(min_pixels=200_704, max_pixels=1_605_632, two_step=True)
 
 
-def qwen3_bounds(question: Question) -> Bounds:
+def qwen3_bounds(variant: DatasetVariant) -> Bounds:
     """Return the bounds of Qwen2.5-VL without its second resize.
 
     The protocol states ``max_pixels`` for instance detection only; the rest is taken from
     Qwen2.5-VL. These models answer in thousandths, so it cannot shift boxes.
     """
-    return replace(qwen2_5_bounds(question), two_step=False)
+    return replace(qwen2_5_bounds(variant), two_step=False)
 
 
-def internvl3_bounds(question: Question) -> Bounds:
+def internvl3_bounds(variant: DatasetVariant) -> Bounds:
     """Allow 64 tiles for instance detection, else the processor's default of twelve."""
-    return Bounds(patches=64 if question.has_references else 12)
+    return Bounds(patches=64 if variant.has_references else 12)
 
 
 NANO_FACTOR = 24  # pixels of the side of a visual token of the models that ship: two patches of 12
 
 
-def nano_px_bounds(question: Question) -> Bounds:
+def nano_px_bounds(variant: DatasetVariant) -> Bounds:
     """Repeat the processor's bounds, within which its replies are read."""
     return Bounds(min_pixels=4 * NANO_FACTOR**2, max_pixels=168 * 168)
 
@@ -161,7 +161,7 @@ def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
 
 # --- checks of a plug-in's row -------------------------------------------------------------------
 
-_ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
+_ANY_QUESTION = PlainVariant("any", table="any", images="any", family_name="any", in_boxes=True)
 _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
@@ -182,13 +182,13 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
     for name in _entries(row):
         if name in model_names():
             return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
-    for question in (_ANY_QUESTION, _SCENES):
-        if not isinstance(space := row.space(question), Space):
+    for variant in (_ANY_QUESTION, _SCENES):
+        if not isinstance(space := row.space(variant), Space):
             return f"its space is {shown(space, 40)}"
         if (local := row.local) is not None:
             if row.thought not in (None, local.thought):
                 return "its thought is not that of its LocalFamily: name the marks there alone"
-            bounds = local.bounds(question).as_dict().keys() - local.layout.takes - {"two_step"}
+            bounds = local.bounds(variant).as_dict().keys() - local.layout.takes - {"two_step"}
             if bounds:
                 other_bounds, layout = ", ".join(sorted(bounds)), local.layout.__name__
                 return f"its bounds set {other_bounds}, which {layout} does not take"

@@ -49,19 +49,19 @@ SHIPPED: Mapping[str, str] = {
 
 
 def _always(space: Space) -> SpaceRule:
-    return lambda question: space
+    return lambda variant: space
 
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     """Shrink the 8192x6144 scenes of HR-InsDet before sending, as the paper's API runs do."""
     shrunk, whole = Space(kind, scene_max_size=longer_side), Space(kind)
-    return lambda question: shrunk if question.images == "HRInsDet" else whole
+    return lambda variant: shrunk if variant.images == "HRInsDet" else whole
 
 
 def _smart_resize(bounds: BoundsRule, factor: int | None = None) -> SpaceRule:
     """Pixels of the processor's input, within the bounds of inference."""
     within = Space("smart_resize", min_pixels=1, max_pixels=1, factor=factor)
-    return lambda question: space_within(within, bounds(question))
+    return lambda variant: space_within(within, bounds(variant))
 
 
 _GRID = _always(Space("grid1000"))

@@ -15,11 +15,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..core.formatting import nearest
-from .dataset_variant import AnyTask, Message, Query, Question, QuestionError, prompt_hash
+from .dataset_variant import (
+    AnyDataset,
+    DatasetNameError,
+    DatasetVariant,
+    Message,
+    Query,
+    prompt_hash,
+)
 from .error_analysis import AnswerErrors, ErrorAnalysis
 from .identity import Described, Identity, IdentityConflict
 from .metric import Metric, unsliced
-from .replies import ParseFailure, Recorded, Replies, Reply, read_reply
+from .replies import ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
 
@@ -96,10 +103,10 @@ class PromptSet(NamedTuple):
     name: str  # Changes whenever a word does
     message: Callable[[Any, Any], Message]  # (query, question) -> see :meth:`Benchmark.message`
 
-    def hash(self, task: AnyTask) -> str:
+    def hash(self, dataset: AnyDataset) -> str:
         """Hash all messages of the task that models share."""
-        queries = task.shared_task.queries.values()
-        return prompt_hash(self.message(query, task.question) for query in queries)
+        queries = dataset.shared_dataset.queries.values()
+        return prompt_hash(self.message(query, dataset.variant) for query in queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +114,7 @@ class Baseline:
     """A model without weights, to compare scores with."""
 
     # (message with image files, question) -> reply and its record
-    answer: Callable[[Message, Any], tuple[str, Recorded]]
+    answer: Callable[[Message, Any], tuple[str, ReplyRecord]]
     space: Mapping[str, Any] | None = None  # Coordinate space of its answers
     tables: frozenset[str] | None = None  # That it can answer (None: all)
 
@@ -129,7 +136,7 @@ class Scorer:
     name: str  # For people
     settings: Mapping[str, str]  # Only runs with equal ones are compared
     source: str  # Who chose it
-    versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
+    versions: Mapping[str, str] = field(default_factory=dict)  # ReplyRecord, not compared
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
@@ -160,19 +167,21 @@ class Benchmark(ABC):
     name: str  # For people and files
     metrics: tuple[Metric, ...]  # The headline first
     ranking: tuple[Metric, ...]  # Compare formats, most important first
-    with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
+    headline_counting_failures: (
+        Metric  # The headline with failed calls as wrong; no other metric counts them
+    )
     lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
-    other_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
+    extra_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
-    at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
+    batch_size: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
     template_names: tuple[str, ...] = ()  # Variables of a user's prompt template; empty: none
     prompts_help: str = ""  # How to get other prompt sets
     baselines: Mapping[str, Baseline] = MappingProxyType({})
     reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart
 
-    def of(self, question: Any) -> Benchmark:
+    def for_variant(self, variant: Any) -> Benchmark:
         """Return the benchmark with the metrics of a question."""
         return self
 
@@ -184,57 +193,61 @@ class Benchmark(ABC):
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
         """Return the headline with failed calls as misses, which ranks models; then all others."""
-        return (self.with_failures, *self.metrics)
+        return (self.headline_counting_failures, *self.metrics)
 
     @property
     def errors(self) -> ErrorAnalysis:
         """Return how the loss of its score is divided among error types."""
-        return AnswerErrors(self.with_failures, self.reasons)
+        return AnswerErrors(self.headline_counting_failures, self.reasons)
 
     @abstractmethod
-    def parse(self, name: str) -> Question:
-        """Parse a dataset name; a QuestionError names the wrong part and the nearest valid name."""
+    def parse(self, name: str) -> DatasetVariant:
+        """Parse a dataset name; an error names the wrong part and the nearest valid name.
+
+        Raises:
+            DatasetNameError: the name is not valid.
+        """
 
     @abstractmethod
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         """Return a name per table, for lists of datasets."""
 
     @abstractmethod
-    def load(self, name: str) -> AnyTask:
+    def load(self, name: str) -> AnyDataset:
         """Load a question with the rows of its table.
 
         Raises:
-            QuestionError: the name cannot be parsed.
+            DatasetNameError: the name cannot be parsed.
             FileNotFoundError: the table is nowhere; the message says how to make it.
             ValueError: it cannot be read; the message names file, row and column.
         """
 
-    def formats(self, question: Any) -> Sequence[Question]:
+    def formats(self, variant: Any) -> Sequence[DatasetVariant]:
         """Return the same table in each of its formats, in order, for a search to compare."""
-        return (question,)
+        return (variant,)
 
-    def in_format(self, question: Any, name: str) -> Question:
-        """Return the same table in a format by name; a QuestionError names the nearest."""
-        known = {each.format: each for each in self.formats(question)}
+    def in_format(self, variant: Any, name: str) -> DatasetVariant:
+        """Return the same table in a format by name; a DatasetNameError names the nearest."""
+        known = {each.format: each for each in self.formats(variant)}
         if name not in known:
-            raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
+            raise DatasetNameError(f"{variant.name} has no format {name!r}{nearest(name, known)}")
         return known[name]
 
-    def query_set_key(self, question: Any) -> tuple[object, ...]:
+    def query_set_key(self, variant: Any) -> tuple[object, ...]:
         """Return a key that is equal for questions with the same queries."""
-        return question.table, question.frames
+        return variant.table, variant.frames
 
     def for_model(
-        self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
-    ) -> AnyTask:
+        self, dataset: AnyDataset, model: str, recorded: Mapping[str, str] | None = None
+    ) -> AnyDataset:
         """Return the task for one model; by default the shared one.
 
         Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run. A
         ValueError says what is missing to ask this model.
         """
-        return task
+        return dataset
 
-    def message(self, query: Any, question: Any) -> Message:
+    def message(self, query: Any, variant: Any) -> Message:
         """Return what a model is asked; images are relative to the image folder."""
         raise NotImplementedError(f"{self.name} has neither a message nor prompts")
 
@@ -242,15 +255,15 @@ class Benchmark(ABC):
         """Return the prompt set in force, then others that runs may have used."""
         return [PromptSet(f"{self.name.lower()}-{self.prompts_version}", self.message)]
 
-    def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
+    def template_values(self, query: Any, variant: Any) -> Mapping[str, Any]:
         """Return the values of :attr:`template_names` for a query."""
         return {}
 
-    def example(self, query: Any, question: Any) -> str:
+    def example(self, query: Any, variant: Any) -> str:
         """Return a correct reply, in pixels, for ``findit check``; "" if there is none."""
         return ""
 
-    def check(self, question: Question, settings: Settings) -> None:
+    def check(self, variant: DatasetVariant, settings: Settings) -> None:
         """Refuse unusable settings with a ValueError, before a model is asked."""
         return None
 
@@ -264,13 +277,20 @@ class Benchmark(ABC):
         raise NotImplementedError(f"{self.name} scores neither answers nor batches")
 
     def score_batch(
-        self, model: str, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
+        self,
+        model: str,
+        dataset: AnyDataset,
+        replies: Replies,
+        settings: Settings,
+        run: Identity | None,
     ) -> BatchScore:
         """Score replies, by default each by :meth:`read` and :meth:`score`.
 
         ``settings`` never contradict ``run``, the recorded identity (None: nothing recorded).
         """
-        return BatchScore(tuple(self._row(task.queries[reply.index], reply) for reply in replies))
+        return BatchScore(
+            tuple(self._row(dataset.queries[reply.index], reply) for reply in replies)
+        )
 
     def _row(self, query: Query, reply: Reply) -> ScoredRow:
         answer = read_reply(reply, lambda text: self.read(text, query))
@@ -287,7 +307,7 @@ class Benchmark(ABC):
     def check_sums(self, rows: Sequence[ScoredRow]) -> None:
         """Refuse sums that no metric knows or an answered row lacks; a ValueError names the row."""
         needed: set[str] = set()
-        known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}
+        known = {*_STANDARD, *self.counts.values(), *self.extra_sums, *self.errors.keys}
         for metric in self.all_metrics:
             names = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= names
@@ -311,22 +331,22 @@ class Benchmark(ABC):
                     f"needs{nearest(missing, sorted(stated))}"
                 )
 
-    def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
+    def convert(self, path: Path, dataset: AnyDataset) -> Sequence[Reply]:
         """Read replies from another program's file; a ValueError names file and row."""
         raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
 
     @abstractmethod
-    def draw(self, task: AnyTask, row: ScoredRow) -> Drawing:
+    def draw(self, dataset: AnyDataset, row: ScoredRow) -> Drawing:
         """Return what the report shows of an answer."""
 
     def space(
-        self, model: str, question: Question, settings: Settings, result: Described
+        self, model: str, variant: DatasetVariant, settings: Settings, result: Described
     ) -> Mapping[str, Any] | None:
         """Return the coordinate space of a run's answers (None: they have none), or ValueError."""
         return None
 
     def identity_conflicts(
-        self, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
+        self, dataset: AnyDataset, replies: Replies, settings: Settings, run: Identity | None
     ) -> Sequence[IdentityConflict]:
         """List conflicts of replies or settings with the run, except those of table and rows."""
         return ()
@@ -335,15 +355,15 @@ class Benchmark(ABC):
         """Return an answer's query score in percent, which sorts answers."""
         return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
 
-    def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
+    def curve(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Curve | None:
         """Return a run's metrics by threshold; None without thresholds."""
         return None
 
-    def host_class(self, question: Any) -> str:
+    def host_class(self, variant: Any) -> str:
         """Return its dataset class under VLMEvalKit, as ``--config`` files name it."""
         return "".join(filter(str.isalnum, self.name)) + "Dataset"
 
-    def interval_note(self, question: Any) -> str:
+    def interval_note(self, variant: Any) -> str:
         """Say what the intervals of its runs do not allow for; "" if nothing."""
         return ""
 

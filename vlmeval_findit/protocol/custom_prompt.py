@@ -105,10 +105,10 @@ def prompt_set(benchmark: Benchmark, prompt: CustomPrompt | None = None) -> Prom
         return standard
     prompt.check(benchmark)
 
-    def message(query: Any, question: Any) -> Message:
-        values = benchmark.template_values(query, question)
-        where = f"{question.name}, row {query.index}"
-        return prompt.message(standard.message(query, question), values, where)
+    def message(query: Any, variant: Any) -> Message:
+        values = benchmark.template_values(query, variant)
+        where = f"{variant.name}, row {query.index}"
+        return prompt.message(standard.message(query, variant), values, where)
 
     words = "\0".join((standard.name, prompt.system or "", prompt.template or ""))
     return PromptSet(f"custom-{sha256_of(words.encode())[:12]}", message)

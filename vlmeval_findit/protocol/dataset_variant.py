@@ -1,6 +1,6 @@
-"""What is asked: a :class:`Question` is one way of asking one table, a :class:`Query` one row.
+"""What is asked: a :class:`DatasetVariant` is a table in a format, a :class:`Query` one row.
 
-A question's name is what users type after ``--data``. Each benchmark has a class. A model gets a
+A variant's name is what users type after ``--data``. Each benchmark has a class. A model gets a
 :data:`Message` for each query.
 """
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
-class QuestionError(ValueError):
+class DatasetNameError(ValueError):
     """A dataset name cannot be parsed; the message says why, with the nearest valid name."""
 
 
-class Question(Protocol):
+class DatasetVariant(Protocol):
     """One way of asking one table: frozen, hashable, picklable."""
 
     @property
@@ -76,10 +76,10 @@ def is_index(number: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainQuestion:
+class PlainVariant:
     """A question without formats.
 
-    >>> question = PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="Letters")
+    >>> question = PlainVariant("Hues_Few", table="HuesFew", images="Hues", family_name="Letters")
     >>> question.board_dataset
     'HuesFew'
     """
@@ -102,36 +102,38 @@ class PlainQuestion:
         return self.table
 
 
-QuestionT = TypeVar("QuestionT", bound=Question, covariant=True)
+VariantT = TypeVar("VariantT", bound=DatasetVariant, covariant=True)
 QueryT = TypeVar("QueryT", bound=Query, covariant=True)
 
 
 @dataclass(frozen=True)
-class Task(Generic[QuestionT, QueryT]):
+class LoadedDataset(Generic[VariantT, QueryT]):
     """A question over its table: every query by its index, in the table's order."""
 
     name: str  # As typed, perhaps not canonical
-    question: QuestionT
+    variant: VariantT
     table: Path
     queries: Mapping[int, QueryT]
     # Settled options ("mark": "oval-red")
     resolved_options: Mapping[str, str] = field(default_factory=dict)
-    base_task: Task[QuestionT, QueryT] | None = None  # The task before :meth:`.Benchmark.for_model`
+    base_dataset: LoadedDataset[VariantT, QueryT] | None = (
+        None  # The task before :meth:`.Benchmark.for_model`
+    )
 
     def __post_init__(self) -> None:
-        """Refuse an invalid index with a QuestionError."""
+        """Refuse an invalid index with a DatasetNameError."""
         for index in self.queries:
             if not is_index(index):
                 why = f"{index} is no number of a row: they begin at 0"
-                raise QuestionError(f"{self.table}, column index: {why}")
+                raise DatasetNameError(f"{self.table}, column index: {why}")
 
     @property
-    def shared_task(self) -> Task[QuestionT, QueryT]:
+    def shared_dataset(self) -> LoadedDataset[VariantT, QueryT]:
         """Return the task that all models share, by which runs are compared."""
-        return self.base_task or self
+        return self.base_dataset or self
 
 
-AnyTask = Task[Question, Query]  # Of any benchmark
+AnyDataset = LoadedDataset[DatasetVariant, Query]  # Of any benchmark
 
 
 # --- rows as ranges, in files and messages --------------------------------------------------------

@@ -1,7 +1,7 @@
 """Divide what a score lacks to 100 among error types.
 
 The *events* of a row are sums by error type, so they add up over rows, slices and images. Points
-are of the metric in which failed calls count as wrong (``with_failures``).
+are of the metric in which failed calls count as wrong (``headline_counting_failures``).
 """
 
 from __future__ import annotations

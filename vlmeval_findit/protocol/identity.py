@@ -104,7 +104,9 @@ class Identity:
     prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
     custom_prompt: Mapping[str, str | None] = field(default_factory=dict)
     """The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash."""
-    resolved_options: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
+    resolved_options: Mapping[str, str] = field(
+        default_factory=dict
+    )  # As in :class:`.LoadedDataset`
     table: str | None = None
     table_sha256: str | None = None
     rows: tuple[int, ...] | None = None  # The indices that are asked
@@ -246,7 +248,7 @@ def _plain(value: Any) -> Any:
 
 
 def apply_force(
-    against: Sequence[IdentityConflict], forced: bool, where: str, else_: str
+    against: Sequence[IdentityConflict], forced: bool, where: str, advice: str
 ) -> list[str]:
     """Return what ``--force`` overrules, as results say it.
 
@@ -257,7 +259,7 @@ def apply_force(
     if against and not forced:
         shown = [f"  {conflict}" for conflict in against[:_SHOWN]]
         shown += [f"  and {len(against) - _SHOWN} more"] * (len(against) > _SHOWN)
-        raise IdentityError("\n".join([f"{where}:", *shown, f"{else_} {FORCE_HELP}"]))
+        raise IdentityError("\n".join([f"{where}:", *shown, f"{advice} {FORCE_HELP}"]))
     return [str(conflict) for conflict in against]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from ..core.formatting import shown
 from ..core.shapes import checked
 from ..core.text_files import TextError, parse_json
-from .thoughts import USUAL, Spoken, ThoughtRule, split_thought
+from .thoughts import USUAL, SplitReply, ThoughtRule, split_thought
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -78,11 +78,11 @@ class TokenLogprobs:
 
 FAILED = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
 
-RECORD_KEY = "findit"  # Of :class:`Recorded` in ``extra_records``
+RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ReplyRecord:
     """What a model's run recorded with one reply; :func:`recorded` checks these types.
 
     ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
@@ -109,10 +109,10 @@ class Recorded:
         return json.dumps({RECORD_KEY: filled}, default=dict)
 
 
-NOTHING_RECORDED = Recorded()  # Shared by replies of other models
+NOTHING_RECORDED = ReplyRecord()  # Shared by replies of other models
 
 
-def call_failed(text: str, record: Recorded) -> bool:
+def call_failed(text: str, record: ReplyRecord) -> bool:
     """Return whether a call failed, by its record or else by VLMEvalKit's message."""
     if record.call.get("error"):
         return True
@@ -135,7 +135,7 @@ class Reply:
 
     index: int
     text: str  # With thoughts that other programs leave in it
-    recorded: Recorded = field(default_factory=Recorded)
+    recorded: ReplyRecord = field(default_factory=ReplyRecord)
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
     thoughts: ThoughtRule = USUAL  # How its model marks thoughts
     shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
@@ -145,7 +145,7 @@ class Reply:
         return call_failed(self.text, self.recorded)
 
     @property
-    def spoken(self) -> Spoken:
+    def spoken(self) -> SplitReply:
         return split_thought(self.text, self.thoughts)
 
     @property
@@ -176,10 +176,12 @@ class ParseFailure(NamedTuple):
 # Reasons of :func:`read_reply`, besides a benchmark's and the failed call
 UNREAD = ("empty", "truncated", "truncated while thinking")
 
-Answer = TypeVar("Answer")
+ParsedT = TypeVar("ParsedT")
 
 
-def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> Answer | ParseFailure:
+def read_reply(
+    reply: Reply, read: Callable[[str], ParsedT | ParseFailure]
+) -> ParsedT | ParseFailure:
     """Return a reply's answer or failure; ``read`` gets its text without thought, never empty."""
     if reply.failed:
         return ParseFailure("failed call")
@@ -198,11 +200,11 @@ class RecordError(ValueError):
     """Our record in ``extra_records`` is damaged; the message says where in it, and how."""
 
 
-def recorded(value: object) -> Recorded:
+def recorded(value: object) -> ReplyRecord:
     """Read our record in ``extra_records``.
 
     Raises:
-        RecordError: a value has another type than :class:`Recorded` says.
+        RecordError: a value has another type than :class:`ReplyRecord` says.
 
     >>> recorded('{"findit": {"thought": 7}}')
     Traceback (most recent call last):
@@ -225,13 +227,13 @@ def recorded(value: object) -> Recorded:
 _BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
 
 
-def _recorded(record: Mapping[str, Any]) -> Recorded:
+def _recorded(record: Mapping[str, Any]) -> ReplyRecord:
     from pydantic import ValidationError
 
     try:
         # As JSON, where a list is a tuple and yet "7" is no number; without NaN
         text = json.dumps(record, allow_nan=False)
-        result: Recorded = _adapter().validate_json(text, strict=True)
+        result: ReplyRecord = _adapter().validate_json(text, strict=True)
         checked(result.call, _CALL, f"{RECORD_KEY}.call")
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -247,10 +249,10 @@ _CALL = {"cost": int | float | None, "error": str | None}  # What is read of it 
 
 
 @cache
-def _adapter() -> TypeAdapter[Recorded]:
+def _adapter() -> TypeAdapter[ReplyRecord]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Recorded)
+    return TypeAdapter(ReplyRecord)
 
 
 def with_error(value: object, why: str) -> str:

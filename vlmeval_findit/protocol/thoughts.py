@@ -92,7 +92,7 @@ def thought_marks(value: object) -> ThoughtMarks:
 # --- splitting ------------------------------------------------------------------------------------
 
 
-class Spoken(NamedTuple):
+class SplitReply(NamedTuple):
     """A reply without its thought."""
 
     answer: str
@@ -101,7 +101,7 @@ class Spoken(NamedTuple):
     begin: int = 0  # Of the answer in the text, in characters
 
 
-def split_thought(text: str, rule: ThoughtRule = USUAL) -> Spoken:
+def split_thought(text: str, rule: ThoughtRule = USUAL) -> SplitReply:
     """Take the thoughts out of a text (prefixed with :func:`opened_by`).
 
     The answer is the last part that no marks enclose and that is not blank.
@@ -109,16 +109,16 @@ def split_thought(text: str, rule: ThoughtRule = USUAL) -> Spoken:
     >>> split_thought("<think>hm</think>\\n[]").answer
     '[]'
     >>> split_thought("[] <think>hm [1, 2, 3, 4]")
-    Spoken(answer='[]', thought='hm [1, 2, 3, 4]', ends_inside=True, begin=0)
+    SplitReply(answer='[]', thought='hm [1, 2, 3, 4]', ends_inside=True, begin=0)
     >>> split_thought("[]</think>").answer
     '[]'
     """
     # The usual case, for speed: rewards read millions of replies.
     if rule.marks is None and not _HINT.search(text):
-        return Spoken(text)
+        return SplitReply(text)
     marks = list(_marks_in(text, rule.marks))
     if not marks:
-        return Spoken(text)
+        return SplitReply(text)
     outside, ends_inside = _outside(text, marks)
     if rule.opened and marks[0].closes:
         del outside[0]
@@ -128,7 +128,7 @@ def split_thought(text: str, rule: ThoughtRule = USUAL) -> Spoken:
     if end < len(text):
         part = part.rstrip()
     begin += len(part) - len(part.lstrip())
-    return Spoken(part.lstrip(), _rest(text, marks, begin, end), ends_inside, begin)
+    return SplitReply(part.lstrip(), _rest(text, marks, begin, end), ends_inside, begin)
 
 
 def opened_by(prompt: str, marks: ThoughtMarks) -> str:

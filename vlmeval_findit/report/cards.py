@@ -34,7 +34,7 @@ class Card:
 
     @property
     def query(self) -> Query:
-        return self.transcript.task.queries[self.row.index]
+        return self.transcript.dataset.queries[self.row.index]
 
 
 def choose_cards(
@@ -55,8 +55,8 @@ def choose_cards(
         if at < limit // FEWEST or key_of(transcript.run) in first
     ]
     runs = [transcript.run for transcript in some]
-    spreads = _spreads(runs, lambda run: (run.model, run.question.board_dataset))
-    apart = _spreads(runs, lambda run: run.question.board_dataset)
+    spreads = _spreads(runs, lambda run: (run.model, run.variant.board_dataset))
+    apart = _spreads(runs, lambda run: run.variant.board_dataset)
     cards = []
     for transcript in some:
         run, key = transcript.run, key_of(transcript.run)

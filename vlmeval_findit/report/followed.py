@@ -18,7 +18,7 @@ from ..core.text_files import open_text
 from ..engine.calls import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import SAMPLE, Identity
 from ..protocol.replies import recorded
 from ..storage.identity_file import read_identity
@@ -43,7 +43,7 @@ class CellView:
     """The current state of a cell: a model over a question."""
 
     model: str
-    question: Question
+    variant: DatasetVariant
     rows: int | None  # to ask; None: not known yet
     answered: int = 0  # calls
     failed: int = 0  # calls
@@ -161,33 +161,33 @@ class Followed:
             if key not in self._identities:
                 self._identities[key] = read_identity(predictions)
             if (identity := self._identities[key]) is not None:
-                question = benchmarks.parse(identity.dataset)
-                order = (identity.model, question.board_dataset, question.format_place, str(path))
-                cells.append((order, identity, question, predictions))
+                variant = benchmarks.parse(identity.dataset)
+                order = (identity.model, variant.board_dataset, variant.format_place, str(path))
+                cells.append((order, identity, variant, predictions))
         begun = set()
-        for _, identity, question, predictions in sorted(cells, key=lambda cell: cell[0]):
-            begun.add((predictions.parent, identity.model, question))
-            yield self._view(identity, question, predictions)
+        for _, identity, variant, predictions in sorted(cells, key=lambda cell: cell[0]):
+            begun.add((predictions.parent, identity.model, variant))
+            yield self._view(identity, variant, predictions)
         for planned in self._files.planned:
             folder = self._files.folder / planned.model
-            if (folder, planned.model, planned.question) not in begun:
+            if (folder, planned.model, planned.variant) not in begun:
                 yield planned
 
-    def _view(self, identity: Identity, question: Question, predictions: Path) -> CellView:
+    def _view(self, identity: Identity, variant: DatasetVariant, predictions: Path) -> CellView:
         rows = None if identity.rows is None else len(identity.rows)
-        view = CellView(identity.model, question, rows)
+        view = CellView(identity.model, variant, rows)
         for journal in self._journals.values():
             # A folder may hold several runs of one cell, each with a journal beside it.
             is_named = journal.tail.path == self._files.journal
             if is_named or predictions.is_relative_to(journal.tail.path.parent):
-                calls = journal.calls.get((identity.model, question.name))
+                calls = journal.calls.get((identity.model, variant.name))
                 view = view if calls is None else calls.added_to(view, identity.rows)
         files = RunFiles(predictions)
         if not files.provenance.is_file():
             return view
         with open_text(files.score) as f:
             (score,) = csv.DictReader(f)
-        names = [metric.name for metric in benchmarks.benchmark_of(question).metrics]
+        names = [metric.name for metric in benchmarks.benchmark_of(variant).metrics]
         return replace(
             view,
             answered=int(score["answered"]),
@@ -248,9 +248,9 @@ class _Journal:
                 self.calls.setdefault(key, _CellCalls()).add(record)
 
 
-def planned_rows(tables: CellBuilder, question: Question, limit: int | None) -> int | None:
+def planned_rows(tables: CellBuilder, variant: DatasetVariant, limit: int | None) -> int | None:
     """Return the number of rows that a model will be asked; None without a table."""
     try:
-        return len(list(tables.task(question).queries)[:limit])
+        return len(list(tables.dataset(variant).queries)[:limit])
     except (OSError, ValueError):
         return None

@@ -66,7 +66,7 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         # The size of the original in pixels: the annotation's, if known
         size = {"w": width or small.width, "h": height or small.height}
         drawn.append({"name": path.name, **size, "src": small.address})
-    named = [(printable(run.model), run.question) for run in runs]
+    named = [(printable(run.model), run.variant) for run in runs]
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [{"model": m, "dataset": q.board_dataset, "format": q.format} for m, q in named],

@@ -80,9 +80,9 @@ Block = tuple[str, Sequence[Metric], Sequence[CellView]]
 
 def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
     """Yield each model on each benchmark, with the metrics that its cells have."""
-    groups = grouped(cells, lambda cell: (benchmark_of(cell.question).name, cell.model))
+    groups = grouped(cells, lambda cell: (benchmark_of(cell.variant).name, cell.model))
     for (_, model), group in groups.items():
-        metrics = [m for m in benchmark_of(group[0].question).metrics if m.in_short_tables]
+        metrics = [m for m in benchmark_of(group[0].variant).metrics if m.in_short_tables]
         present = [m for m in metrics if any(m.name in cell.metric_values for cell in group)]
         yield model, present, group
 

@@ -106,7 +106,7 @@ def _mean(runs: Sequence[Run], parts: Sequence[Sequence[ErrorCost]]) -> Iterator
 
 def _bar(model: str, where: str, runs: Sequence[Run], costs: Iterable[ErrorCost]) -> LossBar:
     costs = tuple(costs)
-    formats = {run.question.format for run in runs}
+    formats = {run.variant.format for run in runs}
     return LossBar(
         model=model,
         where=where,

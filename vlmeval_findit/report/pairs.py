@@ -44,7 +44,7 @@ Key = tuple[str, str]
 
 def key_of(run: Run) -> Key:
     """Return the key of a run on a page: a board has each model and question once."""
-    return run.model, run.question.name
+    return run.model, run.variant.name
 
 
 # --- --compare ------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     """Return the pairs that ``sides`` name, one for each dataset."""
     pairs = []
     for dataset in board.datasets if sides else ():
-        by_format = {(run.model, run.question.format): run for run in dataset.runs}
+        by_format = {(run.model, run.variant.format): run for run in dataset.runs}
         reported = {(model, ""): board.run(model, dataset.name) for model in board.models}
         left, right = ((reported | by_format).get(side) for side in sides)
         if left is not None and right is not None and left is not right:

@@ -84,9 +84,9 @@ def heat_maps_of(board: Board) -> Drawn | None:
 def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
     """Return the values of a model's formats, in the benchmark's order."""
     cells, metric = [], board.headline
-    for row in sorted(rows, key=lambda row: row.run.question.format_place):
+    for row in sorted(rows, key=lambda row: row.run.variant.format_place):
         if (value := metric.value(row.run.sums)) is not None:
-            bounds, place = row.intervals.get(metric.name), row.run.question.format_cell
+            bounds, place = row.intervals.get(metric.name), row.run.variant.format_cell
             queries = len(row.run.rows)
             cells.append(FormatCell(row.run.model, *place, value, bounds, queries, row.reported))
     return cells
@@ -112,7 +112,7 @@ class Details:
         key = key_of(transcript.run)
         if key not in self.keys:
             return
-        if (curve := transcript.run.benchmark.curve(transcript.task, rows)) is not None:
+        if (curve := transcript.run.benchmark.curve(transcript.dataset, rows)) is not None:
             self.curves[key] = curve
         if names := definitions_in(rows):
             self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}

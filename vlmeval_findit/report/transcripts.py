@@ -19,7 +19,7 @@ from ..benchmarks.findit.error_costs import size_of
 from ..core.files import file_sha256
 from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.dataset_variant import AnyTask, PartKind
+from ..protocol.dataset_variant import AnyDataset, PartKind
 from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run, read_details
 from ..storage.folders import image_folder
@@ -32,7 +32,7 @@ class Transcript:
     """A run with its task, prompts and images."""
 
     run: Run
-    task: AnyTask
+    dataset: AnyDataset
     prompts: PromptSet | None  # None if they are not known
     images: Path  # Folder that the paths of images are relative to
 
@@ -49,13 +49,13 @@ class Transcript:
         if self.prompts is None:
             asked = f"Asked in {self.run.provenance.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
-        parts = self.prompts.message(self.task.queries[index], self.run.question)
+        parts = self.prompts.message(self.dataset.queries[index], self.run.variant)
         marks = {PartKind.IMAGE: "[image: {}]", PartKind.SYSTEM: "[system: {}]"}
         return "\n".join(marks.get(part.kind, "{}").format(part.value) for part in parts)
 
     def draw(self, row: ScoredRow) -> Drawing:
         """Draw an answer."""
-        return self.run.benchmark.draw(self.task, row)
+        return self.run.benchmark.draw(self.dataset, row)
 
 
 class Missing(NamedTuple):
@@ -81,17 +81,17 @@ def gather(
     Raises:
         RunError: details are gone.
     """
-    tasks: dict[tuple[str, str], AnyTask] = {}
+    datasets: dict[tuple[str, str], AnyDataset] = {}
     transcripts: list[Transcript] = []
     missing: list[Missing] = []
     for run in runs:
-        key = (run.benchmark.name, run.question.board_dataset)
+        key = (run.benchmark.name, run.variant.board_dataset)
         try:
-            if key not in tasks:
-                tasks[key] = benchmarks.load(run.question.name)
-            task = replace(tasks[key], question=run.question)
+            if key not in datasets:
+                datasets[key] = benchmarks.load(run.variant.name)
+            dataset = replace(datasets[key], variant=run.variant)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
-            transcript = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
+            transcript = _transcript(run, run.benchmark.for_model(dataset, run.model, recorded))
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
             continue
@@ -102,12 +102,12 @@ def gather(
     return transcripts, missing
 
 
-def _transcript(run: Run, task: AnyTask) -> Transcript:
-    checksum = file_sha256(task.table)
+def _transcript(run: Run, dataset: AnyDataset) -> Transcript:
+    checksum = file_sha256(dataset.table)
     if checksum != run.provenance.table_sha256:
         raise ValueError(
-            f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
-            f"{run.provenance.table_sha256[:12]}…"
+            f"{dataset.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table "
+            f"with {run.provenance.table_sha256[:12]}…"
         )
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
@@ -116,8 +116,8 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
     # The prompt set of a run gives the recorded hash.
     name, recorded = run.provenance.prompts, run.provenance.prompt_hash
     named = (each for each in known if each.name == name)
-    prompts = next((each for each in named if each.hash(task) == recorded), None)
-    return Transcript(run, task, prompts, image_folder(run.question.images).path)
+    prompts = next((each for each in named if each.hash(dataset) == recorded), None)
+    return Transcript(run, dataset, prompts, image_folder(run.variant.images).path)
 
 
 # --- drawings -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ..protocol.replies import Reply
 _MOST = 4  # Most models that a note names
 
 ModelRecord = tuple[tuple[str, str], ...]
-"""What a reply records of its model: items of :attr:`.Recorded.model`."""
+"""What a reply records of its model: items of :attr:`.ReplyRecord.model`."""
 
 
 class AnsweringModel(NamedTuple):

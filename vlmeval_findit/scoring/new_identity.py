@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..benchmarks import benchmark_of, prefix_of, prefixes
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.command import installed
@@ -17,7 +17,7 @@ from ..data.sources import SOURCES
 from ..models.http.providers.provider_table import PROVIDERS
 from ..models.model_table import MODELS
 from ..protocol.benchmark import PromptSet
-from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
 
 _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
@@ -25,7 +25,7 @@ _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
 
 
 def run_identity(
-    task: AnyTask,
+    dataset: AnyDataset,
     model: str,
     answering: Answering,
     rows: Iterable[int],
@@ -38,21 +38,21 @@ def run_identity(
     ``rows`` are the indices that are asked. ``prompts`` are by default the prompt set in force;
     without its hash over the task every message is made here.
     """
-    prompts = prompts or benchmark_of(task.question).prompts()[0]
+    prompts = prompts or benchmark_of(dataset.variant).prompts()[0]
     spaces = [space["kind"]] if space else ()
     return Identity(
         model=model,
-        dataset=task.question.name,
+        dataset=dataset.variant.name,
         answering=answering,
         prompts=prompts.name,
-        prompt_hash=prompt_hash or prompts.hash(task),
-        resolved_options=task.resolved_options,
-        table=task.table.name,
-        table_sha256=file_sha256(task.table),
+        prompt_hash=prompt_hash or prompts.hash(dataset),
+        resolved_options=dataset.resolved_options,
+        table=dataset.table.name,
+        table_sha256=file_sha256(dataset.table),
         rows=tuple(sorted(rows)),
         space=space,
         versions=installed(_AT_INFERENCE),
-        plugins=plugins_used(task.question, answering.row, spaces, answering.kind),
+        plugins=plugins_used(dataset.variant, answering.row, spaces, answering.kind),
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -67,18 +67,18 @@ def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
 
 
 def plugins_used(
-    question: Question, row: str | None, spaces: Iterable[str], kind: str | None = None
+    variant: DatasetVariant, row: str | None, spaces: Iterable[str], kind: str | None = None
 ) -> dict[str, str]:
     """Return the versions of the plug-ins whose rows a run uses, by their names.
 
     ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
     """
-    plugins = [prefixes().plugin_of(prefix_of(question.name)), MODELS.plugin_of(row)]
+    plugins = [prefixes().plugin_of(prefix_of(variant.name)), MODELS.plugin_of(row)]
     plugins += [KINDS.plugin_of(space) for space in spaces]
     if kind is not None and kind.startswith(PROVIDER):
         plugins.append(PROVIDERS.plugin_of(kind.removeprefix(PROVIDER)))
-    if isinstance(question, Variant):
-        plugins.append(REPRESENTATIONS.plugin_of(question.representation))
+    if isinstance(variant, FindItVariant):
+        plugins.append(REPRESENTATIONS.plugin_of(variant.representation))
     return {plugin.name: plugin.version for plugin in plugins if plugin is not None}
 
 

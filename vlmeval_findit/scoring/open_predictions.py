@@ -13,7 +13,7 @@ from pathlib import Path
 from .. import benchmarks
 from ..core.files import file_sha256, suffix_of
 from ..models.model_table import find_model
-from ..protocol.dataset_variant import AnyTask, rows_text
+from ..protocol.dataset_variant import AnyDataset, rows_text
 from ..protocol.identity import Identity, IdentityConflict, IdentityError, apply_force
 from ..protocol.replies import Reply
 from ..protocol.settings import Settings, settings_from
@@ -36,7 +36,7 @@ class Predictions:
     """Replies with all that decides their score; nothing in it contradicts the rest."""
 
     model: str
-    task: AnyTask
+    dataset: AnyDataset
     replies: Sequence[Reply]
     settings: Settings
     """What the user says of scoring, and what the run recorded where the user says nothing."""
@@ -50,7 +50,7 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
     The file may have any name where its run recorded what it is, or ``named`` is its dataset.
 
     Raises:
-        PredictionError, QuestionError: the file cannot be read, or says of no question.
+        PredictionError, DatasetNameError: the file cannot be read, or says of no question.
         IdentityError: something contradicts what the run recorded, and is not forced.
     """
     identity = read_identity(path)
@@ -58,7 +58,7 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
     # Without a plug-in neither dataset nor space may be known here, and be blamed instead.
     _overruled(against, settings, str(path))
     model, name = _named(path, named, identity)
-    task = benchmarks.load(name)
+    dataset = benchmarks.load(name)
     if identity is not None:
         recorded = identity.dataset
         if model != identity.model:
@@ -66,9 +66,11 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
         if name != recorded and benchmarks.parse(name) != benchmarks.parse(recorded):
             against.append(IdentityConflict("dataset", recorded, name))
         if identity.resolved_options:
-            task = benchmarks.benchmark_of(name).for_model(task, model, identity.resolved_options)
+            dataset = benchmarks.benchmark_of(name).for_model(
+                dataset, model, identity.resolved_options
+            )
     replies = read_predictions(path)
-    opened = check_replies(model, task, replies, settings, identity, against, path)
+    opened = check_replies(model, dataset, replies, settings, identity, against, path)
     return replace(opened, forced=(*opened.forced, *_cut(path, replies, settings)))
 
 
@@ -93,7 +95,7 @@ def _cut(path: Path, replies: Sequence[Reply], settings: Settings) -> list[str]:
 
 def check_replies(
     model: str,
-    task: AnyTask,
+    dataset: AnyDataset,
     replies: Sequence[Reply],
     settings: Settings | None = None,
     identity: Identity | None = None,
@@ -113,24 +115,24 @@ def check_replies(
     rule = _thought_rule(model, settings, identity)
     if rule != USUAL:
         replies = [replace(reply, thoughts=rule) for reply in replies]
-    where = str(path) if path else f"{model} on {task.name}"
+    where = str(path) if path else f"{model} on {dataset.name}"
     for reply in replies:
-        if reply.index not in task.queries:
+        if reply.index not in dataset.queries:
             raise PredictionError(
-                f"{where}: index {reply.index} is not in {task.table} "
-                f"({len(task.queries)} rows): the predictions are of another table"
+                f"{where}: index {reply.index} is not in {dataset.table} "
+                f"({len(dataset.queries)} rows): the predictions are of another table"
             )
-    benchmark = benchmarks.benchmark_of(task.question)
-    of_benchmark = benchmark.identity_conflicts(task, replies, settings, identity)
+    benchmark = benchmarks.benchmark_of(dataset.variant)
+    of_benchmark = benchmark.identity_conflicts(dataset, replies, settings, identity)
     refuse_variable(settings, [conflict for conflict in of_benchmark if conflict.is_space], where)
-    of_run = _against_run(task, replies, settings, identity) if identity else ()
-    against = [*against, *of_run, *_against_table(task, replies), *of_benchmark]
+    of_run = _against_run(dataset, replies, settings, identity) if identity else ()
+    against = [*against, *of_run, *_against_table(dataset, replies), *of_benchmark]
     spaces = [each for each in against if each.is_space and settings.separately]
     others = [each for each in against if each not in spaces]
     forced = (*_overruled(others, settings, where), *map(str, spaces))
     if identity is not None and settings.reads_like is None:
         settings = replace(settings, reads_like=identity.reads_like)
-    return Predictions(model, task, replies, settings, identity, forced)
+    return Predictions(model, dataset, replies, settings, identity, forced)
 
 
 def _thought_rule(model: str, settings: Settings, identity: Identity | None) -> ThoughtRule:
@@ -176,13 +178,13 @@ def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[
 
 
 def _against_run(
-    task: AnyTask, replies: Sequence[Reply], settings: Settings, identity: Identity
+    dataset: AnyDataset, replies: Sequence[Reply], settings: Settings, identity: Identity
 ) -> Iterator[IdentityConflict]:
-    table = file_sha256(task.table)
+    table = file_sha256(dataset.table)
     if identity.table_sha256 not in (None, table):
-        now = f"{table} ({task.table})"
+        now = f"{table} ({dataset.table})"
         yield IdentityConflict("SHA-256 of the table", identity.table_sha256, now)
-    foreign = {reply.index for reply in replies} - set(identity.rows or task.queries)
+    foreign = {reply.index for reply in replies} - set(identity.rows or dataset.queries)
     if foreign:
         yield IdentityConflict("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
     yield from _elsewhere(replies, identity)
@@ -206,15 +208,15 @@ def _elsewhere(replies: Sequence[Reply], identity: Identity) -> Iterator[Identit
             yield IdentityConflict(what, who.endpoint, f"{server} (rows {rows_text(rows)})")
 
 
-def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:
+def _against_table(dataset: AnyDataset, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:
     """Return the rows of a prediction file with another label or size than the table."""
     for reply in replies:
-        query = task.queries[reply.index]
+        query = dataset.queries[reply.index]
         for name, stated in reply.stated.items():
             true = getattr(query, name)
             if _as_stated(stated) != _as_stated(true):
                 what = f"{name} of row {reply.index}"
-                yield IdentityConflict(what, stated, f"{true} ({task.table})")
+                yield IdentityConflict(what, stated, f"{true} ({dataset.table})")
 
 
 def _as_stated(value: object) -> str:
@@ -232,10 +234,10 @@ def convert_file(path: Path, named: str | None) -> Path:
     """
     if named is None:
         raise PredictionError(f"{path}: say with --data what it is about")
-    task = benchmarks.load(named)
-    question = task.question
-    replies = benchmarks.benchmark_of(question).convert(path, task)
-    target = path.with_name(f"{path.stem}_{question.name}.json")
+    dataset = benchmarks.load(named)
+    variant = dataset.variant
+    replies = benchmarks.benchmark_of(variant).convert(path, dataset)
+    target = path.with_name(f"{path.stem}_{variant.name}.json")
     rows = [
         {"index": reply.index, "prediction": reply.text, "extra_records": reply.recorded.as_json()}
         for reply in replies
@@ -296,7 +298,7 @@ def _is_predictions(path: Path) -> bool:
     if RunFiles(path).identity.is_file() or benchmarks.name_after_model(path.stem) is not None:
         return True
     # Without a model it is refused by name: left out in silence, it would not be missed.
-    return benchmarks.is_question(path.stem)
+    return benchmarks.is_dataset_name(path.stem)
 
 
 def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:

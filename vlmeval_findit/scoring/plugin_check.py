@@ -25,7 +25,7 @@ from ..data.sources import DataSource
 from ..models.model_row import ModelRow
 from ..protocol.benchmark import Benchmark, Drawing
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.dataset_variant import AnyTask, Message, PartKind, Question, located
+from ..protocol.dataset_variant import AnyDataset, DatasetVariant, Message, PartKind, located
 from ..protocol.metric import Better
 from ..protocol.replies import FAILED
 from ..protocol.scored_row import add_up
@@ -67,54 +67,56 @@ def check_benchmark(
     Predictions and scores go into ``folder``, with a model for each kind of replies. ``draw`` gets
     a drawing and the folder of its images.
     """
-    task, benchmark = load(name), benchmark_of(name)
-    yield Finding(f"{len(task.queries)} rows of {task.table}", "" if task.queries else "no rows")
-    indexes = list(task.queries)[:ROWS]
+    dataset, benchmark = load(name), benchmark_of(name)
+    yield Finding(
+        f"{len(dataset.queries)} rows of {dataset.table}", "" if dataset.queries else "no rows"
+    )
+    indexes = list(dataset.queries)[:ROWS]
     for index in indexes[:3]:
-        yield _message(benchmark, task, index)
-    yield _images(task)
-    if shown := _transparent(task, indexes):
+        yield _message(benchmark, dataset, index)
+    yield _images(dataset)
+    if shown := _transparent(dataset, indexes):
         yield Finding(shown)
     runs: dict[str, RunScore] = {}
-    for kind, texts in _replies(benchmark, task, indexes).items():
+    for kind, texts in _replies(benchmark, dataset, indexes).items():
         if not texts:
             yield Finding(f"{kind.lower()} replies: none: `example` gives none")
             continue
-        path = _written(folder, kind, task, texts)
+        path = _written(folder, kind, dataset, texts)
         try:
             run = runs[kind] = score_file(path, settings, name)
         except ValueError as error:
             yield Finding(f"{kind.lower()} replies", str(error))
             continue
         yield from _scored(kind, path, run, texts)
-        images = image_folder(task.question.images).path
+        images = image_folder(dataset.variant.images).path
         for row in run.rows:
             try:
-                draw(benchmark.draw(task, row), images)
+                draw(benchmark.draw(dataset, row), images)
             except (AttributeError, TypeError, ValueError) as error:
                 yield Finding(f"{kind.lower()} replies", f"row {row.index} is not drawn: {error!r}")
         yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
     yield from _values(benchmark, runs)
-    yield from _formats(benchmark, task)
+    yield from _formats(benchmark, dataset)
 
 
-def _images(task: AnyTask) -> Finding:
+def _images(dataset: AnyDataset) -> Finding:
     """Look at all images as a run does: that they are there, of their size, and not replaced."""
-    folder = image_folder(task.question.images)
-    what = f"images of {len(task.queries)} rows in {folder.path}"
-    bad = unusable(list(task.queries.values()), folder.path)
+    folder = image_folder(dataset.variant.images)
+    what = f"images of {len(dataset.queries)} rows in {folder.path}"
+    bad = unusable(list(dataset.queries.values()), folder.path)
     if bad:
-        return Finding(what, str(refusal(bad, len(task.queries), folder)))
-    others = replaced(imported_contents(task.table), folder.path)
+        return Finding(what, str(refusal(bad, len(dataset.queries), folder)))
+    others = replaced(imported_contents(dataset.table), folder.path)
     return Finding(what, replaced_note(others, folder.path) if others else "")
 
 
-def _transparent(task: AnyTask, indexes: Sequence[int]) -> str:
+def _transparent(dataset: AnyDataset, indexes: Sequence[int]) -> str:
     """Say how many images of some rows are transparent; unreadable ones are reported elsewhere."""
-    folder = image_folder(task.question.images).path
+    folder = image_folder(dataset.variant.images).path
     names: dict[str, None] = {}
     for index in indexes:
-        query = task.queries[index]
+        query = dataset.queries[index]
         names.update(dict.fromkeys((*query.support, *query.images)))
     count = 0
     for name in names:
@@ -122,14 +124,14 @@ def _transparent(task: AnyTask, indexes: Sequence[int]) -> str:
             count += is_transparent(content_of(folder / name))
     if not count:
         return ""
-    first = f"of the first {len(indexes)} rows" if len(task.queries) > len(indexes) else ""
+    first = f"of the first {len(indexes)} rows" if len(dataset.queries) > len(indexes) else ""
     what = f"{count} of {len(names)} images {first}".rstrip()
     return f"{what} are transparent: models are shown them on white"
 
 
-def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:
-    message = benchmark.prompts()[0].message(task.queries[index], task.question)
-    folder = image_folder(task.question.images).path
+def _message(benchmark: Benchmark, dataset: AnyDataset, index: int) -> Finding:
+    message = benchmark.prompts()[0].message(dataset.queries[index], dataset.variant)
+    folder = image_folder(dataset.variant.images).path
     parts = (f"<{part.value}>" if part.kind is PartKind.IMAGE else part.value for part in message)
     shown = indent("\n".join(parts), " " * 9)
     return Finding(f"row {index} asks:\n{shown}", _no_message(message, folder))
@@ -151,10 +153,10 @@ def _no_message(message: Message, folder: Path) -> str:
 
 
 def _replies(
-    benchmark: Benchmark, task: AnyTask, indexes: Sequence[int]
+    benchmark: Benchmark, dataset: AnyDataset, indexes: Sequence[int]
 ) -> Mapping[str, Mapping[int, str]]:
     """Return replies to rows by kind; a wrong reply is right for another row."""
-    examples = {at: benchmark.example(task.queries[at], task.question) for at in indexes}
+    examples = {at: benchmark.example(dataset.queries[at], dataset.variant) for at in indexes}
     right = {index: text for index, text in examples.items() if text}
     said = right.values()
     return {
@@ -166,11 +168,11 @@ def _replies(
     }
 
 
-def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) -> Path:
-    path = folder / model / f"{model}_{task.question.name}.json"
+def _written(folder: Path, model: str, dataset: AnyDataset, texts: Mapping[int, str]) -> Path:
+    path = folder / model / f"{model}_{dataset.variant.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [
-        {"index": index, "label": task.queries[index].label, "prediction": text}
+        {"index": index, "label": dataset.queries[index].label, "prediction": text}
         for index, text in texts.items()
     ]
     write_rows(path, lambda: rows)
@@ -208,7 +210,7 @@ def _shown(value: float | None) -> str:
 
 
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
-    headline, right = benchmark.with_failures, runs.get("Right")
+    headline, right = benchmark.headline_counting_failures, runs.get("Right")
     if right is None:
         return
     high, best = headline.better is Better.HIGHER, headline.value(right.sums)
@@ -229,45 +231,48 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
         yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
 
 
-def _formats(benchmark: Benchmark, task: AnyTask) -> Findings:
+def _formats(benchmark: Benchmark, dataset: AnyDataset) -> Findings:
     """Check what a search over formats relies on; each name can be checked for its replies."""
-    asked = benchmark.formats(task.question)
-    if [*asked] == [task.question]:
+    asked = benchmark.formats(dataset.variant)
+    if [*asked] == [dataset.variant]:
         return
-    if task.question not in asked:
-        yield Finding(f"formats of {task.question.name}", "it is not among them")
+    if dataset.variant not in asked:
+        yield Finding(f"formats of {dataset.variant.name}", "it is not among them")
     for variant in asked:
         what = f"format {variant.format!r}, {variant.name}"
-        yield Finding(what, _no_format(benchmark, task, variant, asked))
+        yield Finding(what, _no_format(benchmark, dataset, variant, asked))
 
 
 def _no_format(
-    benchmark: Benchmark, task: AnyTask, other_format: Question, asked: Sequence[Question]
+    benchmark: Benchmark,
+    dataset: AnyDataset,
+    other_format: DatasetVariant,
+    asked: Sequence[DatasetVariant],
 ) -> str:
     """Say why a question is no valid format of its table ("" if it is)."""
-    question = task.question
+    variant = dataset.variant
     for what in ("format", "name", "format_place"):
         value = getattr(other_format, what)
         if sum(getattr(each, what) == value for each in asked) > 1:
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
     if not other_format.format:
         return "its format has no name: `format` is empty"
-    both = (other_format, question)
+    both = (other_format, variant)
     board, other = (each.board_dataset for each in both)
     if board != other:
-        return f"its dataset on a leaderboard is {board!r}, and that of {question.name} {other!r}"
+        return f"its dataset on a leaderboard is {board!r}, and that of {variant.name} {other!r}"
     rows, others = map(benchmark.query_set_key, both)
     if rows != others:
         return f"its rows are {rows}, not {others}"
     try:
         if parse(other_format.name) != other_format:
             return f"`parse` of its name gives {parse(other_format.name)}"
-        if [*load(other_format.name).queries] != [*task.queries]:
-            return f"its table has other rows than that of {question.name}"
+        if [*load(other_format.name).queries] != [*dataset.queries]:
+            return f"its table has other rows than that of {variant.name}"
     except (OSError, ValueError) as error:
         return str(error)
     if [*benchmark.formats(other_format)] != [*asked]:
-        return f"`formats` of it gives others, or another order, than of {question.name}"
+        return f"`formats` of it gives others, or another order, than of {variant.name}"
     return ""
 
 
@@ -278,8 +283,8 @@ def check_model(
     row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
 ) -> Findings:
     """Check a model's row on some rows of a question, with its processor if it is here."""
-    task, words = load(name), prompt_set(benchmark_of(name), prompt)
-    space = row.space(task.question)
+    dataset, words = load(name), prompt_set(benchmark_of(name), prompt)
+    space = row.space(dataset.variant)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
     yield from _round_trips(space)
     for (output, several), scheme in row.schemes.items():
@@ -288,16 +293,16 @@ def check_model(
         yield Finding(f"{what}: answered in {how}")
     if row.local is None:
         return
-    bounds = row.local.bounds(task.question).as_dict()
+    bounds = row.local.bounds(dataset.variant).as_dict()
     yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
     from ..models.local.local_runner import ProcessorMissingError, shown
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
-    folder = image_folder(task.question.images).path
-    for index in list(task.queries)[:3]:
-        asked = words.message(task.queries[index], task.question)
+    folder = image_folder(dataset.variant.images).path
+    for index in list(dataset.queries)[:3]:
+        asked = words.message(dataset.queries[index], dataset.variant)
         try:
-            seen = shown(row, checkpoint, task.question, located(asked, folder))
+            seen = shown(row, checkpoint, dataset.variant, located(asked, folder))
         except ProcessorMissingError as error:
             yield Finding(f"its processor was not tried: {error}; name one with NAME=FOLDER")
             return

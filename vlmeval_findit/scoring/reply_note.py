@@ -19,8 +19,8 @@ EMPTY, IN_THOUGHT, IN_TOOLS, FILTERED, ALL = (
 def count_replies(replies: Iterable[Reply]) -> Counter[str]:
     """Count the answers of a run, and those in which something is odd.
 
-    >>> from ..protocol.replies import Recorded
-    >>> dict(count_replies([Reply(0, "", Recorded(thought="[]", finish_reason="stop"))]))
+    >>> from ..protocol.replies import ReplyRecord
+    >>> dict(count_replies([Reply(0, "", ReplyRecord(thought="[]", finish_reason="stop"))]))
     {'replies': 1, 'empty': 1, 'empty beside a thought': 1}
     """
     counts = Counter[str]()

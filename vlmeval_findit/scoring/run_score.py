@@ -18,7 +18,7 @@ from ..coords import score_check
 from ..coords.run_arrays import AnsweredQuery
 from ..models.dual_encoder.encoder import EncoderError
 from ..protocol.benchmark import Benchmark, Scorer
-from ..protocol.dataset_variant import AnyTask, Question
+from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import GIVEN, Identity
 from ..protocol.metric import metric_values
 from ..protocol.replies import Reply
@@ -37,7 +37,7 @@ class RunScore:
     """The score of one run and all that it rests on."""
 
     model: str
-    task: AnyTask
+    dataset: AnyDataset
     rows: tuple[ScoredRow, ...]
     sums: Mapping[str, float]  # Of all rows, and of their slices
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
@@ -54,7 +54,7 @@ class RunScore:
 
     @property
     def benchmark(self) -> Benchmark:
-        return benchmarks.benchmark_of(self.task.question)
+        return benchmarks.benchmark_of(self.dataset.variant)
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:
@@ -95,7 +95,7 @@ def score_file(
     """Score a prediction file: open it, score its rows, check their coordinates.
 
     Raises:
-        PredictionError, QuestionError, IdentityError: as of :func:`.open_predictions`.
+        PredictionError, DatasetNameError, IdentityError: as of :func:`.open_predictions`.
         ValueError: the benchmark cannot score them; the message says how it can.
     """
     opened = open_predictions(path, settings or settings_from({}), dataset)
@@ -112,20 +112,20 @@ def score_file(
 
 def score_rows(opened: Predictions) -> RunScore:
     """Score the replies of a run, a batch at a time; ValueError if no space is known."""
-    benchmark = benchmarks.benchmark_of(opened.task.question)
-    at_a_time = benchmark.at_a_time or max(1, len(opened.replies))
+    benchmark = benchmarks.benchmark_of(opened.dataset.variant)
+    at_a_time = benchmark.batch_size or max(1, len(opened.replies))
     starts = range(0, max(1, len(opened.replies)), at_a_time)
     return joined(_part(benchmark, opened, slice(at, at + at_a_time)) for at in starts)
 
 
 def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
-    model, task, replies = opened.model, opened.task, opened.replies[part]
-    batch = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
+    model, dataset, replies = opened.model, opened.dataset, opened.replies[part]
+    batch = benchmark.score_batch(model, dataset, replies, opened.settings, opened.identity)
     benchmark.check_sums(batch.rows)
     rows = tuple(map(_with_record, batch.rows, replies))
     return RunScore(
         model=model,
-        task=task,
+        dataset=dataset,
         rows=rows,
         sums=totals(rows),
         spaces=batch.spaces,
@@ -135,7 +135,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         forced=opened.forced,
         scorer=batch.scorer,
         thought_marks=opened.settings.thought_marks,
-        sample=score_check.sample(task, rows),
+        sample=score_check.sample(dataset, rows),
         unnamed_marks=Counter(filter(None, (unnamed_marks(reply.answer) for reply in replies))),
     )
 
@@ -178,7 +178,7 @@ def _add_up(counts: Iterable[Mapping[ModelRecord, int]]) -> Counter[ModelRecord]
 
 def check_coordinates(run: RunScore) -> RunScore:
     """Add what the coordinate check says of a run; its sample is dropped."""
-    doubt = score_check.warning(run.task, run.sample, run.spaces)
+    doubt = score_check.warning(run.dataset, run.sample, run.spaces)
     return replace(run, coords_doubt=doubt, sample=())
 
 
@@ -219,7 +219,7 @@ class CellResult:
     """
 
     model: str
-    question: Question
+    variant: DatasetVariant
     sums: Mapping[str, float]
     rows: int
     failed: int
@@ -235,15 +235,15 @@ class CellResult:
     @property
     def metric_values(self) -> Mapping[str, float | None]:
         """The metrics in percent, by name."""
-        return metric_values(benchmarks.benchmark_of(self.question).metrics, self.sums)
+        return metric_values(benchmarks.benchmark_of(self.variant).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> CellResult:
     """Return the result of a cell, given its score."""
-    rows, of = len(run.rows), len(run.task.queries)
+    rows, of = len(run.rows), len(run.dataset.queries)
     return CellResult(
         run.model,
-        run.task.question,
+        run.dataset.variant,
         run.sums,
         rows,
         run.failed,
@@ -260,6 +260,6 @@ def refuse_unanswered(results: Iterable[CellResult]) -> None:
     for result in results:
         if result.failed == result.rows:
             raise SearchError(
-                f"every call of {result.model} on {result.question.name} failed: no format can be "
+                f"every call of {result.model} on {result.variant.name} failed: no format can be "
                 f"chosen. {result.path} says why; run again to ask again."
             )

@@ -60,10 +60,10 @@ def score_row(run: RunScore) -> dict[str, Any]:
     benchmark, sums = run.benchmark, run.sums
     return {
         "model": marked(run.model, run.mark),
-        "dataset": run.task.name,
+        "dataset": run.dataset.name,
         **run.metric_values,
-        benchmark.with_failures.name: benchmark.with_failures.value(sums),
-        "rows": len(run.task.queries),
+        benchmark.headline_counting_failures.name: benchmark.headline_counting_failures.value(sums),
+        "rows": len(run.dataset.queries),
         "scored": len(run.rows),
         "answered": len(run.rows) - run.failed,
         "failed calls": run.failed,
@@ -157,18 +157,18 @@ class Provenance:
 
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     """Return the values that a score depends on."""
-    meta = run.task.table.with_suffix(".meta.json")
-    question, benchmark, identity = run.task.question, run.benchmark, run.identity
+    meta = run.dataset.table.with_suffix(".meta.json")
+    variant, benchmark, identity = run.dataset.variant, run.benchmark, run.identity
     scored = {row.index for row in run.rows}
-    metrics = (*benchmark.metrics, benchmark.with_failures)
-    fields: dict[str, Any] = asdict(question) if is_dataclass(question) else {}
+    metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
+    fields: dict[str, Any] = asdict(variant) if is_dataclass(variant) else {}
     fields = {name: getattr(value, "value", value) for name, value in fields.items()}  # Of enums
     marks = run.thought_marks
     return {
         "model": run.model,
-        "dataset": run.task.name,
+        "dataset": run.dataset.name,
         "benchmark": benchmark.name,
-        "variant": {"name": question.name, **fields},
+        "variant": {"name": variant.name, **fields},
         "identity": identity and as_values(identity),
         "digest": identity and identity.digest,
         "forced": [*(identity.forced if identity else ()), *run.forced],
@@ -179,15 +179,15 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "answered_by": answered_by.as_values(run.answered_by),
         "replies": dict(run.counted),
         "table": {
-            "file": run.task.table.name,
-            "sha256": file_sha256(run.task.table),
+            "file": run.dataset.table.name,
+            "sha256": file_sha256(run.dataset.table),
             "meta": read_json(meta) if meta.is_file() else None,
         },
         "predictions": {
             "file": predictions.name,
             "sha256": file_sha256(predictions),
             "rows": len(run.rows),
-            "rows_missing": sorted(set(run.task.queries) - scored),
+            "rows_missing": sorted(set(run.dataset.queries) - scored),
         },
         "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
         "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
@@ -206,7 +206,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 def _plugins(run: RunScore) -> dict[str, str]:
     known, row = find_model(run.model), run.identity and run.identity.answering.row
     row = row or (known.name if known else None)
-    used = plugins_used(run.task.question, row, [space["kind"] for space in run.spaces])
+    used = plugins_used(run.dataset.variant, row, [space["kind"] for space in run.spaces])
     return {**used, **(run.identity.plugins if run.identity else {})}
 
 

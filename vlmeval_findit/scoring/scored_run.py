@@ -20,7 +20,7 @@ from ..benchmarks import benchmark_of, parse
 from ..core.files import file_sha256
 from ..core.text_files import open_text, read_json
 from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import Question, QuestionError
+from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
 from ..protocol.metric import metric_values
@@ -49,18 +49,18 @@ class Run:
     """One scored run: a model over one question."""
 
     model: str
-    question: Question
+    variant: DatasetVariant
     path: Path  # Of the predictions
     rows: Sequence[ScoredRow]
     provenance: Provenance
     details: Path | None = None  # File of the rows' details, where the rows are without them
 
     def __repr__(self) -> str:
-        return f"Run({self.model} on {self.question.name}, {len(self.rows)} queries)"
+        return f"Run({self.model} on {self.variant.name}, {len(self.rows)} queries)"
 
     @property
     def benchmark(self) -> Benchmark:
-        return benchmark_of(self.question)
+        return benchmark_of(self.variant)
 
     @cached_property
     def sums(self) -> Mapping[str, float]:
@@ -128,7 +128,7 @@ def load_runs(
         if on_missing_plugin is None or not runs:
             raise each
         on_missing_plugin(each)
-    return sorted(runs, key=lambda run: (run.model, run.question.name, str(run.path)))
+    return sorted(runs, key=lambda run: (run.model, run.variant.name, str(run.path)))
 
 
 def _sharing(provenance: Provenance, shared: dict[Any, Any]) -> Provenance:
@@ -176,11 +176,11 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     details = files.details
     try:
         values = read_json(provenance)
-        question = _question(provenance, values)
+        variant = _variant(provenance, values)
         rows = tuple(_rows(details))
         rests_on = provenance_from(values, rows)
         predictions = provenance.with_name(values["predictions"]["file"])
-        run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, rests_on)
+        run = Run(marked(str(values["model"]), files.mark), variant, predictions, rows, rests_on)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
     except RunError:
@@ -210,7 +210,7 @@ def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[Sc
     try:
         return list(_rows(run.details, selected))
     except FileNotFoundError:
-        raise RunError(f"{run.details} is missing; {_again(run.path, run.question.name)}") from None
+        raise RunError(f"{run.details} is missing; {_again(run.path, run.variant.name)}") from None
 
 
 def with_details(run: Run) -> Run:
@@ -218,11 +218,11 @@ def with_details(run: Run) -> Run:
     return replace(run, rows=tuple(read_details(run)), details=None)
 
 
-def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
+def _variant(provenance: Path, values: Mapping[str, Any]) -> DatasetVariant:
     """Parse what was asked; the error names a plug-in that is not installed."""
     try:
         return parse(values["variant"]["name"])
-    except QuestionError as error:
+    except DatasetNameError as error:
         for other in plugin_conflicts(values.get("plugins", {})):
             raise PluginMissingError(f"{provenance}: {other}") from error
         raise
@@ -234,7 +234,7 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
-    recorded, again = values["totals"], _again(run.path, run.question.name)
+    recorded, again = values["totals"], _again(run.path, run.variant.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
         total, actual = recorded.get(name), sums.get(name, 0)

@@ -37,7 +37,7 @@ class ServingError(RuntimeError):
     """No server of a model answers any more."""
 
 
-class LocalServer:
+class ServerProcess:
     """One server below its guard: what ``command`` starts at a base URL.
 
     Records have its ``name``, not its port; ``devices`` is CUDA_VISIBLE_DEVICES (None: inherited).
@@ -131,7 +131,7 @@ class LocalServers:
     revision: str | None = None
     dtype: str | None = None
     adapter_flags: Sequence[str] = ()  # make ``name`` an adapter over ``checkpoint``, its base
-    _servers: list[LocalServer] = field(default_factory=list, init=False, compare=False)
+    _servers: list[ServerProcess] = field(default_factory=list, init=False, compare=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     def start(self) -> None:
@@ -150,11 +150,11 @@ class LocalServers:
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
-            server = LocalServer(command, name, url, log_file, gpus)
+            server = ServerProcess(command, name, url, log_file, gpus)
             self._servers.append(server)
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 
-    def living(self) -> list[LocalServer]:
+    def living(self) -> list[ServerProcess]:
         """Return the servers that answer; ServingError if none does, and none will."""
         if not self._closed.is_set() and all(server.failed for server in self._servers):
             what = f"--serve {self.serving.program}: the server of {self.name}"

@@ -17,7 +17,9 @@ from ..core.text_files import read_json
 PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 
 
-class _Beside:
+class RunPath:
+    """A file next to the predictions, with an ending of its kind."""
+
     def __init__(self, ending: str) -> None:
         self._ending = ending
 
@@ -41,11 +43,11 @@ class RunFiles:
 
     predictions: Path
     mark: str = ""
-    identity = _Beside("_identity.json")
-    calls = _Beside("_calls.jsonl")
-    score = _Beside("_score.csv")
-    details = _Beside("_details.jsonl")
-    provenance = _Beside(PROVENANCE)
+    identity = RunPath("_identity.json")
+    calls = RunPath("_calls.jsonl")
+    score = RunPath("_score.csv")
+    details = RunPath("_details.jsonl")
+    provenance = RunPath(PROVENANCE)
 
 
 OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded space begins

@@ -27,7 +27,7 @@ from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
 from ..protocol.dataset_variant import image, reference
-from .sweep_file import Sweep, all_questions, cells_to_ask
+from .sweep_file import Sweep, all_variants, cells_to_ask
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """Yields ``count`` items and shows the progress under a name."""
@@ -175,9 +175,9 @@ class _CallWeights:
             shown[call.prompts][call.images] = None
         ways, limits = dict[Prompts, _Way](), dict[Prompts, int]()
         for prompts in shown:
-            space = chat.space(prompts.task.question)
+            space = chat.space(prompts.dataset.variant)
             ways[prompts] = space, chat.image_rule(space)
-            limits[prompts] = chat.max_tokens(prompts.task.question)
+            limits[prompts] = chat.max_tokens(prompts.dataset.variant)
         self._encode((ways[prompts], number) for prompts, of in shown.items() for number in of)
         weights = {prompts: self._weights[way] for prompts, way in ways.items()}
         calls = images = tokens_in = tokens_out = tokens_beginning = tokens_again = 0
@@ -252,8 +252,8 @@ def sweep_groups(
     tables, share = CellBuilder(skip_missing=None), 1.0 if sweep.batch is None else HALF
 
     def group(entry: ModelEntry) -> CallGroup:
-        questions, given = all_questions(sweep, entry.name), settings[entry.name]
-        cells = tuple(cells_to_ask(sweep, entry, questions, tables, given))
+        variants, given = all_variants(sweep, entry.name), settings[entry.name]
+        cells = tuple(cells_to_ask(sweep, entry, variants, tables, given))
         return CallGroup(entry.name, cells, chats.get(entry.name), share)
 
     return list(map(group, sweep.models))

@@ -19,7 +19,7 @@ from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
 from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Identity
 from ..scoring.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 from ..storage.identity_file import read_identity
@@ -53,9 +53,9 @@ class FormatRace:
     _front: tuple[RaceCell, ...] = field(default=(), init=False)
 
     @property
-    def front(self) -> tuple[Question, ...]:
+    def front(self) -> tuple[DatasetVariant, ...]:
         """The questions of the leading format, whose results come with the last stage."""
-        return tuple(cell.whole.cell.question for cell in self._front)
+        return tuple(cell.whole.cell.variant for cell in self._front)
 
     def stage(self, outputs: Sequence[Output]) -> list[CellResult]:
         """Race the formats of a stage against each other and the leading format.
@@ -69,7 +69,7 @@ class FormatRace:
             StoppedError: a stop was requested.
             JournalError: replies cannot be written any more.
         """
-        rounds = (tuple(rounds_of(output.cell.task, output.cell.rows)) for output in outputs)
+        rounds = (tuple(rounds_of(output.cell.dataset, output.cell.rows)) for output in outputs)
         new = map(RaceCell, outputs, rounds)
         formats, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
@@ -100,12 +100,12 @@ class FormatRace:
         asked, rows = _progress(first)
         share = asked / rows
         now = rank_round(
-            benchmark_of(first[0].whole.cell.question),
-            {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
+            benchmark_of(first[0].whole.cell.variant),
+            {name: {s.dataset.variant: s.rows for s in of} for name, of in scores.items()},
             share,
             allowance(self._done, self.stages, share, self._spent),
         )
-        dropped, front = [], now.going[0].question.format
+        dropped, front = [], now.going[0].variant.format
         for out in now.out:
             self._spent += out.chance
             cells = formats[out.format]
@@ -160,8 +160,8 @@ def _by_format(cells: Sequence[RaceCell]) -> tuple[Formats, list[Output]]:
     """Split cells into formats asked on every table, and others, which cannot win."""
     by_name: dict[str, list[RaceCell]] = {}
     for cell in cells:
-        by_name.setdefault(cell.whole.cell.question.format, []).append(cell)
-    tables = {cell.whole.cell.question.board_dataset for cell in cells}
+        by_name.setdefault(cell.whole.cell.variant.format, []).append(cell)
+    tables = {cell.whole.cell.variant.board_dataset for cell in cells}
     whole = {name: tuple(of) for name, of in by_name.items() if len(of) == len(tables)}
     return whole, [cell.whole for name, of in by_name.items() if name not in whole for cell in of]
 

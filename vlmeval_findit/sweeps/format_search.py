@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
 from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, AnnotationTable, FormatAxes
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import KEYS, MatchRule
 from ..core.formatting import nearest
 from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from .sweep_file import Sweep, grid_tables, refuse_race
 
 STAGES = (
@@ -24,7 +24,7 @@ STAGES = (
 
 def search_sweep(
     entry: ModelEntry,
-    over: AnnotationTable | Question,
+    over: AnnotationTable | DatasetVariant,
     limit: int,
     places: tuple[Path, Path],
     marks: Sequence[str] = (),
@@ -44,8 +44,8 @@ def search_sweep(
     if isinstance(over, AnnotationTable):
         marked = FormatAxes(**{**dict.fromkeys(AXIS_VALUES, (WINNER,)), "marks": tuple(marks)})
         return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
-    sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
-    if len(sweep.questions) < 2:
+    sweep = replace(sweep, variants=tuple(benchmark_of(over).formats(over)))
+    if len(sweep.variants) < 2:
         raise ValueError(
             f"{over.name} is asked in one format: there is none to search. Ask it: "
             f"run_findit.py --data {over.name} --model {entry.name}"
@@ -54,15 +54,15 @@ def search_sweep(
     return sweep
 
 
-def search_target(name: str) -> AnnotationTable | Question:
+def search_target(name: str) -> AnnotationTable | DatasetVariant:
     """Return the grid table or the question that a search names, or raise ValueError."""
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
-        listed = [name for each in benchmarks() for name in each.listed()]
+        listed = [name for each in benchmarks() for name in each.variant_names()]
         raise ValueError(f"no dataset {name!r}{nearest(name, [*known, *listed])}")
-    question = known.get(name) or parse(name)
-    if not isinstance(question, Variant):
-        return question
-    if question.match_rule is not MatchRule.BOX_OVERLAP:
+    variant = known.get(name) or parse(name)
+    if not isinstance(variant, FindItVariant):
+        return variant
+    if variant.match_rule is not MatchRule.BOX_OVERLAP:
         raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
-    return known[question.table]
+    return known[variant.table]

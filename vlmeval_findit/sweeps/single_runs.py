@@ -82,26 +82,26 @@ def _output(
     runs: SingleRuns, entry: ModelEntry, factory: BackendFactory, tables: CellBuilder, name: str
 ) -> Output:
     check_model_name(entry.name)
-    question = parse(name)
+    variant = parse(name)
     cell = tables.cell(
         entry.name,
-        question,
+        variant,
         runs.limit,
         factory.settings(entry),
         logprobs=runs.logprobs,
         prompt=entry.prompt,
     )
-    if name != question.name:
+    if name != variant.name:
         cell = _named(cell, name)
     path = runs.work_dir / entry.name / f"{entry.name}_{name}.json"
-    described = factory.describe(entry, question)
+    described = factory.describe(entry, variant)
     return prepare_output(path, cell, runs.settings, described, factory.version)
 
 
 def _named(cell: Cell, name: str) -> Cell:
     """Return a cell of a dataset under another name of it."""
-    task = replace(cell.task, name=name)
-    return replace(cell, prompts=replace(cell.prompts, task=task))
+    dataset = replace(cell.dataset, name=name)
+    return replace(cell, prompts=replace(cell.prompts, dataset=dataset))
 
 
 def _ask(
@@ -127,7 +127,7 @@ def _warn_of_failures(output: Output, results: Sequence[CellResult], journal: Jo
     if failed:
         records = map(journal.get, output.cell.call_keys())
         why = next((record["error"] for record in records if record and record["error"]), "")
-        name = output.cell.task.name
+        name = output.cell.dataset.name
         log.warning(
             "%s on %s: %d calls failed; the first: %s", output.cell.model, name, failed, why
         )

@@ -23,7 +23,7 @@ from ..benchmarks.findit.grid import (
     formats,
 )
 from ..benchmarks.findit.grid import variants as cells_of
-from ..benchmarks.findit.variant import Variant
+from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import REPRESENTATIONS
 from ..core.config import (
     Checked,
@@ -47,7 +47,7 @@ from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.batch import BatchKind
 from ..models.model_entry import ModelEntry, entry_values, like_its_checkpoint
 from ..models.model_table import MODELS, find_model, same_checkpoint
-from ..protocol.dataset_variant import Question
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better
 from ..serving.programs import ServeOptions
 
@@ -77,8 +77,8 @@ class Sweep(SweepOptions):
 
     models: tuple[ModelEntry, ...]
     tables: tuple[AnnotationTable, ...] = ()
-    questions: tuple[Question, ...] = ()  # asked as they are, besides the tables
-    questions_by_model: Mapping[str, Sequence[Question]] = field(default_factory=dict)
+    variants: tuple[DatasetVariant, ...] = ()  # asked as they are, besides the tables
+    variants_by_model: Mapping[str, Sequence[DatasetVariant]] = field(default_factory=dict)
     """In place of tables and questions, each model's in its best format."""
     stages: tuple[FormatAxes, ...] = (FormatAxes(),)
     views: Views = field(default_factory=Views)
@@ -88,53 +88,59 @@ class Sweep(SweepOptions):
     force: bool = False  # override what runs recorded
 
 
-def stage_questions(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
+def stage_variants(
+    sweep: Sweep, model: str, stage: int, winner: Any = None
+) -> list[DatasetVariant]:
     """Return a model's questions in a stage; ``winner`` has the best format of the stage before."""
-    if sweep.questions_by_model:
-        return list(sweep.questions_by_model[model])
+    if sweep.variants_by_model:
+        return list(sweep.variants_by_model[model])
     cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
-    return list(dict.fromkeys([*cells, *sweep.questions]))
+    return list(dict.fromkeys([*cells, *sweep.variants]))
 
 
-def all_questions(sweep: Sweep, model: str) -> list[Question]:
+def all_variants(sweep: Sweep, model: str) -> list[DatasetVariant]:
     """Return a model's questions of all stages, as if the first format won: as many calls."""
-    questions: dict[Question, None] = {}
+    variants: dict[DatasetVariant, None] = {}
     winner = None
     for stage in range(len(sweep.stages)):
-        asked = stage_questions(sweep, model, stage, winner)
-        questions |= dict.fromkeys(asked)
+        asked = stage_variants(sweep, model, stage, winner)
+        variants |= dict.fromkeys(asked)
         winner = next(iter(asked), None)
-    return list(questions)
+    return list(variants)
 
 
 def cells_to_ask(
-    sweep: Sweep, entry: ModelEntry, questions: Iterable[Question], tables: CellBuilder, given: Any
+    sweep: Sweep,
+    entry: ModelEntry,
+    variants: Iterable[DatasetVariant],
+    tables: CellBuilder,
+    given: Any,
 ) -> Iterator[Cell]:
     """Yield a model's cells, every sample of some questions; ``given`` settings enter its keys."""
     options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
-    for question, sample in product(questions, range(1, sweep.samples + 1)):
-        yield tables.cell(entry.name, question, sweep.limit, given, sample=sample, **options)
+    for variant, sample in product(variants, range(1, sweep.samples + 1)):
+        yield tables.cell(entry.name, variant, sweep.limit, given, sample=sample, **options)
 
 
-def extra_questions(sweep: Sweep) -> dict[Question, bool]:
+def extra_variants(sweep: Sweep) -> dict[DatasetVariant, bool]:
     """Return the questions named besides tables, and whether their formats are compared, as those
     of another benchmark than the tables' are.
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
-    extra = [question for question in sweep.questions if sweep.tables and question not in cells]
-    return {question: benchmark_of(question).name not in of_tables for question in extra}
+    extra = [variant for variant in sweep.variants if sweep.tables and variant not in cells]
+    return {variant: benchmark_of(variant).name not in of_tables for variant in extra}
 
 
 def in_best_formats(sweep: Sweep, formats_by_model: BestFormats) -> Sweep:
     """Ask every model in its best format; ValueError if a model has none, or it fits no table."""
 
-    def questions(model: str) -> tuple[Question, ...]:
-        asked = stage_questions(sweep, model, 0)
-        return tuple(dict.fromkeys(formats_by_model.question(model, each) for each in asked))
+    def variants(model: str) -> tuple[DatasetVariant, ...]:
+        asked = stage_variants(sweep, model, 0)
+        return tuple(dict.fromkeys(formats_by_model.variant(model, each) for each in asked))
 
-    by_model = {entry.name: questions(entry.name) for entry in sweep.models}
-    return replace(sweep, questions_by_model=by_model, stages=sweep.stages[:1])
+    by_model = {entry.name: variants(entry.name) for entry in sweep.models}
+    return replace(sweep, variants_by_model=by_model, stages=sweep.stages[:1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,17 +201,17 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     if file.stages is not None and (both := [*file.named()]):
         raise MisplacedError(f"{both[0]} stands in every stage, where there are stages", both[0])
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
-    tables, questions = _datasets(file.datasets)
+    tables, variants = _datasets(file.datasets)
     models = tuple(
         replace(like_its_checkpoint(entry), line=text.line("models", at, "name"))
         for at, entry in enumerate(file.models)
     )
-    _refuse_models(models, in_boxes=bool(tables) or any(each.in_boxes for each in questions))
+    _refuse_models(models, in_boxes=bool(tables) or any(each.in_boxes for each in variants))
     sweep = Sweep(
         **{option.name: getattr(file, option.name) for option in fields(SweepOptions)},
         models=models,
         tables=tables,
-        questions=questions,
+        variants=variants,
         stages=_stages(file),
         views=_views(file),
         work_dir=work_dir,
@@ -255,11 +261,13 @@ def _refuse_checkpoint(entry: ModelEntry, at: int) -> None:
         raise MisplacedError(str(error), "models", at, "checkpoint") from None
 
 
-def _datasets(names: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Question, ...]]:
+def _datasets(
+    names: Sequence[str],
+) -> tuple[tuple[AnnotationTable, ...], tuple[DatasetVariant, ...]]:
     """Split names into tables, asked in the formats of the axes, and complete questions."""
     if names == "all":
         return benchmark(), ()
-    known, chosen = grid_tables(), list[AnnotationTable | Question]()
+    known, chosen = grid_tables(), list[AnnotationTable | DatasetVariant]()
     for at, name in enumerate(names):
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
@@ -335,8 +343,8 @@ def refuse_race(sweep: Sweep) -> None:
     """Refuse a race that could drop no format, or has no metric to decide it."""
     if not sweep.race:
         return
-    raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
-    if len({question.format for question in raced}) < 2:
+    raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.variants
+    if len({variant.format for variant in raced}) < 2:
         raise MisplacedError("there is one format only: nothing to race", "race")
     first, *others = {each.name: each for each in map(benchmark_of, raced)}.values()
     if others:
@@ -372,6 +380,6 @@ def refuse_samples(sweep: Sweep) -> None:
             )
 
 
-def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:
+def _cells_by_stage(sweep: Sweep) -> list[list[FindItVariant]]:
     some = [axes.after_some(sweep.stages[0]) for axes in sweep.stages]
     return [cells_of(sweep.tables, formats(axes), sweep.views) for axes in some]

@@ -16,14 +16,14 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
-from ..protocol.answers import StopReason
-from ..protocol.dataset_variant import Question
+from ..protocol.call_results import StopReason
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import settings_from
 from ..scoring.run_score import CellResult
 from ..storage.lock import Lock
 from ..storage.run_files import MORE_SAMPLES, sample_path
 from .format_race import FormatRace
-from .sweep_file import Sweep, cells_to_ask, extra_questions, stage_questions
+from .sweep_file import Sweep, cells_to_ask, extra_variants, stage_variants
 
 
 class UnfinishedError(RuntimeError):
@@ -72,7 +72,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
     races = {entry.name: FormatRace(engine, entry, count) for entry in racers}
     results: list[CellResult] = []
     stopped: dict[str, ModelStoppedError] = {}
-    extra = extra_questions(sweep)
+    extra = extra_variants(sweep)
     for stage in range(count):
         prepared = []
         for entry in sweep.models:
@@ -80,10 +80,10 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
                 continue
             racing = races.get(entry.name)
             winner = _winner(entry, results, extra, racing) if stage else None
-            done = {result.question for result in results if result.model == entry.name}
+            done = {result.variant for result in results if result.model == entry.name}
             done.update(racing.front if racing else ())
-            asked = stage_questions(sweep, entry.name, stage, winner)
-            new = [question for question in asked if question not in done]
+            asked = stage_variants(sweep, entry.name, stage, winner)
+            new = [variant for variant in asked if variant not in done]
             given = engine.factories[entry.name].settings(entry)
             cells = cells_to_ask(sweep, entry, new, tables, given)
             work = _prepare(sweep, engine, entry, cells)
@@ -101,7 +101,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
                 engine.watcher.stopped(str(error))
                 stopped[entry.name], finished = error, error.results
             for result in finished:
-                results.append(replace(result, compared=extra.get(result.question, True)))
+                results.append(replace(result, compared=extra.get(result.variant, True)))
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
@@ -110,27 +110,27 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
 def _winner(
     entry: ModelEntry,
     results: Iterable[CellResult],
-    extra: Container[Question],
+    extra: Container[DatasetVariant],
     racing: FormatRace | None,
-) -> Question:
+) -> DatasetVariant:
     """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
     own = (result for result in results if result.model == entry.name)
-    return best_format([result for result in own if result.question not in extra])
+    return best_format([result for result in own if result.variant not in extra])
 
 
 def _answer(
     engine: Engine,
     entry: ModelEntry,
     work: Sequence[Output],
-    extra: Container[Question],
+    extra: Container[DatasetVariant],
     racing: FormatRace | None,
 ) -> list[CellResult]:
     if racing is None:
         return engine.run_model(entry, work)
-    others = [output for output in work if output.cell.question in extra]
-    raced = [output for output in work if output.cell.question not in extra]
+    others = [output for output in work if output.cell.variant in extra]
+    raced = [output for output in work if output.cell.variant not in extra]
     return engine.run_model(entry, others) + racing.stage(raced)
 
 
@@ -146,11 +146,11 @@ def _prepare(
     settings = settings_from(given)
     factory, outputs = engine.factories[entry.name], []
     for cell in cells:
-        described = factory.describe(entry, cell.question)
+        described = factory.describe(entry, cell.variant)
         recorded = {**described.answering.settings, **sample_setting(cell.sample)}
         described = described._replace(answering=replace(described.answering, settings=recorded))
         # Where VLMEvalKit would put it; others than the first sample lie below.
-        path = sweep.work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
+        path = sweep.work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
         if cell.sample > 1:
             path = sample_path(path, cell.sample)
         outputs.append(prepare_output(path, cell, settings, described, factory.version))

@@ -23,7 +23,7 @@ MODELS = [
         "PlateReader",
         r"(acme/)?PlateReader(-\d+B)?",
         # A function: the space is looked for when a run begins, and not while this is imported.
-        space=lambda question: Space("longer1000"),
+        space=lambda variant: Space("longer1000"),
         schemes={("json", False): _YXYX, ("json", True): _YXYX},
     ),
 ]

@@ -26,8 +26,8 @@ from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
 from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.model_client import GenerateClient, from_host_message, to_host_message
-from vlmeval_findit.protocol.answers import Batch
 from vlmeval_findit.protocol.benchmark import PromptSet
+from vlmeval_findit.protocol.call_results import Batch
 from vlmeval_findit.protocol.custom_prompt import (
     CustomPrompt,
     TemplateError,
@@ -154,11 +154,11 @@ def test_a_system_text_on_every_wire() -> None:
 
 
 def test_a_system_text_is_another_call_than_the_same_text_of_the_user() -> None:
-    task = BENCHMARK.load("FindIt_Demo_xyxy_json")
+    dataset = BENCHMARK.load("FindIt_Demo_xyxy_json")
 
     def shared(first: Part) -> tuple[bytes, str]:
-        words = PromptSet("test", lambda query, question: (first, image(query.images[0])))
-        prompts = Prompts(task, image_folder(task.question.images), words)
+        words = PromptSet("test", lambda query, variant: (first, image(query.images[0])))
+        prompts = Prompts(dataset, image_folder(dataset.variant.images), words)
         return prompts.hashes((0,)).sha256, prompts.hash
 
     as_system, as_user = shared(system(SYSTEM)), shared(text(SYSTEM))

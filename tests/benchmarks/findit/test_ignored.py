@@ -20,8 +20,8 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.boxes.answer_kinds import AnswerKind
-from vlmeval_findit.boxes.box_records import Ignored, Matched, ParsedReply, Truth
-from vlmeval_findit.boxes.error_types import BoxError, MatchedQuery, classify_errors
+from vlmeval_findit.boxes.box_records import Ignored, MatchResult, ParsedReply, Truth
+from vlmeval_findit.boxes.error_types import BoxError, JudgedAnswer, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
@@ -42,7 +42,9 @@ LARGE = (18.0, 0.0, 62.0, 42.0)
 ELSEWHERE = (80.0, 80.0, 90.0, 90.0)
 
 
-def matched(boxes: Any, truth: Truth, labels: Any = (), frames: Any = (), **rule: Any) -> Matched:
+def matched(
+    boxes: Any, truth: Truth, labels: Any = (), frames: Any = (), **rule: Any
+) -> MatchResult:
     return match([ParsedReply(boxes, labels, frames, None)], [truth], None, **rule)[0]
 
 
@@ -96,7 +98,7 @@ def test_they_are_no_errors() -> None:
     truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = ParsedReply(boxes, [], [], None)
-    query = MatchedQuery(matched(boxes, truth), reading, truth, AnswerKind.BOXES)
+    query = JudgedAnswer(matched(boxes, truth), reading, truth, AnswerKind.BOXES)
     (events,) = classify_errors([query])
     kinds = [(each.kind, each.box) for each in events]
     assert kinds == [(BoxError.BACKGROUND, 2), (BoxError.MISSED, None)]
@@ -245,7 +247,7 @@ def test_crowds_come_out_again(imported: Callable[..., int]) -> None:
     assert crowd["bbox"] == [10.0, 5.0, 30.5, 20.25]
     pytest.importorskip("pycocotools")
     scored = score_file(run, Settings(space="pixels", force=True))
-    coco = CocoBoxes(scored.task, scored.rows)
+    coco = CocoBoxes(scored.dataset, scored.rows)
     result = Evaluator(coco).precision([1.0] * len(coco.results))
     # The cat is hit and the box in the crowd costs nothing; the two traffic lights are missed.
     assert result.ap50.tolist() == pytest.approx([0.5])

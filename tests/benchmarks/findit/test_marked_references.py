@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.findit.marked_references import (
     LONGEST,
@@ -112,12 +112,12 @@ def test_what_cannot_be_read_or_written_is_named(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    load_task("FindIt_Demo_insdet_xyxy_json")
+    load_dataset("FindIt_Demo_insdet_xyxy_json")
     images = tmp_path / "Demo"
     shutil.copytree(lmu_data / "images" / "Demo", images, ignore=shutil.ignore_patterns("vp"))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
     (images / "photos" / "motorcycle_left.png").unlink()
-    queries = load_task(DEMO).queries
+    queries = load_dataset(DEMO).queries
     assert [(images / q.support[0]).is_file() for q in queries.values()] == [False] * 3 + [True] * 4
     assert "3 images cannot be marked; the first: " in caplog.text
     assert "motorcycle_left.png is missing" in caplog.text
@@ -126,9 +126,9 @@ def test_what_cannot_be_read_or_written_is_named(
         return {path: path.stat().st_mtime_ns for path in (images / "vp").rglob("*.png")}
 
     before = drawn()
-    load_task(DEMO)
+    load_dataset(DEMO)
     assert drawn() == before
     shutil.rmtree(images / "vp")
     (images / "vp").write_text("in the way")
     with pytest.raises(FolderError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES="):
-        load_task(DEMO)
+        load_dataset(DEMO)

@@ -25,7 +25,7 @@ from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.protocol.scored_row import add_up
 from vlmeval_findit.storage.table_files import TableError
-from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_questions
+from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_variants
 
 __all__ = ["world"]
 
@@ -79,7 +79,7 @@ def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
 def test_a_sweep_never_compares_boxes_with_points() -> None:
     start = "models: FullImage\ndatasets: Demo\n"
     sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
-    assert [each.format for each in stage_questions(sweep, "FullImage", 0)] == [
+    assert [each.format for each in stage_variants(sweep, "FullImage", 0)] == [
         "point_text", "point_json", "point_json_point_2d"
     ]  # fmt: skip
     for mixed in (

@@ -10,7 +10,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.run_space import SpaceInForce, pixel_map
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.spaces import ToPixels, space_from, to_pixels
-from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 
 RESIZED = {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}
 STRIP = (102, 14)
@@ -23,7 +23,7 @@ def image(processed: Any, original: tuple[int, int] = STRIP) -> dict[str, Any]:
 def map_of(images: Any, recorded: Any = RESIZED, space: Any = RESIZED) -> ToPixels:
     """Return the map for a strip of 102 x 14 pixels, asked with some images."""
     query = FindItQuery(0, "cat", *STRIP, ("a.png",), Truth((), ()))
-    reply = Reply(0, "[]", recorded=Recorded(space=recorded, images=tuple(images)))
+    reply = Reply(0, "[]", recorded=ReplyRecord(space=recorded, images=tuple(images)))
     return pixel_map(SpaceInForce(space_from(space), "a test"), query, reply)
 
 
@@ -71,7 +71,7 @@ def test_it_is_what_the_processor_of_transformers_gives(size: tuple[int, int]) -
     w, h = size
     given = theirs.smart_resize(h, w, 28, RESIZED["min_pixels"], RESIZED["max_pixels"])[::-1]
     query = FindItQuery(0, "cat", w, h, ("a.png",), Truth((), ()))
-    reply = Reply(0, "[]", recorded=Recorded(space=RESIZED, images=(image([*given], size),)))
+    reply = Reply(0, "[]", recorded=ReplyRecord(space=RESIZED, images=(image([*given], size),)))
     found = pixel_map(SpaceInForce(space_from(RESIZED), "a test"), query, reply)
     assert found == pytest.approx((w / given[0], h / given[1], 0, 0))
     formula = to_pixels(space_from(RESIZED), w, h)

@@ -18,7 +18,7 @@ from paths import GOLDEN as GOLDEN_FOLDER
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, FindItVariant
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
@@ -37,7 +37,7 @@ LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3":
           "Flickr30k": "the dog"}  # fmt: skip
 
 
-def query_for(v: Variant) -> FindItQuery:
+def query_for(v: FindItVariant) -> FindItQuery:
     """A synthetic query of a variant's dataset."""
     return FindItQuery(
         index=7,
@@ -52,7 +52,7 @@ def query_for(v: Variant) -> FindItQuery:
     )
 
 
-def _support(v: Variant) -> tuple[str, ...]:
+def _support(v: FindItVariant) -> tuple[str, ...]:
     if v.mark is not None:
         return (f"{v.mark}.png",)
     return ("shot1.jpg", "shot2.jpg") if v.family.has_references else ()

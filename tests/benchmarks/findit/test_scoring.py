@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
 from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.protocol.identity import Answering, IdentityError
-from vlmeval_findit.protocol.replies import FAILED, Recorded
+from vlmeval_findit.protocol.replies import FAILED, ReplyRecord
 from vlmeval_findit.protocol.settings import Settings, settings_from
 from vlmeval_findit.scoring.new_identity import run_identity
 from vlmeval_findit.scoring.run_score import RunScore, score_file
@@ -56,7 +56,7 @@ def predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predict:
     ) -> Path:
         rows: list[dict[str, Any]] = [{"index": i, "prediction": t} for i, t in enumerate(texts)]
         for row, space in zip(rows, spaces, strict=False):
-            row["extra_records"] = Recorded(space=space).as_json()
+            row["extra_records"] = ReplyRecord(space=space).as_json()
         path = tmp_path / f"{model}_{name}.json"
         path.write_text(json.dumps(rows))
         return path
@@ -67,8 +67,8 @@ def predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predict:
 def record(path: Path, space: Any = None, **fields: Any) -> None:
     """Write the identity of a run next to its predictions."""
     model, _, rest = path.stem.partition("_FindIt_")
-    task = load_task(f"FindIt_{rest}")
-    built = run_identity(task, model, Answering("Test"), task.queries, space)
+    dataset = load_dataset(f"FindIt_{rest}")
+    built = run_identity(dataset, model, Answering("Test"), dataset.queries, space)
     write_identity(RunFiles(path).identity, replace(built, **fields))
 
 
@@ -202,11 +202,11 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     with pytest.raises(SpaceError, match=again):
         score_file(free, dataset=SVG)
     run = score_file(free, Settings("grid1000"), dataset=SVG)
-    assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("mine", SVG, 100)
-    built = run_identity(run.task, "Qwen3-VL", Answering(), [0], GRID)
+    assert (run.model, run.dataset.name, run.metric_values["F1@0.5"]) == ("mine", SVG, 100)
+    built = run_identity(run.dataset, "Qwen3-VL", Answering(), [0], GRID)
     write_identity(RunFiles(free).identity, built)
     run = score_file(free)
-    assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
+    assert (run.model, run.dataset.name, run.metric_values["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
 
 
 def test_the_files_of_a_score(predicted: Predict) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from grids import grid
 
-from vlmeval_findit.benchmarks import is_question
+from vlmeval_findit.benchmarks import is_dataset_name
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, Variant, VariantError
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, FindItVariant, VariantError
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))
@@ -46,21 +46,21 @@ def test_every_json_format_with_names_has_a_constrained_twin() -> None:
     ("name", "variant"),
     [
         ("FindIt_Pascal_multilabel_xyxy_json_class_name",
-         Variant("Pascal", "xyxy", "json", key="class_name", multilabel=True)),
+         FindItVariant("Pascal", "xyxy", "json", key="class_name", multilabel=True)),
         ("FindIt_iGround_caption_f8_cxcywh_text_cx-formula",
-         Variant("iGround", "cxcywh", "text", caption=True, frames=8, centre="formula")),
+         FindItVariant("iGround", "cxcywh", "text", caption=True, frames=8, centre="formula")),
         ("FindIt_OpenImages_xyxy_json_bbox_2d_nested",
-         Variant("OpenImages", "xyxy", "json", key="bbox_2d", structure="nested")),
+         FindItVariant("OpenImages", "xyxy", "json", key="bbox_2d", structure="nested")),
         ("FindIt_RoboTools_f8_cxcywh_text_cx-formula_vp-oval",
-         Variant("RoboTools", "cxcywh", "text", frames=8, centre="formula", mark="oval")),
+         FindItVariant("RoboTools", "cxcywh", "text", frames=8, centre="formula", mark="oval")),
         ("FindIt_RefCOCOplus_testB_yxhw_json_decomposed",
-         Variant("RefCOCOplus_testB", "yxhw", "json", structure="decomposed")),
+         FindItVariant("RefCOCOplus_testB", "yxhw", "json", structure="decomposed")),
     ],
 )  # fmt: skip
-def test_canonical_names(name: str, variant: Variant) -> None:
+def test_canonical_names(name: str, variant: FindItVariant) -> None:
     assert parse(name) == variant
     assert variant.name == name
-    assert is_question(name)
+    assert is_dataset_name(name)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_other_names_have_a_canonical_one(name: str, canonical: str) -> None:
 )
 def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> None:
     name = f"FindIt_{name}"
-    assert not is_question(name)
+    assert not is_dataset_name(name)
     with pytest.raises(VariantError) as error:
         parse(name)
     assert str(error.value).startswith(f"{name}: ")

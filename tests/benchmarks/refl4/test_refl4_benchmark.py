@@ -11,10 +11,10 @@ from refl4_stand_in import VAL, write_parquet
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.refl4.expression_tables import load_task, prepare, read_table
+from vlmeval_findit.benchmarks.refl4.expression_tables import load_dataset, prepare, read_table
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split, RefusedError, annotation
 from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.dataset_variant import QuestionError
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError
 from vlmeval_findit.protocol.replies import FAILED, Reply
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 from vlmeval_findit.protocol.settings import Settings
@@ -23,11 +23,11 @@ NAME = "FindIt_RefL4Full_val_xyxy_json"
 
 
 def test_a_name_is_parsed_by_the_longer_prefix() -> None:
-    question = benchmarks.parse("FindIt_RefL4Full_all_cxcywh_json_bbox_cx-formula")
-    assert benchmarks.benchmark_of(question.name) is BENCHMARK
-    assert question.name == "FindIt_RefL4Full_all_cxcywh_json_cx-formula"
-    assert (question.board_dataset, question.format) == ("RefL4Full_all", "cxcywh_json_cx-formula")
-    assert (question.table, question.images) == ("RefL4Full_all", "RefL4")
+    variant = benchmarks.parse("FindIt_RefL4Full_all_cxcywh_json_bbox_cx-formula")
+    assert benchmarks.benchmark_of(variant.name) is BENCHMARK
+    assert variant.name == "FindIt_RefL4Full_all_cxcywh_json_cx-formula"
+    assert (variant.board_dataset, variant.format) == ("RefL4Full_all", "cxcywh_json_cx-formula")
+    assert (variant.table, variant.images) == ("RefL4Full_all", "RefL4")
     assert benchmarks.benchmark_of("FindIt_RefL4_xyxy_json").name == "FindIt"
 
 
@@ -44,7 +44,7 @@ def test_a_name_is_parsed_by_the_longer_prefix() -> None:
     ],
 )
 def test_an_error_names_what_was_typed_and_the_nearest(name: str, says: str) -> None:
-    with pytest.raises(QuestionError) as refused:
+    with pytest.raises(DatasetNameError) as refused:
         benchmarks.parse(f"FindIt_RefL4Full_{name}")
     assert str(refused.value).startswith(f"FindIt_RefL4Full_{name}: ")
     assert says in str(refused.value)
@@ -101,11 +101,11 @@ def corners_of(row: dict[str, Any]) -> list[float]:
 
 
 def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
-    task = load_task(NAME)
+    dataset = load_dataset(NAME)
     given_ = [Reply(row["id"], text) for row, text in zip(VAL, replies, strict=False)]
-    built = BENCHMARK.score_batch("anybody", task, given_, Settings(space="pixels"), None)
+    built = BENCHMARK.score_batch("anybody", dataset, given_, Settings(space="pixels"), None)
     assert [space["kind"] for space in built.spaces] == ["pixels"]
-    return task, built.rows
+    return dataset, built.rows
 
 
 @pytest.mark.usefixtures("tables")
@@ -132,7 +132,7 @@ def test_an_answer_without_a_box_has_the_first_lenient_box_in_the_lenient_metric
 @pytest.mark.usefixtures("tables")
 def test_the_first_box_counts_and_none_is_a_miss() -> None:
     right = corners_of(VAL[0])
-    task, result = scored(
+    dataset, result = scored(
         [
             reply_with(right, WRONG, right),
             reply_with(WRONG, corners_of(VAL[1])),
@@ -153,12 +153,12 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
     values = {metric.name: metric.value(totals(result)) for metric in BENCHMARK.metrics}
     assert values["acc_0.5"] == pytest.approx(100 / 6)
     assert values["Adherence"] == pytest.approx(100 * 4 / 6)
-    assert BENCHMARK.with_failures.value(totals(result)) == pytest.approx(100 / 7)
+    assert BENCHMARK.headline_counting_failures.value(totals(result)) == pytest.approx(100 / 7)
     for row in result:
         json.dumps(row.details, allow_nan=False)
 
-    boxes = BENCHMARK.draw(task, result[0]).images[0].boxes
+    boxes = BENCHMARK.draw(dataset, result[0]).images[0].boxes
     assert [box.role for box in boxes] == [Role.TRUTH, Role.HIT, Role.MISS, Role.MISS]
     assert boxes[0].box == tuple(right)
     assert BENCHMARK.query_score(result[0]) == 100.0
-    assert BENCHMARK.curve(task, result) is None
+    assert BENCHMARK.curve(dataset, result) is None

@@ -128,7 +128,7 @@ def test_metrics_as_published_accompany_the_default(
     result = score_file(world.predict("m", "SelfRetrieval", answer))
     expected = {"Pairs": 100.0, "Captions": 100.0}
     assert result.metric_values == expected | {f"{name} as published": 0.0 for name in expected}
-    assert BENCHMARK.with_failures.value(result.sums) == 75.0
+    assert BENCHMARK.headline_counting_failures.value(result.sums) == 75.0
     assert encoders["SigLIP"].asked.count("0l.png") == 2  # once a scoring
     assert "3l.png" not in encoders["SigLIP"].asked
 
@@ -179,12 +179,12 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
 
 
 def test_encoders_that_cannot_be_are_refused_before_a_model_is_asked(tmp_path: Path) -> None:
-    question = BENCHMARK.parse("SelfRetrieval")
+    variant = BENCHMARK.parse("SelfRetrieval")
     for name in ("SigLIP", "FindIt-Nano-SigLIP", "owner/name", str(tmp_path)):
-        BENCHMARK.check(question, Settings(encoder=ChosenEncoder(name)))
+        BENCHMARK.check(variant, Settings(encoder=ChosenEncoder(name)))
     wrong = Settings(encoder=ChosenEncoder("Siglib", "FINDIT_ENCODER"))
     with pytest.raises(SettingsError, match=r"'Siglib' \(FINDIT_ENCODER\).*did you mean SigLIP\?"):
-        BENCHMARK.check(question, wrong)
+        BENCHMARK.check(variant, wrong)
     with pytest.raises(SettingsError, match="is no name"):
         settings_from({"encoder": 7})
 
@@ -210,8 +210,8 @@ def test_both_pictures_and_four_similarities_are_drawn(
 ) -> None:
     replies = iter([captions("circle", "red circle"), captions(LONG.replace("circle", "cat"), 3)])
     run = world.run("m", "SelfRetrieval", lambda *_: next(replies), rows=2)
-    task = BENCHMARK.load("SelfRetrieval")
-    first, second = (BENCHMARK.draw(task, row) for row in run.rows)
+    dataset = BENCHMARK.load("SelfRetrieval")
+    first, second = (BENCHMARK.draw(dataset, row) for row in run.rows)
     shown = [(each.path, each.name) for each in first.images]
     assert shown == [("0l.png", "left"), ("0r.png", "right")]
     assert [(line.role, line.text.partition(": own ")[0]) for line in first.lines] == [

@@ -22,13 +22,13 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
     PAIRS,
     SETS,
     ImagePair,
-    load_task,
+    load_dataset,
     parse,
 )
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256, sha256_of
 from vlmeval_findit.data.rendered import tables as rendered_tables
-from vlmeval_findit.protocol.dataset_variant import PartKind, QuestionError, located
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError, PartKind, located
 from vlmeval_findit.storage.folders import image_folder
 from vlmeval_findit.storage.stored_png import png
 
@@ -39,10 +39,10 @@ def test_names_and_the_prompt() -> None:
     """After a change of words that is meant, raise ``VERSION`` and write the checksum again."""
     assert sorted(SETS) == ["SelfRetrieval", "SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"]
     for name in SETS:
-        question = benchmarks.parse(name)
+        variant = benchmarks.parse(name)
         assert benchmarks.benchmark_of(name).name == "Self-Retrieval"
-        assert (question.board_dataset, question.images, question.frames) == (name, name, 2)
-    with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
+        assert (variant.board_dataset, variant.images, variant.frames) == (name, name, 2)
+    with pytest.raises(DatasetNameError, match=r"did you mean SelfRetrieval_Scenes\?"):
         parse("SelfRetrieval_Scene")
     left, right, words = message(ImagePair(0, "7", ("l.jpg", "r.jpg")), parse("SelfRetrieval"))
     assert (left.value, right.value) == ("l.jpg", "r.jpg")
@@ -66,11 +66,11 @@ def prepare(tmp_path: Path, values: object, *flags: str) -> int:
 def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: Capture) -> None:
     assert prepare(tmp_path, authors_file()) == 0
     assert re.search(r"SelfRetrieval +247 queries +\d+ bytes", capsys.readouterr().out)
-    task = load_task("SelfRetrieval")
-    assert [pair.uid for pair in task.queries.values()] == [str(uid) for uid in range(247)]
-    assert task.queries[3].images == ("coco/6.jpg", "coco/7.jpg")
-    assert task.queries[3].captions is None
-    meta = json.loads(task.table.with_suffix(".meta.json").read_text())
+    dataset = load_dataset("SelfRetrieval")
+    assert [pair.uid for pair in dataset.queries.values()] == [str(uid) for uid in range(247)]
+    assert dataset.queries[3].images == ("coco/6.jpg", "coco/7.jpg")
+    assert dataset.queries[3].captions is None
+    meta = json.loads(dataset.table.with_suffix(".meta.json").read_text())
     assert meta["source_sha256"] == file_sha256(tmp_path / "dataset.json")
     assert meta["unlike_release"] == []
     unlike = "3 pairs, published are 247"
@@ -115,10 +115,10 @@ def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
 
 
 def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:
-    first = load_task(MINI)
+    first = load_dataset(MINI)
     table = lmu / f"{MINI}.tsv"
     written = table.stat().st_mtime_ns
-    assert load_task(MINI).queries == first.queries
+    assert load_dataset(MINI).queries == first.queries
     assert table.stat().st_mtime_ns == written
     assert [int(pair.uid) for pair in first.queries.values()] == [*range(2**20, 2**20 + 50)]
     folder = image_folder(MINI).path
@@ -131,18 +131,18 @@ def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:
     # A table of other code is written again.
     meta = lmu / f"{MINI}.meta.json"
     meta.write_text(meta.read_text().replace('"source_sha256": "', '"source_sha256": "0'))
-    load_task(MINI)
+    load_dataset(MINI)
     assert table.stat().st_mtime_ns > written
 
 
 def test_the_baseline_describes_what_was_rendered(lmu: Path) -> None:
-    task = load_task(MINI)
-    pair = task.queries[1]
-    asked = located(message(pair, task.question), image_folder(MINI).path)
-    reply, recorded = describe_scenes(asked, task.question)
+    dataset = load_dataset(MINI)
+    pair = dataset.queries[1]
+    asked = located(message(pair, dataset.variant), image_folder(MINI).path)
+    reply, recorded = describe_scenes(asked, dataset.variant)
     assert list(json.loads(reply).values()) == list(pair.captions or ())
     assert recorded.finish_reason == "stop"
     swapped = tuple(part for part in (asked[1], asked[0]) if part.kind is PartKind.IMAGE)
     with pytest.raises(ValueError, match=f"{MINI}: no description of"):
-        describe_scenes(swapped, task.question)
+        describe_scenes(swapped, dataset.variant)
     assert BASELINES["SceneDescriber"].tables == {"SelfRetrieval_Scenes", MINI}

@@ -31,9 +31,9 @@ def test_what_ships_is_what_training_makes(lmu: Path) -> None:
 
 def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
     source, count = MARKS[MINI]
-    task = load(MINI)
+    dataset = load(MINI)
     shown = questions(scene_images(source, count), count, MARKS_SEED)
-    for query, each in zip(task.queries.values(), shown, strict=True):
+    for query, each in zip(dataset.queries.values(), shown, strict=True):
         assert kind_of(query.question) is query.kind, query.question
         assert is_absent(query.question, dict(query.options)[query.answer]) is query.absent
         path = lmu / "images" / MINI / query.images[0]

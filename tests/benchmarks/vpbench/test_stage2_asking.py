@@ -23,8 +23,8 @@ from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
+from vlmeval_findit.benchmarks.vpbench.stage2_dataset import QUESTIONS, for_model, load
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
 from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, MarkedRegion, RegionRole, stage2_rows
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
@@ -65,9 +65,9 @@ def _data(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark_choices.write(BEST)
 
 
-def message(task: Any, index: int) -> Message:
-    words = benchmarks.benchmark_of(task.question.name).prompts()[0]
-    return words.message(task.queries[index], task.question)
+def message(dataset: Any, index: int) -> Message:
+    words = benchmarks.benchmark_of(dataset.variant.name).prompts()[0]
+    return words.message(dataset.queries[index], dataset.variant)
 
 
 def written(parts: Message) -> str:
@@ -82,9 +82,9 @@ def test_every_wording_equals_the_snapshot() -> None:
     """One row of each source, in every way of asking."""
     result = []
     for name in QUESTIONS:
-        task = for_model(load(name), "Seer", None)
+        dataset = for_model(load(name), "Seer", None)
         for at, source in enumerate(SOURCES):
-            result.append(f"# {name}, {source}\n\n{written(message(task, 1 + 3 * at))}\n")
+            result.append(f"# {name}, {source}\n\n{written(message(dataset, 1 + 3 * at))}\n")
     text = "\n".join(result)
     if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
         GOLDEN.write_text(text, encoding="utf-8")
@@ -128,40 +128,40 @@ def test_without_a_span_a_place_stands_above_the_question() -> None:
 
 
 def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
-    task = load(BVP)
-    seer, other = (for_model(task, model, None) for model in ("Seer", "Other"))
+    dataset = load(BVP)
+    seer, other = (for_model(dataset, model, None) for model in ("Seer", "Other"))
     source = "VPBench_best_marks.json"
     assert seer.resolved_options == {"mark": "tag-blue", "source of the marks": source}
     assert other.resolved_options["mark"] == "mask-red"
     assert other.resolved_options["drawn from boxes"] == "21 of 24"
     assert message(seer, 1) != message(other, 1)
     for each in (seer, other):
-        assert each.shared_task is task
-        assert list(each.queries) == list(task.queries)
+        assert each.shared_dataset is dataset
+        assert list(each.queries) == list(dataset.queries)
         for index, query in each.queries.items():
             for field in ("label", "answer", "options", "source"):
-                assert getattr(query, field) == getattr(task.queries[index], field)
+                assert getattr(query, field) == getattr(dataset.queries[index], field)
     for name in (RBVP, TEXT):
-        task = load(name)
-        assert for_model(task, "Seer", None) is task
+        dataset = load(name)
+        assert for_model(dataset, "Seer", None) is dataset
 
 
 def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    task = load(BVP)
+    dataset = load(BVP)
     with pytest.raises(BestMarkError, match="has none of it: did you mean Seer"):
-        for_model(task, "Ser", None)
+        for_model(dataset, "Ser", None)
     mark_choices.path().unlink()
     says = r"there is no .*(\n.*)*--data VPBench_Stage1 --model See"
     with pytest.raises(BestMarkError, match=says):
-        for_model(task, "See", None)
+        for_model(dataset, "See", None)
     monkeypatch.setenv(mark_choices.BY_HAND, "oval-red")
-    result = for_model(task, "Ser", None)
+    result = for_model(dataset, "Ser", None)
     assert result.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
     monkeypatch.setenv(mark_choices.BY_HAND, "ovel-red")
     with pytest.raises(BestMarkError, match=r"'ovel-red' .*FINDIT_VP_MARK.*did you mean oval-red"):
-        for_model(task, "Ser", None)
+        for_model(dataset, "Ser", None)
 
 
 def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
@@ -175,18 +175,18 @@ def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
     assert {query.shapes[0] for query in now.queries.values()} == {"box", "oval", "tag"}
     again = for_model(now, "Seer", good.resolved_options)
     assert (again.queries, again.resolved_options) == (good.queries, good.resolved_options)
-    for task in (load(BVP), now):
+    for dataset in (load(BVP), now):
         with pytest.raises(BestMarkError, match="the run did not record"):
-            for_model(task, "Seer", {})
+            for_model(dataset, "Seer", {})
 
 
 def test_marked_images_differ_where_the_mark_is() -> None:
     def pixels(name: str) -> np.ndarray[Any, Any]:
         return np.asarray(Image.open(image_folder("VPBench").path / name))
 
-    task = for_model(load(BVP), "Seer", None)
-    for row in stage2_rows(task.table):
-        pairs = zip(task.queries[row.index].images, row.images, strict=True)
+    dataset = for_model(load(BVP), "Seer", None)
+    for row in stage2_rows(dataset.table):
+        pairs = zip(dataset.queries[row.index].images, row.images, strict=True)
         changed = [(pixels(a) != pixels(b)).any(axis=2) for a, b in pairs]
         for mark in row.marks:
             x, y, w, h = map(int, mark.box)
@@ -199,16 +199,16 @@ def test_marked_images_differ_where_the_mark_is() -> None:
 
 def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     benchmark = benchmarks.benchmark_of(BVP)
-    task = for_model(load(BVP), "Seer", None)
-    replies = [Reply(index, "A" if index % 2 else "what?") for index in task.queries]
-    rows_ = benchmark.score_batch("Seer", task, replies, Settings(), None).rows
-    silent = [row for row in rows_ if not task.queries[row.index].answer]
+    dataset = for_model(load(BVP), "Seer", None)
+    replies = [Reply(index, "A" if index % 2 else "what?") for index in dataset.queries]
+    rows_ = benchmark.score_batch("Seer", dataset, replies, Settings(), None).rows
+    silent = [row for row in rows_ if not dataset.queries[row.index].answer]
     assert len(silent) == 6
     assert all(row.sums == {"unscored": 1} and row.reason is None for row in silent)
     sums = totals(rows_)
     assert (sums["unscored"], sums["asked"]) == (6, 12)
     values = {metric.name: metric.value(sums) for metric in benchmark.metrics}
-    right = sum(query.answer == "A" and index % 2 for index, query in task.queries.items())
+    right = sum(query.answer == "A" and index % 2 for index, query in dataset.queries.items())
     assert values["Accuracy"] == pytest.approx(100 * right / 12)
     by_source = [values[f"{source} (as published)"] for source in TASKS.values()]
     assert values["Mean over sources (as published)"] == pytest.approx(np.mean(by_source))
@@ -230,7 +230,8 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
     assert shown[0].image_sha256 != shown[1].image_sha256
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
     runs = [
-        run_identity(each.task, each.model, Answering(), each.rows, None) for each in (seer, other)
+        run_identity(each.dataset, each.model, Answering(), each.rows, None)
+        for each in (seer, other)
     ]
     assert runs[0].prompt_hash == runs[1].prompt_hash
     assert [run.resolved_options["mark"] for run in runs] == ["tag-blue", "mask-red"]

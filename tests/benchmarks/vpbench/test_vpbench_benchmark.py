@@ -26,8 +26,8 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, wr
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.dataset_variant import QuestionError, located
-from vlmeval_findit.protocol.replies import Recorded, Reply
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError, located
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.scored_row import totals
 from vlmeval_findit.scoring.open_predictions import check_replies
 from vlmeval_findit.scoring.run_score import score_rows
@@ -64,7 +64,7 @@ QUERY = VPQuery(
 )
 def test_a_name_that_is_none(name: str, says: str, lmu: Path) -> None:
     write_table(lmu, "VPBench_Mine", [QUERY], {})
-    with pytest.raises(QuestionError) as raised:
+    with pytest.raises(DatasetNameError) as raised:
         benchmarks.parse(name)
     assert says in str(raised.value)
 
@@ -91,8 +91,8 @@ def test_messages_and_what_the_original_layout_does_differently() -> None:
 # --- scores ---------------------------------------------------------------------------------------
 
 
-def row_of(text: str, query: VPQuery = QUERY, recorded: Recorded | None = None) -> Any:
-    return scored_row(query, Reply(query.index, text, recorded or Recorded()))
+def row_of(text: str, query: VPQuery = QUERY, recorded: ReplyRecord | None = None) -> Any:
+    return scored_row(query, Reply(query.index, text, recorded or ReplyRecord()))
 
 
 def test_both_readings_are_in_every_row() -> None:
@@ -109,22 +109,22 @@ def test_both_readings_are_in_every_row() -> None:
 @pytest.mark.parametrize(
     ("text", "recorded", "reason"),
     [
-        ("Failed to obtain answer via API.", Recorded(), "failed call"),
-        ("", Recorded(call={"error": "no route"}), "failed call"),
-        ("", Recorded(), "empty"),
-        ("", Recorded(ends_in_thought=True, finish_reason="length"), "truncated while thinking"),
-        ("I see a mark that", Recorded(finish_reason="length"), "truncated"),
-        ("C, I see a mark that", Recorded(finish_reason="length"), None),
-        ("<think>C", Recorded(), "truncated while thinking"),
-        ("A or C", Recorded(), "ambiguous"),
-        ("B", Recorded(), "no_choice"),
-        ("a dog", Recorded(), None),
-        ("C. The screen says: Failed to obtain answer via API.", Recorded(), None),
-        ("Failed to obtain answer via API.", Recorded(finish_reason="stop"), "no_choice"),
+        ("Failed to obtain answer via API.", ReplyRecord(), "failed call"),
+        ("", ReplyRecord(call={"error": "no route"}), "failed call"),
+        ("", ReplyRecord(), "empty"),
+        ("", ReplyRecord(ends_in_thought=True, finish_reason="length"), "truncated while thinking"),
+        ("I see a mark that", ReplyRecord(finish_reason="length"), "truncated"),
+        ("C, I see a mark that", ReplyRecord(finish_reason="length"), None),
+        ("<think>C", ReplyRecord(), "truncated while thinking"),
+        ("A or C", ReplyRecord(), "ambiguous"),
+        ("B", ReplyRecord(), "no_choice"),
+        ("a dog", ReplyRecord(), None),
+        ("C. The screen says: Failed to obtain answer via API.", ReplyRecord(), None),
+        ("Failed to obtain answer via API.", ReplyRecord(finish_reason="stop"), "no_choice"),
     ],
 )
 def test_a_reply_without_a_letter_has_its_reason(
-    text: str, recorded: Recorded, reason: str | None
+    text: str, recorded: ReplyRecord, reason: str | None
 ) -> None:
     row = row_of(text, recorded=recorded)
     assert row.reason == reason
@@ -138,7 +138,7 @@ def test_the_published_score_counts_failed_calls_as_their_code_does() -> None:
     row = row_of("Failed to obtain answer via API.", replace(QUERY, answer="A"))
     assert AS_PUBLISHED.value(row.sums) == 100.0
     assert BENCHMARK.metrics[0].value(row.sums) is None
-    assert BENCHMARK.with_failures.value(row.sums) == 0.0
+    assert BENCHMARK.headline_counting_failures.value(row.sums) == 0.0
 
 
 def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination() -> None:
@@ -176,15 +176,15 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
 def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
     prepare(write_tsv(lmu / "stage.tsv"), lmu)
     for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
-        task = benchmarks.load(name)
-        for query in task.queries.values():
-            asked = message(query, task.question)
+        dataset = benchmarks.load(name)
+        for query in dataset.queries.values():
+            asked = message(query, dataset.variant)
             here, there = (located(asked, Path(place)) for place in ("/a", "/b/c"))
-            assert first_option(here, task.question)[0] == query.options[0][0]
-            letter = random_option(here, task.question)[0]
+            assert first_option(here, dataset.variant)[0] == query.options[0][0]
+            letter = random_option(here, dataset.variant)[0]
             assert letter in dict(query.options)
-            assert letter == random_option(there, task.question)[0]
-    run = score_rows(check_replies("m", task, [Reply(index, "B") for index in task.queries]))
+            assert letter == random_option(there, dataset.variant)[0]
+    run = score_rows(check_replies("m", dataset, [Reply(index, "B") for index in dataset.queries]))
     right = 100 * sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS) / 8
     assert run.metric_values["Accuracy"] == right
     assert run.metric_values["Accuracy (as published)"] == right

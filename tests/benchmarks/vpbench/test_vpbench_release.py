@@ -146,7 +146,7 @@ def test_the_kind_of_a_question() -> None:
         "Who is nowhere to be seen?": QuestionKind.UNKNOWN,
         "Which toolbox-maker?": QuestionKind.UNKNOWN,
     }
-    assert {question: kind_of(question) for question in kinds} == kinds
+    assert {variant: kind_of(variant) for variant in kinds} == kinds
 
 
 def test_a_right_option_says_that_there_is_no_such_mark() -> None:

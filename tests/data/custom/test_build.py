@@ -12,8 +12,8 @@ import pytest
 from custom_data import coco_values, make_images, write_coco
 from grids import grid
 
-from vlmeval_findit.benchmarks import is_question
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks import is_dataset_name
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
@@ -88,10 +88,10 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path) -> None:
     variants = list(grid([DATASETS["MyData"]]))
     assert len(variants) == len(list(grid([DATASETS["Pascal"]])))
     assert [parse(variant.name) for variant in variants] == variants
-    task = load_task("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
-    folder = image_folder(task.question.data.images)
+    dataset = load_dataset("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
+    folder = image_folder(dataset.variant.data.images)
     assert folder.path == tmp_path / "images"
-    assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
+    assert rows_to_leave_out(list(dataset.queries.values()), folder, False) == frozenset()
 
 
 def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_files(
@@ -140,7 +140,7 @@ def test_names_that_begin_like_ours_leave_ours_as_they_are(tmp_path) -> None:
     for name in before:
         assert parse(name).name == name
     assert parse("FindIt_Pascal_night_xyxy_json").dataset == "Pascal_night"
-    assert not is_question("FindIt_Pascal_day_xyxy_json")
+    assert not is_dataset_name("FindIt_Pascal_day_xyxy_json")
 
 
 Change = Callable[[dict[str, Any]], object]

@@ -14,7 +14,7 @@ import pytest
 from custom_data import data_folder
 from host_runs import metric_values
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt, load_dataset
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.custom.image_names import decoded
@@ -29,13 +29,13 @@ def _own_data(tmp_path, monkeypatch) -> None:
     data_folder(tmp_path, monkeypatch)
 
 
-def perfect(task: FindItTask, index: int) -> str:
-    boxes = [BoxToWrite(box, "", 0) for box in task.queries[index].truth.boxes]
-    return write(boxes, task.question.reply, digits=4)
+def perfect(dataset: LoadedFindIt, index: int) -> str:
+    boxes = [BoxToWrite(box, "", 0) for box in dataset.queries[index].truth.boxes]
+    return write(boxes, dataset.variant.reply, digits=4)
 
 
-def predict(model: str, task: FindItTask, answer: Callable[[FindItTask, int], str]) -> Path:
-    rows = [{"index": index, "prediction": answer(task, index)} for index in task.queries]
+def predict(model: str, dataset: LoadedFindIt, answer: Callable[[LoadedFindIt, int], str]) -> Path:
+    rows = [{"index": index, "prediction": answer(dataset, index)} for index in dataset.queries]
     path = Path(f"{model}_FindIt_Set_xyxy_json.json")
     path.write_text(json.dumps(rows))
     return path
@@ -108,19 +108,19 @@ def test_files_of_an_exporter_come_back_to_it(
     exported = export(tmp_path)
     arguments = [*exported.arguments, "--name", "Set", "--exif", "turned"]
     assert main(["data", "import", *arguments]) == 0, capsys.readouterr()
-    task = load_task("FindIt_Set_xyxy_json")
-    counted = sum(len(query.truth.boxes) for query in task.queries.values())
+    dataset = load_dataset("FindIt_Set_xyxy_json")
+    counted = sum(len(query.truth.boxes) for query in dataset.queries.values())
     assert counted == sum(len(objects) for _, objects in exporters.IMAGES.values())
-    without = [query for query in task.queries.values() if not query.truth.boxes]
+    without = [query for query in dataset.queries.values() if not query.truth.boxes]
     assert len(without) == int(exported.empty)
-    asked = {image for query in task.queries.values() for image in query.images}
+    asked = {image for query in dataset.queries.values() for image in query.images}
     if exported.folders:
         assert "cam 1/b c.png" in asked
     assert main(["run", "--data", "FindIt_Set_xyxy_json", "--model", "FullImage"]) == 0
     (full,) = Path().rglob("FullImage_FindIt_Set_xyxy_json.json")
     assert metric_values(full)["miou"] == pytest.approx(full_image_miou(), abs=0.5)
     # Perfect answers, in pixels of the stored image
-    path = predict("Perfect", task, perfect)
+    path = predict("Perfect", dataset, perfect)
     assert score(path) == 100
     assert main(["export", str(path), "--to", "coco", "--out", "out"]) == 0
     stem = Path("out") / f"{path.stem}_coco"

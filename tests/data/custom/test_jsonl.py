@@ -11,7 +11,7 @@ import pytest
 from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.data.custom.jsonl import Line
@@ -111,7 +111,7 @@ def test_videos_are_thinned_only_when_told(tmp_path, capsys) -> None:
     assert [*first.images] == [frames("a")[at] for at in (0, 1, 3)]
     assert (first.truth.frames, second.truth.frames) == ((0,), (0, 2))
     assert import_lines(tmp_path, lines, "--frames", "1", "--replace") == 0
-    assert load_task("FindIt_Mine_f1_xyxy_json").question.family is Family.OBJDET
+    assert load_dataset("FindIt_Mine_f1_xyxy_json").variant.family is Family.OBJDET
 
 
 def test_numbers_may_be_fractions(tmp_path) -> None:

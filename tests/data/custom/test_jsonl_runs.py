@@ -13,7 +13,7 @@ from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
 from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import make_board
@@ -57,12 +57,12 @@ NAME = "FindIt_Mine_xyxy_json"
 
 def run_of(replies: Mapping[int, str], name: str = NAME, model: str = MODEL) -> Path:
     """Make a scored run of these replies; the others say that there is nothing."""
-    task = load_task(name)
+    dataset = load_dataset(name)
     path = Path("outputs") / f"{model}_{name}.json"
     path.parent.mkdir(exist_ok=True)
-    rows = [{"index": i, "prediction": replies.get(i, "[]")} for i in task.queries]
+    rows = [{"index": i, "prediction": replies.get(i, "[]")} for i in dataset.queries]
     path.write_text(json.dumps(rows))
-    run = run_identity(task, model, Answering("Test"), [*task.queries], {"kind": "pixels"})
+    run = run_identity(dataset, model, Answering("Test"), [*dataset.queries], {"kind": "pixels"})
     write_identity(RunFiles(path).identity, run)
     assert main(["score", str(path)]) == 0
     return path
@@ -96,7 +96,7 @@ def test_thinning_and_marks_keep_tags(tmp_path) -> None:
     lines = [{**line, "tags": {"far": True}} for line in LINES["insdet_video"]]
     assert import_lines(tmp_path, lines) == 0
     for name in ("FindIt_Mine_f2_xyxy_json", "FindIt_Mine_f4_xyxy_json_vp-box"):
-        tags = [query.tags for query in load_task(name).queries.values()]
+        tags = [query.tags for query in load_dataset(name).queries.values()]
         assert [each["far"] for each in tags] == ["yes", "yes"]
         assert ["reference" in each for each in tags] == ["vp" in name] * 2
 

@@ -126,12 +126,12 @@ def _change(path: Path, change: Callable[[Any], None]) -> None:
     path.write_text(json.dumps(value))
 
 
-def _label_studio_task(tasks: Any) -> None:
-    tasks[0]["colour"] = 1
-    tasks[0]["annotations"][0]["mood"] = 1
-    tasks[0]["annotations"][0]["result"][0]["weather"] = 1
-    tasks[1]["annotations"][0]["was_cancelled"] = True
-    tasks[0]["annotations"][0]["result"].append({"type": "choices", "value": {"choices": ["x"]}})
+def _label_studio_task(datasets: Any) -> None:
+    datasets[0]["colour"] = 1
+    datasets[0]["annotations"][0]["mood"] = 1
+    datasets[0]["annotations"][0]["result"][0]["weather"] = 1
+    datasets[1]["annotations"][0]["was_cancelled"] = True
+    datasets[0]["annotations"][0]["result"].append({"type": "choices", "value": {"choices": ["x"]}})
 
 
 def _via_image(value: Any) -> None:
@@ -264,8 +264,8 @@ def test_labelme_polygons_have_masks_and_groups_are_one_object(tmp_path) -> None
 def test_turned_boxes_of_label_studio_become_upright_ones(tmp_path) -> None:
     path = other_formats.label_studio(tmp_path / "set")
 
-    def turn(tasks: Any) -> None:
-        region = tasks[0]["annotations"][0]["result"][0]
+    def turn(datasets: Any) -> None:
+        region = datasets[0]["annotations"][0]["result"][0]
         region["value"] |= {"x": 50, "y": 25, "width": 10, "height": 5, "rotation": 90}
 
     _change(path, turn)
@@ -281,7 +281,7 @@ def test_turned_boxes_of_label_studio_become_upright_ones(tmp_path) -> None:
 
 def test_annotations_of_several_people_are_refused(tmp_path) -> None:
     path = other_formats.label_studio(tmp_path / "set")
-    _change(path, lambda tasks: tasks[0]["annotations"].append({"result": []}))
+    _change(path, lambda datasets: datasets[0]["annotations"].append({"result": []}))
     with pytest.raises(AnnotationError, match="2 annotations, of one image by several people"):
         read(path)
 

@@ -12,7 +12,7 @@ import custom_data
 import pytest
 from custom_data import coco_values
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import unsafe
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
@@ -263,13 +263,13 @@ def test_images_without_objects_ask_for_one_class_each(tmp_path, capsys) -> None
     assert "left out: label files of the split train (3)" in output
     assert output.count("(2 without an object)") == 2
     for name in ("FindIt_Mine_xyxy_json", "FindIt_Mine_multilabel_xyxy_json"):
-        task = load_task(name)
-        negatives = [query for query in task.queries.values() if not query.truth.boxes]
+        dataset = load_dataset(name)
+        negatives = [query for query in dataset.queries.values() if not query.truth.boxes]
         assert [(q.images, q.label) for q in negatives] == [
             (("val/empty.one.JPG",), "cat"),
             (("val/three.jpg",), "traffic light"),
         ]
-        assert task.question.data.has_negatives
+        assert dataset.variant.data.has_negatives
 
 
 # --- names in capital letters -------------------------------------------------------------------

@@ -13,7 +13,7 @@ from PIL import Image
 from scored_runs import World
 from test_importing import all_images_are_there, import_set, known, meta
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.annotated_samples import Counts
@@ -70,8 +70,8 @@ def screenspot() -> dict[str, Rows]:
 
 def write_screenspot(folder: Path, rows: dict[str, Rows] | None = None) -> Path:
     (folder / "annotations").mkdir(parents=True)
-    for name, questions in (rows or screenspot()).items():
-        (folder / "annotations" / f"{name}.json").write_text(json.dumps(questions))
+    for name, variants in (rows or screenspot()).items():
+        (folder / "annotations" / f"{name}.json").write_text(json.dumps(variants))
     grey(folder / "images" / "word_macos" / "shot one.png")
     grey(folder / "images" / "blender_windows" / "two.png")
     return folder
@@ -98,13 +98,13 @@ def test_screenspot_pro(tmp_path, monkeypatch) -> None:
     name = "FindIt_ScreenSpot-Pro_point_json_point_2d"
     assert all_images_are_there(name)
     assert DATASETS["ScreenSpot-Pro"].family is Family.REFEXP
-    queries = load_task(name).queries
+    queries = load_dataset(name).queries
     assert queries[0].tags == {
         "ui_type": "icon", "group": "Creative", "application": "blender", "platform": "windows"
     }  # fmt: skip
     points = {0: [(4, 4)], 1: [(149, 90)], 2: [(20, 15)], 3: []}
     run = answered(tmp_path, name, points)
-    rows = [row for questions in screenspot().values() for row in questions]
+    rows = [row for variants in screenspot().values() for row in variants]
     by_words = {queries[at].label: many[0] for at, many in points.items() if many}
     assert as_screenspot(rows, by_words) == 50
     assert run.metric_values["Pointing accuracy"] == run.metric_values["Points inside"] == 50
@@ -136,7 +136,7 @@ def test_instructions_that_cannot_be_used(tmp_path, capsys) -> None:
 # --- RefSpatial-Bench -----------------------------------------------------------------------------
 
 
-def question(at: int, step: int) -> dict[str, Any]:
+def variant(at: int, step: int) -> dict[str, Any]:
     return {
         "id": at,
         "object": f"the cup  number {at}",
@@ -163,7 +163,7 @@ def write_refspatial(
         for at, mask in enumerate((ring, corner, colours)):
             grey(folder / part / "image" / f"{at}.png")
             Image.fromarray(mask).save(folder / part / "mask" / f"{at}.png")
-        rows = [question(0, 1), question(1, 3), question(2, 3)]
+        rows = [variant(0, 1), variant(1, 3), variant(2, 3)]
         (folder / part / "question.json").write_text(json.dumps(rows))
     return folder
 
@@ -193,7 +193,7 @@ def test_refspatial(tmp_path, monkeypatch, capsys) -> None:
     assert {*DATASETS} >= {f"RefSpatial_{part}" for part in counts}
     name = "FindIt_RefSpatial_Location_point_json_point_2d"
     assert all_images_are_there(name)
-    queries = load_task(name).queries
+    queries = load_dataset(name).queries
     assert queries[0].label == "the cup number 0"
     assert queries[0].tags == {"category": "location", "step": "1"}
     assert queries[0].truth.boxes == queries[2].truth.boxes == ((40, 20, 100, 60),)

@@ -12,7 +12,7 @@ import published_stand_ins as published
 import pytest
 from scored_runs import World, grid, speaking
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -43,7 +43,7 @@ def metrics_of(
 ) -> Mapping[str, float | None]:
     """Score a run whose answers are perfect, or an empty corner of the image."""
     right = speaking(name, chance=1.0)
-    wrong = write([BoxToWrite(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)
+    wrong = write([BoxToWrite(grid((190, 95, 199, 99)), "", 0)], load_dataset(name).variant.reply)
     run = World(tmp_path).run(
         model, name, lambda query, random: right(query, random) if is_right(query) else wrong
     )
@@ -56,9 +56,9 @@ def meta(table: str) -> Mapping[str, Any]:
 
 
 def all_images_are_there(name: str) -> bool:
-    task = load_task(name)
-    folder = image_folder(task.question.data.images)
-    return not rows_to_leave_out(list(task.queries.values()), folder, False)
+    dataset = load_dataset(name)
+    folder = image_folder(dataset.variant.data.images)
+    return not rows_to_leave_out(list(dataset.queries.values()), folder, False)
 
 
 # --- sets of COCO files ---------------------------------------------------------------------------
@@ -74,7 +74,9 @@ def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
     assert "left out: images without an object, which make no query (1)" in output
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)
-    labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
+    labels = [
+        (query.label, len(query.truth.boxes)) for query in load_dataset(name).queries.values()
+    ]
     assert labels == [("cat", 1), ("cat", 2), ("dog", 1)]
     assert metrics_of(tmp_path, name, lambda query: True, "Right")["F1@0.5"] == 100
     half = metrics_of(tmp_path, name, lambda query: query.label == "dog")
@@ -142,7 +144,7 @@ def test_rf100_vl(tmp_path, capsys) -> None:
     assert import_set("RF100-VL", folder, "--partial") == 0
     assert sorted(custom_rows()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
     name = "FindIt_RF100-VL_-grccs_xyxy_json"
-    assert image_folder(load_task(name).question.data.images).path == folder / "-grccs" / "test"
+    assert image_folder(load_dataset(name).variant.data.images).path == folder / "-grccs" / "test"
     assert metrics_of(tmp_path, name, lambda query: True)["F1@0.5"] == 100
     boxes = [(q.label, len(q.truth.boxes)) for q in read_table(find_table("RF100-VL_bees"))]
     assert boxes == [("swarm", 1), ("bees", 1)]
@@ -160,7 +162,7 @@ def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
     assert DATASETS["GroundingME"].family is Family.REFEXP_ALL
     name = "FindIt_GroundingME_xyxy_json"
     assert all_images_are_there(name)
-    first, second, third, _ = load_task(name).queries.values()
+    first, second, third, _ = load_dataset(name).queries.values()
     assert first.label == "the discriminative thing, which is number 11"
     assert first.truth.boxes == ((10, 20, 60, 60),)
     assert (first.images, second.images) == (("11.jpg",), ("12.png",))
@@ -225,7 +227,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
     assert import_set("RefCOCO-M", folder) == 0
     name = "FindIt_RefCOCO-M_xyxy_json"
     assert all_images_are_there(name)
-    queries = list(load_task(name).queries.values())
+    queries = list(load_dataset(name).queries.values())
     labels = ["man on the left", "left man", "woman", "child, in red"]
     assert [query.label for query in queries] == labels
     assert queries[0].truth.boxes == ((10, 20, 60, 60),) == queries[1].truth.boxes

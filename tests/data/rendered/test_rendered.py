@@ -12,7 +12,7 @@ import pytest
 
 from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.scene import paint_all
@@ -71,17 +71,17 @@ def lmu(tmp_path, monkeypatch) -> Path:
 
 
 def test_a_table_is_made_once_and_again_when_its_code_changed(lmu: Path) -> None:
-    task = load_task("FindIt_Scenes_mini_insdet_xyxy_json")
-    query = task.queries[0]
+    dataset = load_dataset("FindIt_Scenes_mini_insdet_xyxy_json")
+    query = dataset.queries[0]
     for name in (*query.images, *query.support):
         assert (lmu / "images" / "Scenes_mini" / name).is_file()
-    table = task.table
+    table = dataset.table
     time = table.stat().st_mtime_ns
-    load_task("FindIt_Scenes_mini_insdet_yxyx_text")
+    load_dataset("FindIt_Scenes_mini_insdet_yxyx_text")
     assert table.stat().st_mtime_ns == time
     meta = json.loads(meta_path(table).read_text())
     meta_path(table).write_text(json.dumps(meta | {"source_sha256": "older"}))
-    load_task("FindIt_Scenes_mini_insdet_xyxy_json")
+    load_dataset("FindIt_Scenes_mini_insdet_xyxy_json")
     assert json.loads(meta_path(table).read_text()) == meta
     assert table.stat().st_mtime_ns > time
 
@@ -120,7 +120,7 @@ def test_nothing_that_is_trained_on_is_measured_on() -> None:
 
 
 def test_a_row_is_about_what_is_rendered(lmu: Path) -> None:
-    for query in load_task("FindIt_Scenes_mini_insdet_xyxy_json").queries.values():
+    for query in load_dataset("FindIt_Scenes_mini_insdet_xyxy_json").queries.values():
         seed = int(Path(query.cluster).stem)
         texture, colour, shape = query.label.split()
         assert query.sightings[0].box == shot(seed, Look(shape, colour, texture)).things[0].box

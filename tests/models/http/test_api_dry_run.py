@@ -102,11 +102,11 @@ def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> N
 
 def test_what_a_cache_reads_is_priced_apart() -> None:
     """4 dollars a million tokens, 5 to keep them."""
-    question = parse("FindIt_Demo_xyxy_json")
+    variant = parse("FindIt_Demo_xyxy_json")
     message = (text("a" * 4 * 2000), image("a.png"), text("a" * 4 * 1000))
     model = chat_model("Claude-Opus-5.5", "openrouter", max_tokens=100)
     shared, alone = (
-        model.at_most(message, question, ChatRequest({}, ()), shared=shared)
+        model.at_most(message, variant, ChatRequest({}, ()), shared=shared)
         for shared in (True, False)
     )
     assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)

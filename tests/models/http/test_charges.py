@@ -24,7 +24,7 @@ from vlmeval_findit.models.http.judgement import judge
 from vlmeval_findit.models.http.service_errors import error_of
 from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import TokenPrices, prices_from
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 
 PRICES = prices_from("10,50")
 BOX = '[{"bbox": [100, 100, 500, 500]}]'

@@ -19,7 +19,7 @@ from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply a
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.prices import prices_from
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.replies import recorded
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'

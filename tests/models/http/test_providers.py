@@ -38,8 +38,7 @@ from vlmeval_findit.models.http.providers.anthropic_messages import messages_req
 from vlmeval_findit.models.http.providers.google_content import content_request
 from vlmeval_findit.models.http.providers.provider_table import Provider
 from vlmeval_findit.models.http.schema import WORDS
-from vlmeval_findit.protocol.answers import Answer as Answered
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import CallResult, StopReason
 from vlmeval_findit.protocol.dataset_variant import image, text
 from vlmeval_findit.protocol.replies import recorded
 
@@ -60,7 +59,7 @@ def asked_at(protocol: Protocol, server: ChatServer, model: str = "") -> HttpSer
     return HttpService(chat, where, 60.0, policy=THRICE)
 
 
-def answers(protocol: Protocol, *replies: Answer, **how: Any) -> list[Answered]:
+def answers(protocol: Protocol, *replies: Answer, **how: Any) -> list[CallResult]:
     """Return the answers to calls, one for each reply."""
     with ChatServer(in_turn(*replies)) as server:
         return ask_calls(asked_at(protocol, server), len(replies), **how)
@@ -272,7 +271,7 @@ def test_replies_are_held_to_a_format_in_the_words_of_each(protocol: Protocol) -
         return held if protocol is GOOGLE else f'{{"answer": {held}}}'
 
     with ChatServer(protocol.answering(reply)) as server:
-        (answer,) = ask_calls(asked_at(protocol, server), question=HELD)
+        (answer,) = ask_calls(asked_at(protocol, server), variant=HELD)
     assert (answer.text, answer.error) == (boxes, None)
     first, asked = server.asked
     assert is_first(first)
@@ -298,7 +297,7 @@ def test_whatever_a_plug_in_s_provider_does_is_an_answer(monkeypatch: pytest.Mon
     monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
     model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
 
-    def ask(does: Any, **how: Any) -> Answered:
+    def ask(does: Any, **how: Any) -> CallResult:
         chat.side_effect = does
         service = HttpService(model, provider_endpoints("mine"), 60.0, policy=THRICE)
         return ask_calls(service, **how)[0]

@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.dataset_variant import Message, image, text
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ def test_llama_cpp_answers_about_images_with_log_probabilities(
 
 def test_llama_cpp_holds_replies_to_a_format(pictures: Message, tmp_path: Path) -> None:
     with llama_cpp(tmp_path, 4096, vision=True) as url:
-        answer = ask_call(service(url, "tiny"), message=pictures, question=HELD)
+        answer = ask_call(service(url, "tiny"), message=pictures, variant=HELD)
     assert answer.error is None
     assert answer.text.lstrip().startswith("[")
 
@@ -191,7 +191,7 @@ def test_litellms_limit_of_requests_is_a_failed_call_of_the_moment(proxy: str) -
 def test_a_format_that_litellm_does_not_pass_on_is_noticed_before_the_first_question(
     proxy: str,
 ) -> None:
-    (answer,) = ask_calls(service(proxy, "well"), 5, question=HELD)
+    (answer,) = ask_calls(service(proxy, "well"), 5, variant=HELD)
     assert "it does not hold replies to a format" in (answer.error or "")
 
 

@@ -30,10 +30,10 @@ from vlmeval_findit.models.http.client import HttpClient
 from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.judgement import read_completion
-from vlmeval_findit.models.http.model_server import ModelServer
+from vlmeval_findit.models.http.model_server import HttpEndpoint
 from vlmeval_findit.models.http.sent_images import EncodedImages
 from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.dataset_variant import Message, text
 
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
@@ -163,7 +163,7 @@ def test_free_answers_say_nothing_of_constrained_ones() -> None:
     with ChatServer(script) as server:
         backend = HttpBackend(lambda: service(server.url))
         assert ask_call(backend).error is None
-        received = ask_calls(backend, 60, question=HELD)
+        received = ask_calls(backend, 60, variant=HELD)
     assert len(received) < 20
     assert received[-1].stop is StopReason.HOPELESS
     assert "take response_format (ask FindIt_Demo_xyxy_json without" in (received[-1].error or "")
@@ -177,7 +177,7 @@ def test_a_server_that_ignores_the_format_ends_the_run(reply: str) -> None:
     """Also where its replies are as the format has them all the same."""
     budget = Budget()
     with ChatServer(in_turn(completion(reply))) as server:
-        (received,) = ask_calls(service(server.url, budget=budget), 2, question=HELD)
+        (received,) = ask_calls(service(server.url, budget=budget), 2, variant=HELD)
         (asked,) = server.asked
     assert (received.stop, received.text) == (StopReason.HOPELESS, "")
     why = received.error or ""
@@ -192,7 +192,7 @@ def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
     budget = Budget()
     with ChatServer(holding(in_turn(OK))) as first, ChatServer(holding(in_turn(OK))) as second:
         asked = service([first.url, second.url], budget=budget)
-        received = ask_calls(asked, 16, question=HELD, at_once=8)
+        received = ask_calls(asked, 16, variant=HELD, at_once=8)
         assert [len([it for it in at.asked if is_first(it)]) for at in (first, second)] == [1, 1]
         assert len(first.asked) + len(second.asked) == 18
     assert {answer.text for answer in received} == {"[]"}
@@ -204,7 +204,7 @@ def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
 def test_a_check_that_is_cut_off_in_a_thought_shows_nothing() -> None:
     cut = completion("<think>Three words", finish_reason="length")
     with ChatServer(in_turn(cut, OK)) as server:
-        assert ask_call(service(server.url), question=HELD).text == "[]"
+        assert ask_call(service(server.url), variant=HELD).text == "[]"
 
 
 def test_who_waits_for_it_shares_its_failure() -> None:
@@ -215,7 +215,7 @@ def test_who_waits_for_it_shares_its_failure() -> None:
     with ChatServer(in_turn(never)) as server:
         once = replace(QUICK, attempts=1)
         asked = service(server.url, budget=budget, policy=once)
-        received = ask_calls(asked, 4, question=HELD, at_once=4)
+        received = ask_calls(asked, 4, variant=HELD, at_once=4)
         assert len(server.asked) == 1
     assert ["HTTP 400" in (answer.error or "") for answer in received] == [True] * 4
     assert budget.spent == 0.5
@@ -237,7 +237,7 @@ def test_who_waits_for_a_check_that_was_cut_off_asks_again(
         return read_completion(json.loads(then.body))
 
     async def outcomes() -> list[object]:
-        server = ModelServer(Endpoint("http://127.0.0.1/v1"))
+        server = HttpEndpoint(Endpoint("http://127.0.0.1/v1"))
         model = chat_model("Qwen3-VL")
         calls = [ChatCall(model, Budget(), WORDS, HELD) for _ in range(3)]
         request = model.request(WORDS, HELD)

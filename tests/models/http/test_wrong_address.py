@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from asking import KEY, QUICK, ask_calls, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
-from json_replies import JsonReplies, LocalServer
+from json_replies import JsonReplies, ServerProcess
 
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
@@ -22,10 +22,10 @@ from vlmeval_findit.models.http.wrong_address import (
     other_addresses,
     redirect_error,
 )
-from vlmeval_findit.protocol.answers import StopReason
+from vlmeval_findit.protocol.call_results import StopReason
 
 
-class NamedServer(LocalServer):
+class NamedServer(ServerProcess):
     """Answers for models by name below ``root`` alone, and lists them if it ``lists``."""
 
     path = ""

@@ -39,9 +39,9 @@ SHOWN = {
 }
 
 
-def encoded(row: str, message: Message, question: Any = VARIANT, **bounds: Any) -> Any:
+def encoded(row: str, message: Message, variant: Any = VARIANT, **bounds: Any) -> Any:
     """Return how a model gets a message."""
-    how = plan(MODELS[row], question, RunSettings(**bounds))
+    how = plan(MODELS[row], variant, RunSettings(**bounds))
     return ready(row)._loaded.encoder.encode(message, ImageSet(how.bounds))
 
 

@@ -11,12 +11,20 @@ from unittest.mock import Mock
 
 import pytest
 from plugin_package import known_here
-from tiny_models import VARIANT, one_at_a_time, picture, messages_of_one_image, ready, runner, messages_of_several_images
+from tiny_models import (
+    VARIANT,
+    messages_of_one_image,
+    messages_of_several_images,
+    one_at_a_time,
+    picture,
+    ready,
+    runner,
+)
 
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.answers import CancelledError
+from vlmeval_findit.protocol.call_results import CancelledError
 from vlmeval_findit.protocol.dataset_variant import image, text
 from vlmeval_findit.protocol.replies import Reply
 
@@ -34,7 +42,10 @@ pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_t
 @pytest.mark.parametrize("row", FAMILIES)
 def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
-    single, of_variants = one_at_a_time(model, messages_of_one_image()), one_at_a_time(model, messages_of_several_images())
+    single, of_variants = (
+        one_at_a_time(model, messages_of_one_image()),
+        one_at_a_time(model, messages_of_several_images()),
+    )
     assert len({answer.text + answer.recorded.thought for answer in single}) > 2
     assert model.answer_batch(messages_of_one_image(), VARIANT) == single
     # Positions left in the model by a batch must not reach what comes next.
@@ -82,7 +93,9 @@ def test_a_row_of_a_plug_in_does_too(row: str, tmp_path: Path) -> None:
     assert len({reply.text for reply in replies}) > 2
     known = [["processed" in size for size in reply.recorded.images] for reply in replies]
     assert known == [[row != "Ov"] * count for count in (1, 1, 2, 1, 0)]
-    assert model.answer_variants(messages_of_several_images(), VARIANT) == one_at_a_time(model, messages_of_several_images())
+    assert model.answer_variants(messages_of_several_images(), VARIANT) == one_at_a_time(
+        model, messages_of_several_images()
+    )
 
 
 def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +110,11 @@ def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
     model = ready("Qwen3-VL")
     scene = image(picture(320, 200))
-    asked = [(text("a"), scene, text("b")), (text("c"), scene, text("d")), messages_of_one_image()[1]]
+    asked = [
+        (text("a"), scene, text("b")),
+        (text("c"), scene, text("d")),
+        messages_of_one_image()[1],
+    ]
     for messages in (asked[:2], asked, []):
         assert model.answer_variants(messages, VARIANT) == one_at_a_time(model, messages)
 
@@ -325,4 +342,6 @@ def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
             answer(messages, VARIANT)
         assert told.call_count == 3
     model.cancelled_by(lambda: False)
-    assert one_at_a_time(model, messages_of_one_image()) == one_at_a_time(ready("Qwen3-VL"), messages_of_one_image())
+    assert one_at_a_time(model, messages_of_one_image()) == one_at_a_time(
+        ready("Qwen3-VL"), messages_of_one_image()
+    )

@@ -14,7 +14,7 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.dataset_names import SUBSETS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
-from vlmeval_findit.boxes.box_records import Matched, ParsedReply
+from vlmeval_findit.boxes.box_records import MatchResult, ParsedReply
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader
 from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
@@ -118,14 +118,14 @@ def _space(kwargs: Row) -> Space:
     return space_from({field: kwargs[name] for name, field in names.items() if name in kwargs})
 
 
-def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, Matched]]:
+def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, MatchResult]]:
     """Read and match every case: reading, coordinate space, assignment and counts."""
     readings = [case.read(case.response) for case in cases]
     matched = match(readings, [c.query.truth for c in cases], [c.to_pixels for c in cases])
     return list(zip(readings, matched, strict=True))
 
 
-def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None:
+def difference(case: Case, reading: ParsedReply, matched: MatchResult) -> str | None:
     """Return how our score of a case differs from the expected score."""
     actual = {
         "format_ok": reading.reason is None,
@@ -140,7 +140,7 @@ def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None
     return unlike(actual, expected, IOU_TOLERANCE) or unlike(actual, boxes, BOX_TOLERANCE)
 
 
-def _boxes_as_expected(case: Case, reading: ParsedReply, matched: Matched) -> list[Any]:
+def _boxes_as_expected(case: Case, reading: ParsedReply, matched: MatchResult) -> list[Any]:
     """Return our boxes in the layout of the cases: with labels if any, by frame for videos."""
     boxes: list[Any] = [list(box) for box in matched.boxes]
     if case.reply_format.multilabel:

@@ -18,7 +18,7 @@ from ...boxes.box_records import Ignored, Truth
 from ...boxes.representation import Corners
 from ...core.config import Checked
 from ...marks.region import PackedMask
-from ...protocol.dataset_variant import Task
+from ...protocol.dataset_variant import LoadedDataset
 from ...protocol.metric import slice_problem
 from ...storage import folders, table_files
 from ...storage.table_files import (
@@ -34,7 +34,7 @@ from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
 from .findit_query import FindItQuery, Sighting, thinned
 from .marked_references import with_marks
-from .variant import Variant
+from .variant import FindItVariant
 
 
 def _tags(stated: Mapping[str, str]) -> Mapping[str, str]:
@@ -230,10 +230,12 @@ def corners(box: Sequence[float]) -> Corners:
     return (float(x1), float(y1), float(x2), float(y2))
 
 
-FindItTask = Task[Variant, FindItQuery]  # all queries of a table, thinned to the variant's frames
+LoadedFindIt = LoadedDataset[
+    FindItVariant, FindItQuery
+]  # all queries of a table, thinned to the variant's frames
 
 
-def load_task(name: str) -> FindItTask:
+def load_dataset(name: str) -> LoadedFindIt:
     """Load the task of a dataset name.
 
     A name that is not valid, a table that is nowhere or cannot be read, or a folder that is not
@@ -247,4 +249,4 @@ def load_task(name: str) -> FindItTask:
     if variant.mark is not None:
         rows = with_marks(rows, variant)
     queries = (thinned(query, variant.frames) for query in rows)
-    return Task(name, variant, table, {query.index: query for query in queries})
+    return LoadedDataset(name, variant, table, {query.index: query for query in queries})

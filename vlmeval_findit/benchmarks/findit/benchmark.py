@@ -14,12 +14,12 @@ from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Curve, Drawin
 from ...protocol.dataset_variant import Message, PartKind, Reference
 from ...protocol.error_analysis import ErrorAnalysis
 from ...protocol.identity import Described, Identity, IdentityConflict
-from ...protocol.replies import Recorded, Replies
+from ...protocol.replies import Replies, ReplyRecord
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.image_files import header
 from . import box_prompts as box_prompts
-from .annotation_tables import FindItTask, load_task
+from .annotation_tables import LoadedFindIt, load_dataset
 from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
 from .dataset_names import parse
@@ -29,18 +29,20 @@ from .grid import AnnotationTable, all_tables
 from .release_prompts import prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
 from .run_space import contradicting_spaces, space_of_new_run
-from .variant import Variant
+from .variant import FindItVariant
 
 SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run records it
 
 
-def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
+def full_image(message: Message, variant: FindItVariant) -> tuple[str, ReplyRecord]:
     """Answer a box over the whole image, in every frame, as a lower bound."""
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
     boxes = [BoxToWrite((0.0, 0.0, 1000.0, 1000.0), "object", frame) for frame in range(frames)]
     images = tuple(_sent(part.value) for part in shown)
-    return write(boxes, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
+    return write(boxes, variant.reply), ReplyRecord(
+        space=SPACE, finish_reason="stop", images=images
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -58,83 +60,87 @@ class FindIt(Benchmark):
 
     name = "FindIt"
     metrics, ranking = BOXES.metrics, BOXES.ranking
-    with_failures, lenient, counts = BOXES.with_failures, BOXES.lenient, BOXES.counts
-    other_sums = (NegativeOutcome.FAILED.sum,)
+    headline_counting_failures, lenient, counts = (
+        BOXES.headline_counting_failures,
+        BOXES.lenient,
+        BOXES.counts,
+    )
+    extra_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
     template_names = box_prompts.TEMPLATE_NAMES
     prompts_help = "FINDIT_PROMPTS names a clone of the release, whose prompts are then used."
     baselines = BASELINES
 
-    def of(self, question: Any) -> FindIt:
-        return self if question.match_rule is MatchRule.BOX_OVERLAP else _POINTS
+    def for_variant(self, variant: Any) -> FindIt:
+        return self if variant.match_rule is MatchRule.BOX_OVERLAP else _POINTS
 
     @property
     def headlines(self) -> tuple[str, ...]:
         return BOXES.metrics[0].name, POINTS.metrics[0].name
 
-    def parse(self, name: str) -> Variant:
+    def parse(self, name: str) -> FindItVariant:
         return parse(name)
 
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         return [parse(f"FindIt_{table}_xyxy_json").name for table in all_tables()]
 
     def tables(self) -> Mapping[str, AnnotationTable]:
         return all_tables()
 
-    def in_format(self, question: Any, name: str) -> Variant:
+    def in_format(self, variant: Any, name: str) -> FindItVariant:
         """Drop a mark where the dataset has no references."""
-        if not question.has_references:
+        if not variant.has_references:
             name = re.sub("_vp-[a-z]+", "", name)
-        return self.parse(f"{question.name.removesuffix(question.format)}{name}")
+        return self.parse(f"{variant.name.removesuffix(variant.format)}{name}")
 
-    def load(self, name: str) -> FindItTask:
-        return load_task(name)
+    def load(self, name: str) -> LoadedFindIt:
+        return load_dataset(name)
 
-    def query_set_key(self, question: Variant) -> tuple[object, ...]:
-        return *super().query_set_key(question), question.mark
+    def query_set_key(self, variant: FindItVariant) -> tuple[object, ...]:
+        return *super().query_set_key(variant), variant.mark
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PromptSet(*prompt_set()), PromptSet(box_prompts.NAME, box_prompts.message)]
 
-    def template_values(self, query: Any, question: Any) -> Mapping[str, Any]:
-        return box_prompts.template_values(query, question)
+    def template_values(self, query: Any, variant: Any) -> Mapping[str, Any]:
+        return box_prompts.template_values(query, variant)
 
-    def example(self, query: Any, question: Variant) -> str:
+    def example(self, query: Any, variant: FindItVariant) -> str:
         truth = query.truth
         labels = truth.labels or [query.label] * len(truth.boxes)
         boxes = zip(truth.boxes, labels, truth.frames, strict=True)
-        return write([BoxToWrite(*box) for box in boxes], question.reply, digits=3)
+        return write([BoxToWrite(*box) for box in boxes], variant.reply, digits=3)
 
     def space(
-        self, model: str, question: Any, settings: Settings, described: Described
+        self, model: str, variant: Any, settings: Settings, described: Described
     ) -> Mapping[str, Any]:
-        return space_of_new_run(model, question, settings, described)
+        return space_of_new_run(model, variant, settings, described)
 
     def identity_conflicts(
-        self, task: Any, replies: Replies, settings: Settings, run: Identity | None
+        self, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> Sequence[IdentityConflict]:
         return contradicting_spaces(replies, settings, run)
 
     def score_batch(
-        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
+        self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        result, spaces = match_replies(model, task, replies, settings, run)
+        result, spaces = match_replies(model, dataset, replies, settings, run)
         rows = tuple(map(scored_row, result, events_of(result)))
         return BatchScore(rows, tuple(space.as_dict() for space in spaces))
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        return draw(task.queries[row.index], row)
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
+        return draw(dataset.queries[row.index], row)
 
     def query_score(self, row: ScoredRow) -> float:
         """Return the query's F1@0.5, or 100 where an empty answer is right."""
         return 100.0 if NegativeOutcome.REJECTED.sum in row.sums else super().query_score(row)
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
+    def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return curve(rows)
 
-    def host_class(self, question: Variant) -> str:
-        return HOST_CLASSES[question.data.family]
+    def host_class(self, variant: FindItVariant) -> str:
+        return HOST_CLASSES[variant.data.family]
 
 
 HOST_CLASSES = {  # the class that VLMEvalKit's ``--config`` files name
@@ -150,13 +156,17 @@ class FindItPoints(FindIt):
 
     name = "FindIt-points"
     metrics, ranking = POINTS.metrics, POINTS.ranking
-    with_failures, lenient, counts = POINTS.with_failures, POINTS.lenient, POINTS.counts
+    headline_counting_failures, lenient, counts = (
+        POINTS.headline_counting_failures,
+        POINTS.lenient,
+        POINTS.counts,
+    )
     errors: ErrorAnalysis = PointErrors(
-        POINTS.with_failures,
+        POINTS.headline_counting_failures,
         tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL),
     )
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
+    def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: a point has no IoU."""
         return None
 

@@ -19,7 +19,7 @@ from .findit_query import FindItQuery
 THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
-class MatchedPair(NamedTuple):
+class BoxPair(NamedTuple):
     """Indices of a box and its object; ``iou`` is None for points."""
 
     box: int
@@ -29,12 +29,12 @@ class MatchedPair(NamedTuple):
     hit: bool
 
 
-def pairs(row: ScoredRow) -> list[MatchedPair]:
+def pairs(row: ScoredRow) -> list[BoxPair]:
     """List the assigned boxes and objects of a scored answer."""
     details, assigned = row.details, row.details["assigned"]
     agree = details.get("labels_agree") or [True] * len(assigned)
     ious = details.get("ious") or [None] * len(assigned)
-    every = map(MatchedPair, assigned, count(), ious, agree, details["hits"])
+    every = map(BoxPair, assigned, count(), ious, agree, details["hits"])
     return [pair for pair in every if pair.box is not None]
 
 

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...boxes.answer_kinds import AnswerKind, answer_kind
-from ...boxes.box_records import FormatFailure, Matched, ParsedReply, Truth
+from ...boxes.box_records import FormatFailure, MatchResult, ParsedReply, Truth
 from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
@@ -21,11 +21,11 @@ from ...protocol.replies import Reply
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 
 
-class LenientMatch(NamedTuple):
+class LenientResult(NamedTuple):
     """A lenient reading matched with the ground truth."""
 
     lenient: LenientReply
-    matched: Matched
+    matched: MatchResult
 
 
 def lenient_matches(
@@ -36,7 +36,7 @@ def lenient_matches(
     maps: Sequence[ToPixels],
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
     extents: Sequence[ImageExtent | None] = (),
-) -> dict[int, LenientMatch]:
+) -> dict[int, LenientResult]:
     """Match the lenient readings, by index of their replies.
 
     ``extents`` are where the images lie in the replies' numbers; location tokens need them.
@@ -50,16 +50,16 @@ def lenient_matches(
     read = [lenient.reading for lenient in result.values()]
     true, in_pixels = [truths[place] for place in result], [maps[place] for place in result]
     matched = match(read, true, in_pixels, match_rule)
-    return dict(zip(result, map(LenientMatch, result.values(), matched), strict=True))
+    return dict(zip(result, map(LenientResult, result.values(), matched), strict=True))
 
 
-def recovered_objects(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
+def recovered_objects(strict: MatchResult, lenient: LenientResult) -> tuple[int, ...]:
     """List the indices of the objects that only the lenient reading finds."""
     both = zip(lenient.matched.hits, strict.hits, strict=True)
     return tuple(j for j, (now, before) in enumerate(both) if now and not before)
 
 
-def lenient_details(strict: Matched, lenient: LenientMatch) -> dict[str, Any]:
+def lenient_details(strict: MatchResult, lenient: LenientResult) -> dict[str, Any]:
     """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
     reading, matched = lenient.lenient.reading, lenient.matched
     result: dict[str, Any] = {
@@ -82,7 +82,7 @@ def finite(boxes: Sequence[Corners]) -> list[list[float | None]]:
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
-def kind_of(reply: Reply, reading: ParsedReply, lenient: LenientMatch | None) -> AnswerKind:
+def kind_of(reply: Reply, reading: ParsedReply, lenient: LenientResult | None) -> AnswerKind:
     """Return what a reply says, with or without objects to find."""
     return answer_kind(reply.answer, reading, lenient and lenient.lenient, reply.cut)
 
@@ -158,7 +158,7 @@ def _replied(reading: ParsedReply) -> dict[str, float]:
     return {"responses": 1 - failed, "adherent": int(reading.reason is None), "failed": failed}
 
 
-def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
+def sums(reading: ParsedReply, matched: MatchResult) -> dict[str, float]:
     """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
     replied, objects = _replied(reading), len(matched.ious)
     if replied["failed"]:
@@ -196,7 +196,7 @@ RANKING = (F1_FAILED_MISSED, METRICS[1], ADHERENCE)  # else failing on hard imag
 # --- points ---------------------------------------------------------------------------------------
 
 
-def _point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str, float]:
+def _point_sums(reading: ParsedReply, matched: MatchResult, truth: Truth) -> dict[str, float]:
     """Compute the sums of a query answered with points; see :data:`_POINTING`."""
     replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
@@ -248,15 +248,15 @@ class RuleMetrics:
 
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
-    with_failures: Metric
+    headline_counting_failures: Metric
     lenient: Metric
     counts: Mapping[str, str]  # sums in a score's table
-    sums: Callable[[ParsedReply, Matched, Truth], dict[str, float]]  # of a query
+    sums: Callable[[ParsedReply, MatchResult, Truth], dict[str, float]]  # of a query
     # the sums of the surplus over strict reading, by name, as counted in one reading
-    surplus: Mapping[str, Callable[[Matched], int]]
+    surplus: Mapping[str, Callable[[MatchResult], int]]
     undetailed: tuple[str, ...] = ()  # details that these answers do not have
 
-    def lenient_sums(self, strict: Matched, lenient: LenientMatch) -> dict[str, float]:
+    def lenient_sums(self, strict: MatchResult, lenient: LenientResult) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
         more = {name: of(lenient.matched) - of(strict) for name, of in self.surplus.items()}
         return {name: value for name, value in more.items() if value}

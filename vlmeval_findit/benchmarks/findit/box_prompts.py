@@ -14,15 +14,15 @@ from ...protocol.dataset_variant import Message, Part, image, reference, text
 from .findit_datasets import Dataset, Family
 from .findit_query import FindItQuery
 from .marked_references import words
-from .variant import Variant
+from .variant import FindItVariant
 
 VERSION = 1  # increase when the wording changes
 NAME = f"findit-own-{VERSION}"
 
-MessageMaker = Callable[[FindItQuery, Variant], Message]
+MessageMaker = Callable[[FindItQuery, FindItVariant], Message]
 
 
-def message(query: FindItQuery, variant: Variant) -> Message:
+def message(query: FindItQuery, variant: FindItVariant) -> Message:
     """Compose the message for a query (already thinned to the variant's frames)."""
     parts: list[Part] = []
     if variant.has_references:
@@ -39,14 +39,14 @@ def message(query: FindItQuery, variant: Variant) -> Message:
     return (*parts, text(request(query, variant)))
 
 
-def request(query: FindItQuery, variant: Variant) -> str:
+def request(query: FindItQuery, variant: FindItVariant) -> str:
     """Compose the text that ends a message: what to find and what to return."""
     caption = f'Caption: "{query.caption}"\n' if variant.caption else ""
     return caption + query.label.join(_around_label(variant, variant.data))
 
 
 @lru_cache(maxsize=1024)
-def _around_label(v: Variant, row: Dataset) -> tuple[str, ...]:
+def _around_label(v: FindItVariant, row: Dataset) -> tuple[str, ...]:
     """Return what stands before and after the label, equal for all queries of a variant.
 
     With references there is no label and one text. ``row`` is the variant's dataset: another one
@@ -57,7 +57,7 @@ def _around_label(v: Variant, row: Dataset) -> tuple[str, ...]:
     return *before, after
 
 
-def _if_nothing(v: Variant) -> list[str]:
+def _if_nothing(v: FindItVariant) -> list[str]:
     if not v.data.has_negatives:
         return []
     place = "video frames" if v.frames > 1 else "image"
@@ -71,7 +71,7 @@ TEMPLATE_NAMES = (
 """Variables of a user's prompt template."""
 
 
-def template_values(query: FindItQuery, v: Variant) -> dict[str, str | int]:
+def template_values(query: FindItQuery, v: FindItVariant) -> dict[str, str | int]:
     """Return the parts of a request, by :data:`TEMPLATE_NAMES`."""
     is_expression = v.family in (Family.REFEXP, Family.REFEXP_ALL)
     return {
@@ -87,7 +87,7 @@ def template_values(query: FindItQuery, v: Variant) -> dict[str, str | int]:
     }
 
 
-def _find(v: Variant) -> tuple[str, ...]:
+def _find(v: FindItVariant) -> tuple[str, ...]:
     place = f"the {v.frames} video frames" if v.frames > 1 else "the image"
     if v.family.has_references:
         where = place if v.frames > 1 else "the scene"
@@ -107,7 +107,7 @@ _REQUESTED = {  # for one object, for several
 }
 
 
-def _return(v: Variant) -> tuple[str, ...]:
+def _return(v: FindItVariant) -> tuple[str, ...]:
     single, several = _REQUESTED[v.match_rule]
     what = single if v.family is Family.REFEXP else several
     if v.frames > 1:
@@ -119,7 +119,7 @@ def _return(v: Variant) -> tuple[str, ...]:
     return (*sentences, *_fields(v))
 
 
-def _as_text(v: Variant) -> str:
+def _as_text(v: FindItVariant) -> str:
     """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
     if example := _text_example(v):
         lines = "" if v.family is Family.REFEXP else "each on a line of its own, "
@@ -128,13 +128,13 @@ def _as_text(v: Variant) -> str:
     return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
 
 
-def _text_example(v: Variant) -> str:
+def _text_example(v: FindItVariant) -> str:
     before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
     fields = v.reply.numbers.fields
     return f"{before}[{', '.join(fields)}]" if fields else ""
 
 
-def json_example(v: Variant) -> str:
+def json_example(v: FindItVariant) -> str:
     """Return the example in a JSON prompt."""
     fields = v.reply.numbers.fields
     box = f"[{', '.join(fields)}]" if fields else "[...]"
@@ -157,7 +157,7 @@ def json_example(v: Variant) -> str:
     return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
 
 
-def _fields(v: Variant) -> list[str]:
+def _fields(v: FindItVariant) -> list[str]:
     if v.representation == "all":
         return ["(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners of the box."]
     if v.centre == "definitions":

@@ -1,4 +1,4 @@
-"""Parsing of names (protocol section 1), the inverse of :attr:`.Variant.name`.
+"""Parsing of names (protocol section 1), the inverse of :attr:`.FindItVariant.name`.
 
 ``FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>[_<key>][_<structure>]
 [_cx-<definitions|formula>][_vp-<box|oval|arrow|tag|point>][_constrained]``
@@ -23,7 +23,7 @@ from ...boxes.representation import (
 from ...core.formatting import nearest
 from . import PREFIX
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
-from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
+from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, VariantError, format_problem
 
 
 class NameParts:
@@ -55,7 +55,7 @@ class NameParts:
         return f"no {what} {part!r}{nearest(part, known)}"
 
 
-def parse(name: str) -> Variant:
+def parse(name: str) -> FindItVariant:
     """Parse a name, or raise a VariantError with the invalid part and the nearest valid part."""
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a FindIt name begins with {PREFIX}")
@@ -66,18 +66,20 @@ def parse(name: str) -> Variant:
     dataset = rest.take(DATASETS)
     variant, why = None, ""
     if dataset is not None:
-        variant, why = parse_format(rest.text, DATASETS[dataset], Variant)
+        variant, why = parse_format(rest.text, DATASETS[dataset], FindItVariant)
     if variant := variant or parse_alias(name):
         return variant
     raise VariantError(f"{name}: {_misspelt_dataset(text, dataset) or why}")
 
 
-def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
+def parse_format(
+    text: str, row: Dataset, kind: type[FindItVariant]
+) -> tuple[FindItVariant | None, str]:
     """Parse what follows the dataset in a name; without a variant the text says why.
 
-    >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
+    >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], FindItVariant)[0].name
     'FindIt_RefCOCO_xyxy_json_bbox_2d'
-    >>> parse_format("f8_xyxy_json", DATASETS["RefCOCO"], Variant)[1]
+    >>> parse_format("f8_xyxy_json", DATASETS["RefCOCO"], FindItVariant)[1]
     'RefCOCO has images, not frames'
     """
     rest = NameParts(text)
@@ -130,7 +132,7 @@ SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-l
 }
 
 
-def parse_alias(name: str) -> Variant | None:
+def parse_alias(name: str) -> FindItVariant | None:
     """Parse a task name of the release; None for other names.
 
     ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, then our
@@ -148,6 +150,6 @@ def parse_alias(name: str) -> Variant | None:
     frames = [part for part in ends if re.fullmatch(r"f\d+", part)]
     ends = [part for part in ends if part not in frames]
     canonical = ["multilabel"] * multilabel + [*frames, representation, output, *ends]
-    variant, _ = parse_format("_".join(canonical), row, Variant)
+    variant, _ = parse_format("_".join(canonical), row, FindItVariant)
     known = variant is not None and family in (row.family.value, variant.family.value)
     return variant if known else None

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.box_records import Matched, ParsedReply, Truth
+from ...boxes.box_records import MatchResult, ParsedReply, Truth
 from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
 from ...protocol.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
 from ...protocol.metric import Sums
@@ -94,7 +94,7 @@ _KEYS = {
 
 
 def details_of(
-    events: Sequence[ErrorEvent], matched: Matched, reading: ParsedReply, truth: Truth
+    events: Sequence[ErrorEvent], matched: MatchResult, reading: ParsedReply, truth: Truth
 ) -> list[dict[str, Any]]:
     """List events for a row's details; size and label are the object's, else the box's."""
     result = []

@@ -24,7 +24,7 @@ from ...boxes.representation import (
 from ...core.config import MisplacedError, refuse_twice
 from ...core.formatting import nearest
 from .findit_datasets import DATASETS, Dataset
-from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
+from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, format_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AnnotationTable:
 
     dataset: str
     multilabel: bool = False
-    kind: type[Variant] = Variant  # class of its cells
+    kind: type[FindItVariant] = FindItVariant  # class of its cells
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ class FormatAxes:
         name = "xyxy" if name in GRID else name
         return self.after(AnswerFormat(name, "json", default_key(name)))
 
-    def after(self, winner: AnswerFormat | Variant | None) -> FormatAxes:
+    def after(self, winner: AnswerFormat | FindItVariant | None) -> FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
         axes = [axis for axis in AXIS_VALUES if WINNER in getattr(self, axis)]
         if axes and winner is None:
@@ -117,7 +117,7 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
 }
 
 
-def _value(of: AnswerFormat | Variant | None, axis: str) -> str | None:
+def _value(of: AnswerFormat | FindItVariant | None, axis: str) -> str | None:
     """Return the value of a format or cell on an axis."""
     value: str | None = getattr(of, axis.removesuffix("s"))
     return value
@@ -143,7 +143,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
     return tuple(value)
 
 
-def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
+def axes_of(cells: Sequence[FindItVariant]) -> dict[str, set[Any]]:
     """Collect the cells' values on every axis, and their frames and captions."""
     result: dict[str, set[Any]] = {
         axis: {_value(cell, axis) or NONE for cell in cells} for axis in AXIS_VALUES
@@ -180,10 +180,10 @@ class Views:
 
 def variants(
     tables: Sequence[AnnotationTable], requested: Iterable[AnswerFormat], views: Views = Views()
-) -> list[Variant]:
+) -> list[FindItVariant]:
     """List the valid variants of the tables in the requested formats."""
     requested = list(requested)
-    result: dict[Variant, None] = {}
+    result: dict[FindItVariant, None] = {}
     for table in tables:
         most, has_references = table.data.frames, table.data.family.has_references
         shown = [n for n in views.frames if n <= most] if views.frames and most > 1 else [most]

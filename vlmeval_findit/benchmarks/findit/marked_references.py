@@ -25,7 +25,7 @@ from ...storage.folders import image_folder
 from ...storage.image_files import decode, draw_missing
 from ...storage.stored_png import Pixels, png
 from .findit_query import FindItQuery, Sighting, video_of
-from .variant import Variant
+from .variant import FindItVariant
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -108,7 +108,7 @@ def words(mark: str) -> str:
     return words_of(default_style(Shape(mark)), COLOUR)
 
 
-def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQuery]:
+def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[FindItQuery]:
     """Replace each query's shots by a marked image, drawn if missing."""
     assert variant.mark is not None
     chosen = references(queries, variant.data.family.is_video)

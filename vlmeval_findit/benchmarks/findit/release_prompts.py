@@ -20,7 +20,7 @@ from ...protocol.dataset_variant import Message, Part, image, reference, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
 from .findit_query import FindItQuery
-from .variant import Variant
+from .variant import FindItVariant
 
 _MARK = re.compile(r"<image (\d+)>")
 
@@ -44,7 +44,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
         )
     doc_to_text = _from(sources[0].resolve())
 
-    def message(query: FindItQuery, variant: Variant) -> Message:
+    def message(query: FindItQuery, variant: FindItVariant) -> Message:
         requested = variant.mark or variant.representation
         if variant.mark is not None or variant.representation not in GRID:
             raise PromptError(
@@ -73,7 +73,7 @@ def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
     return module.doc_to_text  # type: ignore[no-any-return]
 
 
-def kwargs_of(v: Variant) -> dict[str, Any]:
+def kwargs_of(v: FindItVariant) -> dict[str, Any]:
     """Return the release's keyword arguments for a cell (protocol sections 1 and 8)."""
     subset = v.data.subset
     kwargs: dict[str, Any] = {
@@ -95,7 +95,7 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
     return kwargs
 
 
-def _doc(query: FindItQuery, v: Variant) -> dict[str, Any]:
+def _doc(query: FindItQuery, v: FindItVariant) -> dict[str, Any]:
     """Convert a query to a row of the release's subsets."""
     labels = query.truth.labels
     entries: list[Any] = [list(box) for box in query.truth.boxes]
@@ -119,7 +119,7 @@ def _doc(query: FindItQuery, v: Variant) -> dict[str, Any]:
     return doc
 
 
-def _placed(written: str, query: FindItQuery, v: Variant) -> Message:
+def _placed(written: str, query: FindItQuery, v: FindItVariant) -> Message:
     """Put every image at its mark in the release's text, or all of them before it."""
     images = [*map(reference, query.support), *map(image, query.images)]
     pieces = _MARK.split(written)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.answer_kinds import AnswerKind, states
-from ...boxes.box_records import NO_BOX, FormatFailure, Matched, ParsedReply
+from ...boxes.box_records import NO_BOX, FormatFailure, MatchResult, ParsedReply
 from ...boxes.confidences import Confidences, confidences
-from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
+from ...boxes.error_types import ErrorEvent, JudgedAnswer, classify_errors
 from ...boxes.matching import as_decimal, match
 from ...boxes.reading import Reader, reader
 from ...boxes.representation import MatchRule, ReplyFormat
@@ -17,11 +17,11 @@ from ...protocol.identity import Identity
 from ...protocol.replies import Replies, Reply
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
-from .annotation_tables import FindItTask
+from .annotation_tables import LoadedFindIt
 from .box_metrics import (
     OUTCOMES,
     RULES,
-    LenientMatch,
+    LenientResult,
     NegativeOutcome,
     finite,
     kind_of,
@@ -36,15 +36,15 @@ from .run_space import SpaceInForce, pixel_map, reply_format, spaces_of
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedReply:
+class ScoredReply:
     """One query with its reply, reading and match."""
 
     query: FindItQuery
     reply: Reply
     reading: ParsedReply
-    matched: Matched
+    matched: MatchResult
     cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
-    lenient: LenientMatch | None = None  # the lenient reading: no score depends on it
+    lenient: LenientResult | None = None  # the lenient reading: no score depends on it
     confidences: Confidences | None = None  # None without recorded logprobs
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
@@ -79,16 +79,16 @@ def read_reply(reply: Reply, read: Reader) -> ParsedReply:
 
 
 def match_replies(
-    model: str, task: FindItTask, replies: Replies, settings: Settings, run: Identity | None
-) -> tuple[list[MatchedReply], list[SpaceInForce]]:
+    model: str, dataset: LoadedFindIt, replies: Replies, settings: Settings, run: Identity | None
+) -> tuple[list[ScoredReply], list[SpaceInForce]]:
     """Read and match replies, and list the spaces in force, or raise SpaceError."""
-    variant = task.question
+    variant = dataset.variant
     spaces = spaces_of(replies, model, variant, settings, run)
     row_of_run = run.answering.row or "" if run is not None else ""
     rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
     formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
     readers = {row: reader(how) for row, how in formats.items()}
-    queries = [task.queries[reply.index] for reply in replies]
+    queries = [dataset.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     truths = [query.truth for query in queries]
     maps = [
@@ -111,7 +111,7 @@ def match_replies(
         cut = reply.cut and how.output == "text"
         sure = _confidences(reply, how, reading)
         lenient_ = lenient.get(place)
-        result.append(MatchedReply(query, reply, reading, item, cut, lenient_, sure, match_rule))
+        result.append(ScoredReply(query, reply, reading, item, cut, lenient_, sure, match_rule))
     return result, [*dict.fromkeys(spaces)]
 
 
@@ -123,10 +123,10 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
     return confidences(spoken.answer, how, reading, logprobs.behind(spoken.begin))
 
 
-def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
+def events_of(result: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     queries = [
-        MatchedQuery(
+        JudgedAnswer(
             *(item.matched, item.reading, item.query.truth, item.kind),
             cut=item.cut,
             recoverable=item.recoverable,
@@ -137,7 +137,7 @@ def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     return classify_errors(queries) if queries else [[] for _ in result]
 
 
-def scored_row(reply: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
+def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
     """Convert a scored query to a row of sums with its details."""
     reason = reply.reading.reason
     rule = RULES[reply.match_rule]
@@ -157,7 +157,7 @@ def scored_row(reply: MatchedReply, events: Sequence[ErrorEvent] = ()) -> Scored
     )
 
 
-def _details(reply: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
+def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
     """Return a row's details: boxes in pixels of the original image, points without extent."""
     reading, matched = reply.reading, reply.matched
     result: dict[str, Any] = {

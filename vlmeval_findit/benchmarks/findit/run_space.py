@@ -14,7 +14,7 @@ from ...protocol.identity import GIVEN, SPACE, Described, Identity, IdentityConf
 from ...protocol.replies import Replies, Reply
 from ...protocol.settings import Settings
 from .findit_query import FindItQuery
-from .variant import Variant
+from .variant import FindItVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,10 @@ class SpaceInForce:
 
 
 def run_space(
-    model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
+    model: str,
+    variant: FindItVariant,
+    settings: Settings,
+    recorded: Mapping[str, Any] | None = None,
 ) -> SpaceInForce:
     """Choose a run's space: as recorded, else the user's, else the model's; else a SpaceError.
 
@@ -46,7 +49,7 @@ def run_space(
 
 
 def space_of_new_run(
-    model: str, variant: Variant, settings: Settings, described: Described
+    model: str, variant: FindItVariant, settings: Settings, described: Described
 ) -> Mapping[str, Any]:
     """Return the space that a new run records; a SpaceError if there is none, or two conflict."""
     check_settings(settings)
@@ -83,7 +86,7 @@ def contradicting_spaces(
 
 
 def spaces_of(
-    replies: Replies, model: str, variant: Variant, settings: Settings, run: Identity | None
+    replies: Replies, model: str, variant: FindItVariant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
     """Return the space of every reply.
 
@@ -128,7 +131,7 @@ def _processed_size(reply: Reply, size: tuple[int, int]) -> tuple[int, int] | No
 
 
 def reply_format(
-    model: str, variant: Variant, settings: Settings, recorded_row: str = ""
+    model: str, variant: FindItVariant, settings: Settings, recorded_row: str = ""
 ) -> ReplyFormat:
     """Choose how replies are read: by ``reads_like``, else the recorded row, else the model."""
     if settings.reads_like is not None:

@@ -26,7 +26,7 @@ from ...boxes.representation import (
 from ...boxes.writing import schema_of
 from ...core.formatting import nearest
 from ...marks.style import Shape
-from ...protocol.dataset_variant import QuestionError
+from ...protocol.dataset_variant import DatasetNameError
 from . import PREFIX
 from .findit_datasets import DATASETS, Dataset, Family
 
@@ -39,7 +39,7 @@ MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shap
 DECODINGS = ("constrained",)  # by the format's grammar; default: free
 
 
-class VariantError(QuestionError):
+class VariantError(DatasetNameError):
     """An invalid name; the message says why and what is nearest."""
 
 
@@ -47,7 +47,7 @@ _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family 
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class FindItVariant:
     """A cell of the grid, from :func:`.parse` or checked by :func:`format_problem`."""
 
     dataset: str
@@ -105,7 +105,8 @@ class Variant:
     def board_dataset(self) -> str:
         """Name what is asked, whatever the format: table, caption, frames.
 
-        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).board_dataset
+        >>> clips = FindItVariant("iGround", "xyxy", "json", multilabel=True, frames=8)
+        >>> clips.board_dataset
         'iGround_multilabel_f8'
         """
         parts = [self.table]
@@ -117,7 +118,7 @@ class Variant:
     def format(self) -> str:
         """Return the answer format: the rest of the name.
 
-        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
+        >>> FindItVariant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
         """
         return self.name.removeprefix(f"{PREFIX}{self.board_dataset}_")
@@ -183,7 +184,7 @@ def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[
     return [part for part in value if part]
 
 
-def format_problem(v: Variant) -> str | None:
+def format_problem(v: FindItVariant) -> str | None:
     """Say why a dataset cannot be asked in this format; None where it can."""
     data = v.data
     for what, value, known in (

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...boxes.box_records import FormatFailure, Matched
+from ...boxes.box_records import FormatFailure, MatchResult
 from ...boxes.matching import as_decimal
 from ...protocol.benchmark import BatchScore, Drawing, Published, Role
-from ...protocol.dataset_variant import AnyTask
+from ...protocol.dataset_variant import AnyDataset
 from ...protocol.error_analysis import AnswerErrors
 from ...protocol.identity import Identity
 from ...protocol.replies import Replies, Reply
@@ -23,10 +23,10 @@ from ...protocol.settings import Settings
 from ..findit.benchmark import FindIt
 from ..findit.box_drawing import draw_as
 from ..findit.grid import AnnotationTable
-from ..findit.reply_scoring import MatchedReply, match_replies
+from ..findit.reply_scoring import ScoredReply, match_replies
 from ..findit.reply_scoring import scored_row as findit_row
 from . import accuracy_metrics as accuracy
-from .expression_tables import RefL4Task, RefL4Variant, load_task, parse, table_name
+from .expression_tables import LoadedRefL4, RefL4Variant, load_dataset, parse, table_name
 from .refl4_annotations import Annotation, RefL4Split, replies_of
 
 
@@ -36,13 +36,13 @@ class RefL4(FindIt):
     name = "Ref-L4"
     metrics = accuracy.METRICS
     ranking = accuracy.RANKING
-    with_failures = accuracy.WITH_FAILURES
+    headline_counting_failures = accuracy.WITH_FAILURES
     lenient = accuracy.ACC_LENIENT
     counts = accuracy.COUNTS
     reasons = tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL)
-    errors = AnswerErrors(with_failures, reasons)
+    errors = AnswerErrors(headline_counting_failures, reasons)
 
-    def of(self, question: Any) -> RefL4:
+    def for_variant(self, variant: Any) -> RefL4:
         return self
 
     @property
@@ -52,26 +52,26 @@ class RefL4(FindIt):
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)
 
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         return [parse(f"FindIt_{table_name(split)}_xyxy_json").name for split in RefL4Split]
 
     def tables(self) -> Mapping[str, AnnotationTable]:
         names = map(table_name, RefL4Split)
         return {name: AnnotationTable(name, kind=RefL4Variant) for name in names}
 
-    def load(self, name: str) -> RefL4Task:
-        return load_task(name)
+    def load(self, name: str) -> LoadedRefL4:
+        return load_dataset(name)
 
-    def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
+    def convert(self, path: Path, dataset: AnyDataset) -> Sequence[Reply]:
         """Read a list of {"id", "pred_bbox", "format"} as replies."""
-        queries: Mapping[int, Any] = task.queries
+        queries: Mapping[int, Any] = dataset.queries
         return list(replies_of(path, [query.annotation for query in queries.values()]))
 
     def score_batch(
-        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
+        self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        result, spaces = match_replies(model, task, replies, settings, run)
-        truths = [task.queries[item.reply.index].annotation for item in result]
+        result, spaces = match_replies(model, dataset, replies, settings, run)
+        truths = [dataset.queries[item.reply.index].annotation for item in result]
         # Only the first box counts, so lenient parsing matters only for answers without a box.
         lenient = [
             _first(item.lenient.matched) if item.lenient and not item.matched.boxes else None
@@ -82,34 +82,34 @@ class RefL4(FindIt):
         rows = map(_scored_row, result, truths, ious, passed, passed_more)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
         """Draw the truth and every box; only the first can be a hit, and only above 0.5."""
         result = [(Role.MISS, 0.0)] * len(row.details["boxes"])
         if result:
             role = Role.HIT if row.details["hits"][0] else Role.MISS
             result[0] = (role, row.details["ious"][0])
-        return draw_as(task.queries[row.index], row, result)
+        return draw_as(dataset.queries[row.index], row, result)
 
     def query_score(self, row: ScoredRow) -> float:
         return self.ranking[1].value(row.sums) or 0.0
 
-    def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
+    def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: FindIt's curve has other thresholds than the metrics."""
         return None
 
-    def host_class(self, question: Any) -> str:
+    def host_class(self, variant: Any) -> str:
         return "RefL4Dataset"
 
     def published(self) -> Sequence[Published]:
         return tuple(published())
 
 
-def _first(matched: Matched) -> Sequence[float] | None:
+def _first(matched: MatchResult) -> Sequence[float] | None:
     return matched.boxes[0] if matched.boxes else None
 
 
 def _scored_row(
-    reply: MatchedReply, truth: Annotation, iou: float, passed: int, passed_more: int
+    reply: ScoredReply, truth: Annotation, iou: float, passed: int, passed_more: int
 ) -> ScoredRow:
     row = findit_row(reply)
     kept = ("label", "image", "adherent", "boxes", "labels")

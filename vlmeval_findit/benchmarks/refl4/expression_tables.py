@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...boxes.box_records import Truth
 from ...core.formatting import nearest
-from ...protocol.dataset_variant import Task
+from ...protocol.dataset_variant import LoadedDataset
 from ...storage import table_files
 from ...storage.folders import find_table
 from ...storage.table_files import CellError, TableError, sources
@@ -19,7 +19,7 @@ from ..findit.annotation_tables import PreparedTable, write_rows
 from ..findit.dataset_names import NameParts, parse_format
 from ..findit.findit_datasets import Dataset, Family
 from ..findit.findit_query import FindItQuery
-from ..findit.variant import Variant, VariantError
+from ..findit.variant import FindItVariant, VariantError
 from . import PREFIX
 from .refl4_annotations import (
     Annotation,
@@ -46,7 +46,7 @@ DATASETS = {  # the tables as FindIt datasets
 
 
 @dataclass(frozen=True, slots=True)
-class RefL4Variant(Variant):
+class RefL4Variant(FindItVariant):
     """An answer format for a split."""
 
     @property
@@ -97,7 +97,7 @@ class Expression(FindItQuery):
     annotation: Annotation = field(kw_only=True)
 
 
-RefL4Task = Task[RefL4Variant, Expression]
+LoadedRefL4 = LoadedDataset[RefL4Variant, Expression]
 
 
 def _expression(annotation: Annotation) -> Expression:
@@ -122,7 +122,7 @@ def read_table(path: Path) -> list[Expression]:
     return table_files.read_table(path, Annotation, how_to_make(path.stem), _expression)
 
 
-def load_task(name: str) -> RefL4Task:
+def load_dataset(name: str) -> LoadedRefL4:
     """Load the task of a name.
 
     Raises:
@@ -132,7 +132,7 @@ def load_task(name: str) -> RefL4Task:
     """
     variant = parse(name)
     table = find_table(variant.table, how_to_make(variant.dataset))
-    return Task(name, variant, table, {row.index: row for row in read_table(table)})
+    return LoadedDataset(name, variant, table, {row.index: row for row in read_table(table)})
 
 
 def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> PreparedTable:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
 from ...core.text_files import read_json
-from ...protocol.replies import Recorded, Reply
+from ...protocol.replies import Reply, ReplyRecord
 from ...storage.table_files import ImagePath, Side
 
 Refusal = Literal[
@@ -286,7 +286,7 @@ def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]
         items = read_json(path)
     except ValueError as error:
         raise RefusedError("unreadable", path.name, str(error)) from None
-    record = Recorded(space={"kind": "pixels"}, finish_reason="stop")
+    record = ReplyRecord(space={"kind": "pixels"}, finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
     for item, box in zip(annotations, boxes, strict=True):
         text = "" if box is None else json.dumps([{"bbox": box}])

@@ -9,16 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Drawing, PromptSet
-from ...protocol.dataset_variant import Message, PartKind, PlainQuestion, image, text
+from ...protocol.dataset_variant import Message, PartKind, PlainVariant, image, text
 from ...protocol.identity import Identity
-from ...protocol.replies import UNREAD, Recorded, Replies, Reply
+from ...protocol.replies import UNREAD, Replies, Reply, ReplyRecord
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.folders import image_folder
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 from .caption_reading import REASONS, captions_in, replies_of
 from .caption_scoring import encoder_name, judge, loaded, scorer_of
-from .image_pairs import RENDERED, SETS, ImagePair, PairSide, PairTask, PerSide, load_task, parse
+from .image_pairs import (
+    RENDERED,
+    SETS,
+    ImagePair,
+    LoadedPairs,
+    PairSide,
+    PerSide,
+    load_dataset,
+    parse,
+)
 
 VERSION = 1  # increase when the wording changes
 PROMPTS_NAME = f"self-retrieval-own-{VERSION}"
@@ -33,19 +42,19 @@ REQUEST = (
 )
 
 
-def message(pair: ImagePair, question: PlainQuestion) -> Message:
+def message(pair: ImagePair, variant: PlainVariant) -> Message:
     """Compose a pair's message, the left image first."""
     return (*map(image, pair.images), text(REQUEST))
 
 
-def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Recorded]:
+def describe_scenes(message: Message, variant: PlainVariant) -> tuple[str, ReplyRecord]:
     """Answer with the captions that rendered images come with, or raise ValueError."""
     shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
-    folder = str(image_folder(question.images).path)
-    for pair in load_task(question.name).queries.values():
+    folder = str(image_folder(variant.images).path)
+    for pair in load_dataset(variant.name).queries.values():
         if pair.captions and shown == tuple(os.path.join(folder, name) for name in pair.images):
-            return _reply(pair.captions), Recorded(finish_reason="stop")
-    raise ValueError(f"{question.name}: no description of {' and '.join(shown)}")
+            return _reply(pair.captions), ReplyRecord(finish_reason="stop")
+    raise ValueError(f"{variant.name}: no description of {' and '.join(shown)}")
 
 
 def _reply(captions: PerSide[str]) -> str:
@@ -60,49 +69,49 @@ class SelfRetrieval(Benchmark):
     """Captions that tell two similar images apart, scored by a dual encoder."""
 
     name = "Self-Retrieval"
-    metrics, ranking, with_failures, counts = METRICS, RANKING, WITH_FAILURES, COUNTS
+    metrics, ranking, headline_counting_failures, counts = METRICS, RANKING, WITH_FAILURES, COUNTS
     reasons = (*UNREAD, *REASONS)
     baselines = BASELINES
 
-    def parse(self, name: str) -> PlainQuestion:
+    def parse(self, name: str) -> PlainVariant:
         return parse(name)
 
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         return list(SETS)
 
-    def load(self, name: str) -> PairTask:
-        return load_task(name)
+    def load(self, name: str) -> LoadedPairs:
+        return load_dataset(name)
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PromptSet(PROMPTS_NAME, message)]
 
-    def example(self, query: Any, question: Any) -> str:
+    def example(self, query: Any, variant: Any) -> str:
         return _reply(query.captions) if query.captions else ""
 
-    def check(self, question: Any, settings: Settings) -> None:
-        encoder_name(question.table, settings)
+    def check(self, variant: Any, settings: Settings) -> None:
+        encoder_name(variant.table, settings)
 
-    def convert(self, path: Path, task: Any) -> Sequence[Reply]:
+    def convert(self, path: Path, dataset: Any) -> Sequence[Reply]:
         """Read the captions of an object {uid: {"left": text, "right": text}}."""
-        return replies_of(path, task.queries.values())
+        return replies_of(path, dataset.queries.values())
 
     def score_batch(
-        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
+        self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        question: PlainQuestion = task.question
-        name, source = encoder_name(question.table, settings)
+        variant: PlainVariant = dataset.variant
+        name, source = encoder_name(variant.table, settings)
         encoder = loaded(name)
-        pairs = [task.queries[reply.index] for reply in replies]
-        folder = image_folder(question.images).path
+        pairs = [dataset.queries[reply.index] for reply in replies]
+        folder = image_folder(variant.images).path
         scored = judge(pairs, list(map(captions_in, replies)), folder, encoder)
         failed = (reply.failed for reply in replies)
         rows = tuple(map(scored_row, pairs, scored, failed))
         return BatchScore(rows, scorer=scorer_of(encoder, source))
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        return draw(task.queries[row.index], row)
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
+        return draw(dataset.queries[row.index], row)
 
-    def host_class(self, question: Any) -> str:
+    def host_class(self, variant: Any) -> str:
         return "SelfRetrievalDataset"
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from ...core.files import file_sha256, unsafe
 from ...core.formatting import nearest, shown
 from ...core.text_files import read_json
-from ...protocol.dataset_variant import PlainQuestion, QuestionError, Task
+from ...protocol.dataset_variant import DatasetNameError, LoadedDataset, PlainVariant
 from ...storage import table_files
 from ...storage.folders import find_table
 from ...storage.table_files import ImagePath, TableError, WrittenTable
@@ -70,7 +70,7 @@ class ImagePair:
         return self.uid
 
 
-PairTask = Task[PlainQuestion, ImagePair]  # a table's pairs by index
+LoadedPairs = LoadedDataset[PlainVariant, ImagePair]  # a table's pairs by index
 
 
 RENDERED = (f"{PREFIX}_Scenes", f"{PREFIX}_Scenes_mini")  # made on first use
@@ -86,24 +86,24 @@ def how_to_make(table: str) -> str:
     return "python run_findit.py data get SelfRetrieval --from dataset.json"
 
 
-def parse(name: str) -> PlainQuestion:
-    """Parse a name, or raise a QuestionError with the nearest name.
+def parse(name: str) -> PlainVariant:
+    """Parse a name, or raise a DatasetNameError with the nearest name.
 
     >>> parse("SelfRetrieval").table
     'SelfRetrieval'
     """
     if name not in SETS:
-        raise QuestionError(f"{name}: no dataset of self-retrieval{nearest(name, SETS)}")
-    return PlainQuestion(name, name, images=name, family_name="Self-retrieval", frames=2)
+        raise DatasetNameError(f"{name}: no dataset of self-retrieval{nearest(name, SETS)}")
+    return PlainVariant(name, name, images=name, family_name="Self-retrieval", frames=2)
 
 
-def load_task(name: str) -> PairTask:
-    """Load a table's task, or raise QuestionError, FileNotFoundError or TableError."""
-    question = parse(name)
+def load_dataset(name: str) -> LoadedPairs:
+    """Load a table's task, or raise DatasetNameError, FileNotFoundError or TableError."""
+    variant = parse(name)
     if name in RENDERED:
         import_module("vlmeval_findit.data.rendered.tables").ensure_pairs(name)
     table = find_table(name, how_to_make(name))
-    return Task(name, question, table, {pair.index: pair for pair in read_table(table)})
+    return LoadedDataset(name, variant, table, {pair.index: pair for pair in read_table(table)})
 
 
 def write_table(

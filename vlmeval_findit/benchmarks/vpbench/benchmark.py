@@ -19,17 +19,17 @@ from ...protocol.benchmark import (
     Published,
     Role,
 )
-from ...protocol.dataset_variant import Message, PartKind, Task
+from ...protocol.dataset_variant import LoadedDataset, Message, PartKind
 from ...protocol.identity import Identity
-from ...protocol.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
+from ...protocol.replies import UNREAD, ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.folders import find_table
 from . import question_tables as tables
-from . import stage2_task
+from . import stage2_dataset
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
 from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read
-from .stage2_task import Stage2Question
+from .stage2_dataset import Stage2Variant
 from .vp_query import VPQuery
 
 
@@ -95,19 +95,19 @@ def letters_offered(value: str) -> list[str]:
     return [option[0] for option in reversed(options) if option[2:].strip()]
 
 
-def first_option(message: Message, question: tables.VPQuestion) -> tuple[str, Recorded]:
+def first_option(message: Message, variant: tables.VPBenchVariant) -> tuple[str, ReplyRecord]:
     """Answer the first option."""
-    return _letters(message)[0], Recorded(finish_reason="stop")
+    return _letters(message)[0], ReplyRecord(finish_reason="stop")
 
 
-def random_option(message: Message, question: tables.VPQuestion) -> tuple[str, Recorded]:
+def random_option(message: Message, variant: tables.VPBenchVariant) -> tuple[str, ReplyRecord]:
     """Answer a random option, the same for the same texts and image names."""
     seen = [
         Path(part.value).name if part.kind is PartKind.IMAGE else part.value for part in message
     ]
     seed = sha256_of(*(f"{value}\n".encode() for value in seen))
     letters = _letters(message)
-    return letters[int(seed, 16) % len(letters)], Recorded(finish_reason="stop")
+    return letters[int(seed, 16) % len(letters)], ReplyRecord(finish_reason="stop")
 
 
 def _letters(message: Message) -> list[str]:
@@ -124,54 +124,56 @@ class VPBench(Benchmark):
     name = "VP-Bench"
     metrics = METRICS
     ranking = RANKING
-    with_failures = WITH_FAILURES
+    headline_counting_failures = WITH_FAILURES
     counts = COUNTS
     reasons = (*UNREAD, AMBIGUOUS.reason, NO_CHOICE.reason)
     baselines = BASELINES
 
-    def parse(self, name: str) -> tables.VPQuestion | Stage2Question:
-        return stage2_task.parse(name) if stage2_task.is_meant(name) else tables.parse(name)
+    def parse(self, name: str) -> tables.VPBenchVariant | Stage2Variant:
+        return stage2_dataset.parse(name) if stage2_dataset.is_meant(name) else tables.parse(name)
 
-    def listed(self) -> Sequence[str]:
-        return [*tables.TABLES, next(iter(stage2_task.QUESTIONS)), *tables.custom_tables()]
+    def variant_names(self) -> Sequence[str]:
+        return [*tables.TABLES, next(iter(stage2_dataset.QUESTIONS)), *tables.custom_tables()]
 
-    def load(self, name: str) -> Task[Any, VPQuery]:
-        question = self.parse(name)
-        if isinstance(question, Stage2Question):
-            return stage2_task.load(name)
-        tables.ensure(question.table)
-        table = find_table(question.table, tables.how_to_make(question.table))
+    def load(self, name: str) -> LoadedDataset[Any, VPQuery]:
+        variant = self.parse(name)
+        if isinstance(variant, Stage2Variant):
+            return stage2_dataset.load(name)
+        tables.ensure(variant.table)
+        table = find_table(variant.table, tables.how_to_make(variant.table))
         queries = {query.index: query for query in tables.read_table(table)}
-        return Task(name, question, table, queries)
+        return LoadedDataset(name, variant, table, queries)
 
     def for_model(
-        self, task: Any, model: str, recorded: Mapping[str, str] | None = None
-    ) -> Task[Any, VPQuery]:
+        self, dataset: Any, model: str, recorded: Mapping[str, str] | None = None
+    ) -> LoadedDataset[Any, VPQuery]:
         """Choose the model's best mark, where stage 2 asks by it."""
-        if isinstance(task.question, Stage2Question):
-            return stage2_task.for_model(task, model, recorded)
-        return cast("Task[Any, VPQuery]", task)
+        if isinstance(dataset.variant, Stage2Variant):
+            return stage2_dataset.for_model(dataset, model, recorded)
+        return cast("LoadedDataset[Any, VPQuery]", dataset)
 
-    def query_set_key(self, question: Any) -> tuple[object, ...]:
+    def query_set_key(self, variant: Any) -> tuple[object, ...]:
         # The formats of stage 2 share a table, but not the images.
-        return (question.board_dataset,)
+        return (variant.board_dataset,)
 
-    def message(self, query: Any, question: Any) -> Message:
-        return tables.message(query, question)
+    def message(self, query: Any, variant: Any) -> Message:
+        return tables.message(query, variant)
 
-    def example(self, query: Any, question: Any) -> str:
+    def example(self, query: Any, variant: Any) -> str:
         return str(query.answer)
 
     def score_batch(
-        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
+        self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        return BatchScore(tuple(scored_row(task.queries[reply.index], reply) for reply in replies))
+        return BatchScore(
+            tuple(scored_row(dataset.queries[reply.index], reply) for reply in replies)
+        )
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        return draw(task.queries[row.index], row)
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
+        return draw(dataset.queries[row.index], row)
 
-    def interval_note(self, question: Any) -> str:
-        return _UNKNOWN_PHOTOGRAPHS if question.table == tables.STAGE_1 else ""
+    def interval_note(self, variant: Any) -> str:
+        return _UNKNOWN_PHOTOGRAPHS if variant.table == tables.STAGE_1 else ""
 
     def published(self) -> Sequence[Published]:
         return tuple(published())

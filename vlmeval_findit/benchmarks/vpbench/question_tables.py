@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.formatting import nearest
-from ...protocol.dataset_variant import Message, PlainQuestion, QuestionError, image, text
+from ...protocol.dataset_variant import DatasetNameError, Message, PlainVariant, image, text
 from ...storage import table_files
 from ...storage.folders import table_folders
 from ...storage.table_files import WrittenTable
@@ -52,7 +52,7 @@ MAX_NEW_TOKENS = 512  # room for models that explain themselves before the lette
 
 
 @dataclass(frozen=True, slots=True)
-class VPQuestion(PlainQuestion):
+class VPBenchVariant(PlainVariant):
     """A layout of a table."""
 
     original: bool = False  # as the authors: four options, and no hint from ``context``
@@ -63,20 +63,20 @@ class VPQuestion(PlainQuestion):
         return self.name.removeprefix(PREFIX)
 
 
-def parse(name: str) -> VPQuestion:
+def parse(name: str) -> VPBenchVariant:
     """Parse a name.
 
     >>> parse("VPBench_Stage1_original").original
     True
 
     Raises:
-        QuestionError: invalid name; the message says which is nearest.
+        DatasetNameError: invalid name; the message says which is nearest.
     """
     names = [*TABLES, ORIGINAL, *custom_tables()]
     if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
-        raise QuestionError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
+        raise DatasetNameError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
     table = STAGE_1 if name == ORIGINAL else name
-    return VPQuestion(
+    return VPBenchVariant(
         name,
         table,
         TABLES.get(table, table),  # a custom table's images have its name
@@ -89,11 +89,11 @@ def parse(name: str) -> VPQuestion:
 REQUEST = "Which option is right? Reply with its letter alone."
 
 
-def message(query: VPQuery, question: VPQuestion) -> Message:
+def message(query: VPQuery, variant: VPBenchVariant) -> Message:
     """Compose a query's message."""
     hint, options = query.hint.strip(), dict(query.options)
     lines = [query.question.strip()]
-    if question.original:
+    if variant.original:
         hint = hint if query.hint_column is HintColumn.HINT else ""
         options = {letter: options.get(letter, "") for letter in LETTERS}
         lines = [query.question]

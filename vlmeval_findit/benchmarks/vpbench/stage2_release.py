@@ -21,7 +21,7 @@ from ...storage.image_files import Size, header
 from ...storage.table_files import TableError, WrittenTable, write_table
 from .question_tables import STAGE_2
 from .stage1_release import parquet_rows, store_image, text
-from .stage2_task import IMAGES
+from .stage2_dataset import IMAGES
 from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_question, check_source
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"

@@ -11,9 +11,9 @@ from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.formatting import nearest
 from ...core.redaction import secret_field
 from ...core.text_files import parse_json
-from ...protocol.dataset_variant import Message, PartKind, Question, split_system
+from ...protocol.dataset_variant import DatasetVariant, Message, PartKind, split_system
 from ...protocol.identity import PROVIDER, Answering, Described
-from ...protocol.replies import Recorded
+from ...protocol.replies import ReplyRecord
 from ...protocol.settings import settings_from
 from ...protocol.thoughts import USUAL, ThoughtRule
 from ..model_row import NO_API, ApiFacts, ModelRow
@@ -48,34 +48,34 @@ class ChatModel:
     name: str  # of the results
     served: str  # the service's name for it
     row: ModelRow | None
-    space: Callable[[Question], Space]  # of its replies
+    space: Callable[[DatasetVariant], Space]  # of its replies
     fields: Mapping[str, Any]  # of every request, besides model, messages and max_tokens
     provider: str = ""  # asked in its protocol; empty: servers
     limit: int | None = None  # of a reply's tokens; None: the question's
     schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
     prices: TokenPrices | None = None  # if the service does not state costs
-    by_question: Callable[[Question], Mapping[str, Any]] | None = None  # further fields
+    by_variant: Callable[[DatasetVariant], Mapping[str, Any]] | None = None  # further fields
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
 
     @property
     def facts(self) -> ApiFacts:
         return _facts_of(self.row)
 
-    def max_tokens(self, question: Question) -> int:
-        return self.limit or question.max_new_tokens
+    def max_tokens(self, variant: DatasetVariant) -> int:
+        return self.limit or variant.max_new_tokens
 
     def image_rule(self, space: Space) -> ImageRule:
         is_limited = self.provider or space.kind in _SENT_WITHIN_LIMIT
         return for_provider if is_limited else as_they_are
 
-    def images_to_send(self, message: Message, question: Question) -> list[ImageToSend]:
-        space = self.space(question)
+    def images_to_send(self, message: Message, variant: DatasetVariant) -> list[ImageToSend]:
+        space = self.space(variant)
         return images_to_send(message, space, self.image_rule(space))
 
     def request(
         self,
         message: Message,
-        question: Question,
+        variant: DatasetVariant,
         images: Sequence[SentImage] | None = None,
         *,
         shared: bool = False,
@@ -91,7 +91,7 @@ class ChatModel:
             ValueError: the service does not support the question's schema.
         """
         if images is None:
-            images = [image.encoded() for image in self.images_to_send(message, question)]
+            images = [image.encoded() for image in self.images_to_send(message, variant)]
             urls = [image.url for image in images]
         else:
             urls = marked_urls(images)
@@ -103,9 +103,9 @@ class ChatModel:
         body = {
             "model": self.served,
             "messages": turns,
-            "max_tokens": self.max_tokens(question),
+            "max_tokens": self.max_tokens(variant),
             **self.fields,
-            **self._fields_for(question),
+            **self._fields_for(variant),
         }
         return ChatRequest(body, tuple(images))
 
@@ -125,16 +125,16 @@ class ChatModel:
             last["cache_control"] = dict(facts.cache_control)
         return content
 
-    def _fields_for(self, question: Question) -> dict[str, Any]:
-        fields = dict(self.by_question(question)) if self.by_question else {}
-        if question.reply_schema is None:
+    def _fields_for(self, variant: DatasetVariant) -> dict[str, Any]:
+        fields = dict(self.by_variant(variant)) if self.by_variant else {}
+        if variant.reply_schema is None:
             return fields
         if self.schema_root is None:
             raise ValueError(
-                f"{question.name}: the provider holds no reply to a format: ask it without "
+                f"{variant.name}: the provider holds no reply to a format: ask it without "
                 "_constrained"
             )
-        fields["response_format"] = response_format(question.reply_schema, self.schema_root)
+        fields["response_format"] = response_format(variant.reply_schema, self.schema_root)
         relays = self.provider and find_provider(self.provider).relays
         if relays and "provider" not in self.removed:
             # Route only to makers that support schemas.
@@ -142,12 +142,12 @@ class ChatModel:
         return fields
 
     def at_most(
-        self, message: Message, question: Question, asked: ChatRequest, *, shared: bool
+        self, message: Message, variant: DatasetVariant, asked: ChatRequest, *, shared: bool
     ) -> float | None:
         """Estimate the greatest cost of a call in US dollars (None: no price is known)."""
         if self.prices is None:
             return None
-        load = load_of(asked, message, self.space(question), self.max_tokens(question))
+        load = load_of(asked, message, self.space(variant), self.max_tokens(variant))
         # A marked beginning may be charged as written to the cache with every request.
         sent = self.prices.first(load.tokens_in, load.tokens_beginning if shared else 0)
         return sent + load.tokens_out_at_most * self.prices.answered / 1e6
@@ -162,12 +162,12 @@ class ChatModel:
             "`prices: [IN, OUT]`)"
         )
 
-    def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
+    def describe(self, variant: DatasetVariant, servers: Sequence[Endpoint]) -> Described:
         settings = {
             **self.fields,
-            **self._fields_for(question),
-            "max_new_tokens": self.max_tokens(question),
-            "images": self.image_rule(self.space(question)).__name__,
+            **self._fields_for(variant),
+            "max_new_tokens": self.max_tokens(variant),
+            "images": self.image_rule(self.space(variant)).__name__,
         }
         if self.facts.image_detail is not None:
             settings["image_detail"] = self.facts.image_detail
@@ -179,35 +179,35 @@ class ChatModel:
             endpoint=", ".join(sorted({server.name for server in servers})) or None,
             settings=settings,
         )
-        return Described(answering, self._recorded_space(question))
+        return Described(answering, self._recorded_space(variant))
 
-    def _recorded_space(self, question: Question) -> dict[str, Any] | None:
-        space = self.space(question)
-        return space.as_dict() if question.in_boxes else None
+    def _recorded_space(self, variant: DatasetVariant) -> dict[str, Any] | None:
+        space = self.space(variant)
+        return space.as_dict() if variant.in_boxes else None
 
     @property
     def thoughts(self) -> ThoughtRule:
         """Return how its thoughts are marked."""
         return self.row.thoughts if self.row is not None else USUAL
 
-    def read(self, completion: Completion, question: Question) -> Completion:
+    def read(self, completion: Completion, variant: DatasetVariant) -> Completion:
         """Separate thought and text, and unwrap a reply to a schema."""
-        parsed = completion.begun_in_thought() if self.thoughts.opened else completion
-        if question.reply_schema is None:
+        parsed = completion.truncated_in_thought() if self.thoughts.opened else completion
+        if variant.reply_schema is None:
             return parsed
         return replace(parsed, text=unwrapped(parsed.text, self.schema_root))
 
     def recorded(
         self,
-        question: Question,
+        variant: DatasetVariant,
         images: Sequence[SentImage],
-        record: Recorded,
+        record: ReplyRecord,
         call: Mapping[str, Any],
-    ) -> Recorded:
+    ) -> ReplyRecord:
         """Complete the record of an answer."""
         return replace(
             record,
-            space=self._recorded_space(question),
+            space=self._recorded_space(variant),
             images=tuple(image.as_record() for image in images),
             model={**record.model, **({"row": self.row.name} if self.row else {})},
             call=call,
@@ -325,22 +325,24 @@ def server_name(model: str) -> tuple[str, str]:
     return name, served
 
 
-def server_space(model: str, stated: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
+def server_space(
+    model: str, stated: str | Mapping[str, Any] | None
+) -> Callable[[DatasetVariant], Space]:
     """Return the space of a served model by question: the user's, else its row's.
 
     It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
     """
     if stated:
         space = space_from(stated)
-        return lambda question: space
+        return lambda variant: space
     row = find_model(model)
 
-    def rule(question: Question) -> Space:
-        if not question.in_boxes:
+    def rule(variant: DatasetVariant) -> Space:
+        if not variant.in_boxes:
             return _SENT_AS_THEY_ARE
         if row is None:
             raise unknown_space(model)
-        space = row.space(question)
+        space = row.space(variant)
         if space.kind == "smart_resize":
             factor = f', "factor": {space.factor}' if space.factor else ""
             value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'

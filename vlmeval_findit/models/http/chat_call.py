@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...protocol.answers import Answer, StopReason, error_line, refused_if_it_quotes
-from ...protocol.dataset_variant import Message, PartKind, Question
-from ...protocol.replies import Recorded
+from ...protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
+from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
+from ...protocol.replies import ReplyRecord
 from .charges import Usage, charge
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
 from .judgement import read_completion
-from .model_server import ModelServer, is_unknown
+from .model_server import HttpEndpoint, is_unknown
 from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
 from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
@@ -37,7 +37,7 @@ class ChatCall:
     model: ChatModel
     budget: Budget
     message: Message
-    question: Question
+    variant: DatasetVariant
     logprobs: bool = False
     shared: bool = False  # whether other calls have the same images
     seed: int | None = None  # of its random numbers, where replies are sampled
@@ -57,7 +57,7 @@ class ChatCall:
 
     @property
     def is_constrained(self) -> bool:
-        return self.question.reply_schema is not None
+        return self.variant.reply_schema is not None
 
     @property
     def shown(self) -> object:
@@ -65,7 +65,9 @@ class ChatCall:
         names = tuple(value for kind, value in self.message if kind is PartKind.IMAGE)
         return tuple(self.planned) or names or self
 
-    async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
+    async def attempt(
+        self, server: HttpEndpoint, client: HttpClient, images: EncodedImages
+    ) -> None:
         """Ask a server, and set ``completion``, or raise CallError.
 
         Other exceptions are raised only before the server is asked.
@@ -96,17 +98,17 @@ class ChatCall:
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken image may raise anything."""
-        to_send = self.model.images_to_send(self.message, self.question)
+        to_send = self.model.images_to_send(self.message, self.variant)
         shown = await images.all(to_send)
         refuse_changed(self.planned, to_send, shown)
-        request = self.model.request(self.message, self.question, shown, shared=self.shared)
+        request = self.model.request(self.message, self.variant, shown, shared=self.shared)
         if self.seed is not None and "seed" not in self.model.removed:
             request = request._replace(body={"seed": self.seed, **request.body})
         self.request = request
         return request
 
     async def _check_schemas(
-        self, server: ModelServer, client: HttpClient, request: ChatRequest
+        self, server: HttpEndpoint, client: HttpClient, request: ChatRequest
     ) -> None:
         """Ask once per server what only a server that enforces schemas answers correctly.
 
@@ -132,7 +134,7 @@ class ChatCall:
                 raise
             self.attempts = attempts
             self.pay(completion.usage)
-            refuse_unconstrained(completion, self.question)
+            refuse_unconstrained(completion, self.variant)
         except CallError as error:
             if not error.hopeless:
                 server.schema_check = None  # later calls ask again
@@ -146,7 +148,7 @@ class ChatCall:
 
     async def _sent(
         self,
-        server: ModelServer,
+        server: HttpEndpoint,
         client: HttpClient,
         body: Mapping[str, Any],
         logprobs: bool = False,
@@ -193,9 +195,9 @@ class ChatCall:
         """Return the greatest cost of an attempt in US dollars (None: it is not known)."""
         if self.request is None:
             return None
-        return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
+        return self.model.at_most(self.message, self.variant, self.request, shared=self.shared)
 
-    def answer(self, stop: StopReason | None = None, later: str = "") -> Answer:
+    def answer(self, stop: StopReason | None = None, later: str = "") -> CallResult:
         """Return its answer, and set ``warnings``; ``later``: when a server may be asked again."""
         completion, error = self.completion, self.error
         if completion is None:
@@ -207,29 +209,29 @@ class ChatCall:
                     failed += same if error.unread else self._what_to_leave_out(failed)
                 self.warnings = (failed,)
                 failed += f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-            nothing = Recorded(model={"identifier": self.model.served})
+            nothing = ReplyRecord(model={"identifier": self.model.served})
             record = self._recorded(nothing, {**call, "error": failed})
-            return Answer("", record, failed, stop=stop if error else None)
+            return CallResult("", record, failed, stop=stop if error else None)
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
         if completion.odd_finish:
             ended = f"finish_reason {completion.odd_finish!r}"
             self.warnings += (f"its replies end with {ended}, which is not known: they count",)
-        read = self.model.read(completion, self.question)
+        read = self.model.read(completion, self.variant)
         record = self._recorded(read.record, self._record(completion, 200))
-        return refused_if_it_quotes(Answer(read.text, record))
+        return refused_if_it_quotes(CallResult(read.text, record))
 
-    def _recorded(self, record: Recorded, call: Mapping[str, Any]) -> str:
+    def _recorded(self, record: ReplyRecord, call: Mapping[str, Any]) -> str:
         images = self.request.images if self.request else ()
-        return self.model.recorded(self.question, images, record, call).as_json()
+        return self.model.recorded(self.variant, images, record, call).as_json()
 
     def _what_to_leave_out(self, message: str) -> str:
         """Suggest fields to omit for a server that refuses every call."""
         fields: list[tuple[str, str, str]] = []  # name, its pattern in messages, how to omit it
         if self.is_constrained:
             words = "response_format|schema|grammar|structured|guided"
-            fields.append(("response_format", words, without_schema(self.question)))
+            fields.append(("response_format", words, without_schema(self.variant)))
         if self.logprobs:
             fields.append(("logprobs", "logprob", "run without --logprobs"))
         known = _ALWAYS | {name for name, *_ in fields}

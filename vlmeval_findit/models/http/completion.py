@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import quoted
-from ...protocol.replies import NOTHING_RECORDED, Recorded, TokenLogprobs
+from ...protocol.replies import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
 from .charges import NOTHING_STATED, Usage
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
@@ -67,7 +67,7 @@ class Completion:
 
     text: str  # parsed for boxes
     # What the service says of it; tokens as of :func:`.charges.token_counts`
-    record: Recorded = NOTHING_RECORDED
+    record: ReplyRecord = NOTHING_RECORDED
     id: str = ""
     usage: Usage = NOTHING_STATED  # what it says of its cost
     cache_discount: float | None = None  # saved by a cache; negative: added
@@ -76,7 +76,7 @@ class Completion:
     # What the service said beside the text: ``tool_calls``, ``refusal``, ``finish_reason``
     beside: Mapping[str, Any] = field(default_factory=dict)
 
-    def begun_in_thought(self) -> Completion:
+    def truncated_in_thought(self) -> Completion:
         """Return the answer to a prompt that opens a thought: cut off, it is all thought."""
         if self.record.thought or self.record.finish_reason != "length":
             return self

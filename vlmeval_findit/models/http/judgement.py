@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core.redaction import of_whole_characters, quoted
-from ...protocol.answers import error_line
+from ...core.redaction import quoted, replace_surrogates
+from ...protocol.call_results import error_line
 from ...protocol.chat_messages import NotAReplyError, answer_in, tool_calls_in
-from ...protocol.replies import Recorded
+from ...protocol.replies import ReplyRecord
 from ...protocol.thoughts import USUAL, ThoughtRule, split_thought
 from .charges import usage_of
 from .completion import CallError, Completion
@@ -138,9 +138,9 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         said = f" ({finish.stated!r})" if finish.stated else ""
         return _failed(failed_reply(f"{why}{said}", reply, transient=True))
     # Servers without a reasoning parser leave the thought in the text.
-    content = of_whole_characters(text)
+    content = replace_surrogates(text)
     split = split_thought(content, rule)
-    thought = of_whole_characters(stated) or split.thought
+    thought = replace_surrogates(stated) or split.thought
     is_cut = bool(thought) and not split.answer and finish.kind == LENGTH
     token_logprobs, no_logprobs = None, ""
     if logprobs:
@@ -149,7 +149,7 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         except ValueError as error:
             no_logprobs = str(error)
     usage, counted = mapping(reply.get("usage")), usage_of(reply)
-    record = Recorded(
+    record = ReplyRecord(
         thought=thought,
         ends_in_thought=split.ends_inside or is_cut,
         finish_reason=finish.kind or finish.stated,
@@ -185,7 +185,7 @@ def _beside(message: Mapping[str, Any], finish: _Finish, text: str) -> dict[str,
     refusal, calls = message.get("refusal"), tool_calls_in(message)
     known: dict[str, Any] = {"tool_calls": calls} if calls else {}
     if isinstance(refusal, str) and refusal and refusal != text:
-        known["refusal"] = of_whole_characters(refusal)
+        known["refusal"] = replace_surrogates(refusal)
     if finish.kind == FILTERED and finish.stated != finish.kind:
         known["finish_reason"] = finish.stated
     return known

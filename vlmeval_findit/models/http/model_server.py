@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ...core.text_files import parse_json
-from ...protocol.answers import error_line, in_thread
+from ...protocol.call_results import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
@@ -36,7 +36,7 @@ _UNKNOWN = re.compile(
 )
 
 
-class ModelServer:
+class HttpEndpoint:
     """A server, for as long as calls go there."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -176,7 +176,7 @@ async def _ask_function(
         raise CallError(why, transient=True, worked_on=True) from None
 
 
-def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, ModelServer]:
+def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, HttpEndpoint]:
     """Return servers by unique name, independent of their order."""
     seen: Counter[str] = Counter()
     servers = {}
@@ -184,5 +184,5 @@ def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, ModelServer]:
         seen[endpoint.name] += 1
         count = seen[endpoint.name]
         name = endpoint.name if count == 1 else f"{endpoint.name} ({count})"
-        servers[name] = ModelServer(endpoint)
+        servers[name] = HttpEndpoint(endpoint)
     return servers

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from ...core.redaction import quoted
-from ...protocol.dataset_variant import Question
+from ...protocol.dataset_variant import DatasetVariant
 from .completion import CallError, Completion
 
 
@@ -71,9 +71,9 @@ def unwrapped(text: str, root: SchemaRoot | None) -> str:
     return text
 
 
-def without_schema(question: Question) -> str:
+def without_schema(variant: DatasetVariant) -> str:
     """Say what to type if a server does not enforce schemas."""
-    free = question.name.removesuffix("_constrained")
+    free = variant.name.removesuffix("_constrained")
     return f"ask {free} without _constrained; in a sweep's file, decodings: [none]"
 
 
@@ -97,7 +97,7 @@ def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     return {**body, "messages": asked, "response_format": response_format(_SCHEMA, root)}
 
 
-def refuse_unconstrained(completion: Completion, question: Question) -> None:
+def refuse_unconstrained(completion: Completion, variant: DatasetVariant) -> None:
     """Raise CallError for a reply to the check that was not enforced; ignore a truncated reply."""
     if completion.record.finish_reason == "length":
         return
@@ -107,6 +107,6 @@ def refuse_unconstrained(completion: Completion, question: Question) -> None:
     reply = repr(quoted(completion.text, 80)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
-        f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(question)}",
+        f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(variant)}",
         hopeless=True,
     )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...protocol.dataset_variant import Message, PartKind, Question
-from ...protocol.replies import FAILED, Recorded
+from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
+from ...protocol.replies import FAILED, ReplyRecord
 from ...protocol.thoughts import opened_by, rule_of, split_thought
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class LocalReply(NamedTuple):
+class LocalCompletion(NamedTuple):
     """A reply with its record."""
 
     text: str
-    recorded: Recorded
+    recorded: ReplyRecord
 
 
 class LocalRunner:
@@ -69,16 +69,16 @@ class LocalRunner:
     def answer_batch(
         self,
         messages: Sequence[Message],
-        question: Question,
+        variant: DatasetVariant,
         *,
         logprobs: bool = False,
         seeds: Sequence[int] = (),
-    ) -> list[LocalReply]:
+    ) -> list[LocalCompletion]:
         """Answer messages of one question; what is unreadable or too large is a failed call.
 
         ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
         """
-        generation = plan(self._row, question, self._settings, logprobs=logprobs)
+        generation = plan(self._row, variant, self._settings, logprobs=logprobs)
         return in_batches(
             list(zip(messages, seeds or (None,) * len(messages), strict=True)),
             length=lambda asked: expected_length(asked[0], generation.bounds),
@@ -90,15 +90,15 @@ class LocalRunner:
     def answer_variants(
         self,
         messages: Sequence[Message],
-        question: Question,
+        variant: DatasetVariant,
         *,
         logprobs: bool = False,
         seeds: Sequence[int] = (),
-    ) -> list[LocalReply]:
+    ) -> list[LocalCompletion]:
         """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
         from .shared_prefix import continue_variants, prefill
 
-        generation = plan(self._row, question, self._settings, logprobs=logprobs)
+        generation = plan(self._row, variant, self._settings, logprobs=logprobs)
         encoded = self._encode_variants(messages, seeds, generation)
         prefix = None
         try:
@@ -107,10 +107,10 @@ class LocalRunner:
             if not is_out_of_memory(error):
                 raise
         if prefix is None:
-            return self.answer_batch(messages, question, logprobs=logprobs, seeds=seeds)
+            return self.answer_batch(messages, variant, logprobs=logprobs, seeds=seeds)
         decoding = self._decoding(generation)
 
-        def go_on(batch: Sequence[Encoded]) -> list[LocalReply]:
+        def go_on(batch: Sequence[Encoded]) -> list[LocalCompletion]:
             new = continue_variants(self._loaded, prefix, batch, decoding)
             return self._replies(batch, new, generation)
 
@@ -143,12 +143,12 @@ class LocalRunner:
 
     def _answer(
         self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
-    ) -> list[LocalReply]:
+    ) -> list[LocalCompletion]:
         from .transformer import generate
 
         images = ImageSet(generation.bounds)
         encoded: dict[int, Encoded] = {}
-        answers: dict[int, LocalReply] = {}
+        answers: dict[int, LocalCompletion] = {}
         for at, (message, seed) in enumerate(batch):
             try:
                 encoded[at] = replace(self._loaded.encoder.encode(message, images), seed=seed)
@@ -169,7 +169,7 @@ class LocalRunner:
 
     def _replies(
         self, queries: Sequence[Encoded], new: Sequence[Generated], generation: GenerationPlan
-    ) -> list[LocalReply]:
+    ) -> list[LocalCompletion]:
         encoder, replies = self._loaded.encoder, []
         for query, got in zip(queries, new, strict=True):
             its_tokens, count = None, len(got.ids)
@@ -177,7 +177,7 @@ class LocalRunner:
                 ends, of_end = encoder.ends(got.ids), got.logprobs[count:]
                 its_tokens = GeneratedTokens(ends, got.logprobs[:count], *of_end)
             text = encoder.decode(got.ids)
-            record = Recorded(
+            record = ReplyRecord(
                 space=generation.space,
                 finish_reason=got.finish_reason,
                 images=query.images,
@@ -192,9 +192,9 @@ def spoken(
     generation: GenerationPlan,
     prompt: str,
     text: str,
-    record: Recorded,
+    record: ReplyRecord,
     its_tokens: GeneratedTokens | None = None,
-) -> LocalReply:
+) -> LocalCompletion:
     """Return a reply without its thought, which its record gets."""
     marks = generation.family.thought
     opened = opened_by(prompt, marks) if marks else ""
@@ -206,14 +206,14 @@ def spoken(
         ends_in_thought=split.ends_inside,
         token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text, rule),
     )
-    return LocalReply(split.answer.strip(), whole)
+    return LocalCompletion(split.answer.strip(), whole)
 
 
-def failed_answer(why: str, generation: GenerationPlan) -> LocalReply:
+def failed_answer(why: str, generation: GenerationPlan) -> LocalCompletion:
     """Return the reply of a failed call, which the host's next run repeats."""
     log.error("FindIt: no answer: %s", why)
-    record = Recorded(space=generation.space, call={"error": why})
-    return LocalReply(f"{FAILED} via API. {why}", record)
+    record = ReplyRecord(space=generation.space, call={"error": why})
+    return LocalCompletion(f"{FAILED} via API. {why}", record)
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
@@ -237,12 +237,12 @@ class ProcessorMissingError(ValueError):
     """The processor, or what it needs, is not on this machine."""
 
 
-def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
+def shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message) -> Encoded:
     """Encode a message (images as file paths) as the model would get it; download nothing.
 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
-    generation = plan(row, question, RunSettings())
+    generation = plan(row, variant, RunSettings())
     try:
         from .encoding import MessageEncoder
         from .transformer import load_processor

@@ -11,7 +11,7 @@ from ...boxes.spaces import space_from
 from ...core.command import install
 from ...core.config import Config, Count, Name, Number, Values, YesNo
 from ...core.formatting import nearest
-from ...protocol.dataset_variant import Question
+from ...protocol.dataset_variant import DatasetVariant
 from ...protocol.identity import Answering, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import LocalFamily, ModelRow, space_within
@@ -53,39 +53,37 @@ class GenerationPlan:
 
 
 def plan(
-    row: ModelRow, question: Question, settings: RunSettings, *, logprobs: bool = False
+    row: ModelRow, variant: DatasetVariant, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
     """Combine the protocol and the user's settings for a question; ValueError if they conflict."""
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
-    if question.reply_schema is not None and row.opens_thought:
+    if variant.reply_schema is not None and row.opens_thought:
         raise ValueError(
             f"{row.name} thinks before it answers, and a grammar holds from the first word: "
-            f"{question.name} needs a model that does not"
+            f"{variant.name} needs a model that does not"
         )
     limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
     for key in limits.keys() - row.local.layout.takes:
         if limits[key] is not None:
             takes = nearest(key, sorted(row.local.layout.takes))
             raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
-    bounds = row.local.bounds(question).overridden(limits)
+    bounds = row.local.bounds(variant).overridden(limits)
     if settings.space is not None:
         space = space_from(settings.space)
     else:
-        space = space_within(row.space(question), bounds)
-    limit = settings.max_new_tokens or question.max_new_tokens
-    return GenerationPlan(
-        row.local, bounds, limit, space.as_dict(), question.reply_schema, logprobs
-    )
+        space = space_within(row.space(variant), bounds)
+    limit = settings.max_new_tokens or variant.max_new_tokens
+    return GenerationPlan(row.local, bounds, limit, space.as_dict(), variant.reply_schema, logprobs)
 
 
 def describe(
-    row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
+    row: ModelRow, checkpoint: str, variant: DatasetVariant, settings: RunSettings
 ) -> Described:
     """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
-    generation = plan(row, question, settings)
+    generation = plan(row, variant, settings)
     if generation.schema is not None and find_spec("llguidance") is None:
-        raise ValueError(f"{question.name} needs llguidance: {install('local')}")
+        raise ValueError(f"{variant.name} needs llguidance: {install('local')}")
     refuse_without_peft(checkpoint)
     set_by_user = {
         "bounds": generation.bounds.as_dict(),

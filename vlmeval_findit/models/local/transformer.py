@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...protocol.answers import CancelledError
+from ...protocol.call_results import CancelledError
 from ..adapter import Adapter, adapter_of
 from ..revision import refuse_unreachable, revision_of
 from .encoding import Encoded, MessageEncoder, collate

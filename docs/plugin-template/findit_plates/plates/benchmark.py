@@ -17,10 +17,10 @@ from vlmeval_findit.protocol.benchmark import (
     Role,
 )
 from vlmeval_findit.protocol.dataset_variant import (
+    DatasetNameError,
+    LoadedDataset,
     Message,
-    PlainQuestion,
-    QuestionError,
-    Task,
+    PlainVariant,
     image,
     text,
 )
@@ -48,25 +48,27 @@ class Plates(Benchmark):
 
     name = "Plates"
     metrics = (Metric("Accuracy", {"right": 1}, {"answered": 1}),)
-    with_failures = Metric("Accuracy (failed calls as misses)", {"right": 1}, {"asked": 1})
-    ranking = (with_failures,)
+    headline_counting_failures = Metric(
+        "Accuracy (failed calls as misses)", {"right": 1}, {"asked": 1}
+    )
+    ranking = (headline_counting_failures,)
 
-    def parse(self, name: str) -> PlainQuestion:
+    def parse(self, name: str) -> PlainVariant:
         table = name.removeprefix(PREFIX)
         if table not in TABLES:
-            raise QuestionError(f"{name}: no table {table!r}{nearest(table, TABLES)}")
-        return PlainQuestion(name, f"Plates_{table}", images="Plates", family_name="Plates")
+            raise DatasetNameError(f"{name}: no table {table!r}{nearest(table, TABLES)}")
+        return PlainVariant(name, f"Plates_{table}", images="Plates", family_name="Plates")
 
-    def listed(self) -> Sequence[str]:
+    def variant_names(self) -> Sequence[str]:
         return [f"{PREFIX}{table}" for table in TABLES]
 
-    def load(self, name: str) -> Task[PlainQuestion, Query]:
-        question = self.parse(name)
-        table = find_table(question.table, HOW_TO_MAKE)
+    def load(self, name: str) -> LoadedDataset[PlainVariant, Query]:
+        variant = self.parse(name)
+        table = find_table(variant.table, HOW_TO_MAKE)
         queries: list[Query] = read_table(table, Query, HOW_TO_MAKE)
-        return Task(name, question, table, {query.index: query for query in queries})
+        return LoadedDataset(name, variant, table, {query.index: query for query in queries})
 
-    def message(self, query: Query, question: PlainQuestion) -> Message:
+    def message(self, query: Query, variant: PlainVariant) -> Message:
         """The picture, then the question."""
         return (image(query.images[0]), text("What does the number plate say? Three letters."))
 
@@ -78,11 +80,11 @@ class Plates(Benchmark):
         said = None if isinstance(answer, ParseFailure) else answer
         return AnswerScore({"right": int(said == query.plate)}, details={"said": said})
 
-    def example(self, query: Query, question: PlainQuestion) -> str:
+    def example(self, query: Query, variant: PlainVariant) -> str:
         return query.plate
 
-    def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        query, said = task.queries[row.index], row.details.get("said")
+    def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
+        query, said = dataset.queries[row.index], row.details.get("said")
         lines = [DrawnLine(Role.TRUTH, query.plate)]
         if said is not None:
             lines.append(DrawnLine(Role.HIT if said == query.plate else Role.MISS, said))

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....protocol.answers import Answer, error_line
-from ....protocol.dataset_variant import Message, Question
+from ....protocol.call_results import CallResult, error_line
+from ....protocol.dataset_variant import DatasetVariant, Message
 from ....protocol.thoughts import ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
@@ -58,9 +58,9 @@ class BatchService:
         self._model, self._endpoint, self._timeout = model, endpoint, timeout
         self._images = EncodedImages()
 
-    def call(self, message: Message, question: Question, *options: Any) -> ChatCall:
+    def call(self, message: Message, variant: DatasetVariant, *options: Any) -> ChatCall:
         """Return how a message is asked; ``options`` are :class:`ChatCall`'s from ``logprobs``."""
-        call = ChatCall(self._model, self.budget, message, question, *options)
+        call = ChatCall(self._model, self.budget, message, variant, *options)
         call.attempts, call.server = 1, self.name
         return call
 
@@ -73,7 +73,9 @@ class BatchService:
         line = b"".join(pieces(self.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF
 
-    async def answer(self, call: ChatCall, batch: str, line: BatchLine | None, why: str) -> Answer:
+    async def answer(
+        self, call: ChatCall, batch: str, line: BatchLine | None, why: str
+    ) -> CallResult:
         """Convert a result to the call's answer; ``why`` explains a missing one."""
         with suppress(Exception):  # an answer stays valid if the image is gone
             await call.build_request(self._images)

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..core.redaction import credential_in, quoted
-from .dataset_variant import Message, Question
+from .dataset_variant import DatasetVariant, Message
 from .replies import NOTHING_RECORDED, record_in, recorded
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     """What goes to a model at a time, as plain values; images are file paths."""
 
     messages: tuple[Message, ...]
-    questions: tuple[Question, ...]  # What each message asks
+    variants: tuple[DatasetVariant, ...]  # What each message asks
     shares_images: bool  # Other messages, here or elsewhere, have the same images
     logprobs: bool = False  # Record logprobs
     seeds: tuple[int, ...] = ()  # Of each message's random numbers, where replies are sampled
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
         for at in range(len(self.messages)):
             part = slice(at, at + 1)
             yield self._replace(
-                messages=self.messages[part], questions=self.questions[part], seeds=self.seeds[part]
+                messages=self.messages[part], variants=self.variants[part], seeds=self.seeds[part]
             )
 
 
@@ -49,7 +49,7 @@ NOT_MADE = frozenset({StopReason.SPENT, StopReason.LATER, StopReason.NOT_LOADED}
 """No call was made, or its answer comes later: nothing is stored."""
 
 
-class Answer(NamedTuple):
+class CallResult(NamedTuple):
     """The answer to one message, or why there is none."""
 
     text: str
@@ -63,7 +63,7 @@ class Answer(NamedTuple):
         return record_in(self.extra)
 
 
-def refused_if_it_quotes(answer: Answer) -> Answer:
+def refused_if_it_quotes(answer: CallResult) -> CallResult:
     """Fail an answer that quotes a credential: it may be neither stored nor changed."""
     if answer.error is not None:
         return answer
@@ -86,7 +86,7 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
 class ModelClient(Protocol):
     """Answers batches: a model, a server, a replica elsewhere."""
 
-    def ask(self, batch: Batch) -> list[Answer]:
+    def ask(self, batch: Batch) -> list[CallResult]:
         """Return the answers in the order of the messages; a failure has an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import product, starmap
 
 from ...core.formatting import nearest
-from ...protocol.dataset_variant import QuestionError, Task
+from ...protocol.dataset_variant import DatasetNameError, LoadedDataset
 from ...storage.folders import find_table, image_folder
 from ...storage.image_files import draw_missing
 from . import stage2_asking as asking
 from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
-from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
+from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPBenchVariant
 from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
 
 IMAGES = "VPBench"  # key of the image folder
@@ -29,15 +29,15 @@ class RegionNaming(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage2Question(VPQuestion):
+class Stage2Variant(VPBenchVariant):
     """One format of stage 2."""
 
     naming: RegionNaming = RegionNaming.BEST_MARK
     described: bool = False  # a hint explains the mark or the words
 
 
-def _question(naming: RegionNaming, described: bool) -> Stage2Question:
-    return Stage2Question(
+def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
+    return Stage2Variant(
         f"{STAGE_2}_{naming.value}" + "_described" * described,
         STAGE_2,
         IMAGES,
@@ -49,7 +49,7 @@ def _question(naming: RegionNaming, described: bool) -> Stage2Question:
 
 
 QUESTIONS = {
-    question.name: question for question in starmap(_question, product(RegionNaming, (False, True)))
+    variant.name: variant for variant in starmap(_variant, product(RegionNaming, (False, True)))
 }
 
 
@@ -58,87 +58,91 @@ def is_meant(name: str) -> bool:
     return name == STAGE_2 or name.startswith(f"{STAGE_2}_")
 
 
-def parse(name: str) -> Stage2Question:
+def parse(name: str) -> Stage2Variant:
     """Parse a name.
 
     >>> parse("VPBench_Stage2_text_described").described
     True
 
     Raises:
-        QuestionError: invalid name.
+        DatasetNameError: invalid name.
     """
     if name not in QUESTIONS:
-        raise QuestionError(
+        raise DatasetNameError(
             f"{name}: stage 2 is asked as {', '.join(QUESTIONS)}{nearest(name, QUESTIONS)}"
         )
     return QUESTIONS[name]
 
 
-Stage2Task = Task[Stage2Question, VPQuery]
+LoadedStage2 = LoadedDataset[Stage2Variant, VPQuery]
 
-# Keys of :attr:`.Task.resolved_options`
+# Keys of :attr:`.LoadedDataset.resolved_options`
 MARK, GOOD_MARKS, MARK_SOURCE = "mark", "good marks", "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
 
 
-def load(name: str) -> Stage2Task:
+def load(name: str) -> LoadedStage2:
     """Load a format of stage 2.
 
     With ``RegionNaming.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
 
     Raises:
-        QuestionError: an unknown format.
+        DatasetNameError: an unknown format.
         FileNotFoundError: there is no table.
         TableError: the table cannot be read.
     """
-    question = parse(name)
-    table = find_table(question.table, HOW_TO_MAKE_STAGE_2)
+    variant = parse(name)
+    table = find_table(variant.table, HOW_TO_MAKE_STAGE_2)
     rows = stage2_rows(table)
-    if question.naming is RegionNaming.GOOD_MARK:
-        return _marked(Task(name, question, table, {}), rows, *good())
-    if question.naming is RegionNaming.WORDS:
-        queries = [asking.in_words(row, question.described) for row in rows]
+    if variant.naming is RegionNaming.GOOD_MARK:
+        return _marked(LoadedDataset(name, variant, table, {}), rows, *good())
+    if variant.naming is RegionNaming.WORDS:
+        queries = [asking.in_words(row, variant.described) for row in rows]
     else:
         queries = [asking.unmarked(row) for row in rows]
-    return Task(name, question, table, {query.index: query for query in queries})
+    return LoadedDataset(name, variant, table, {query.index: query for query in queries})
 
 
-def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) -> Stage2Task:
+def for_model(
+    dataset: LoadedStage2, model: str, recorded: Mapping[str, str] | None
+) -> LoadedStage2:
     """Return the task for a model; see :meth:`.Benchmark.for_model`.
 
     Raises:
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
-    naming = task.question.naming
+    naming = dataset.variant.naming
     is_best = naming is RegionNaming.BEST_MARK
-    if naming is RegionNaming.WORDS or (not is_best and recorded in (None, task.resolved_options)):
-        return task
+    if naming is RegionNaming.WORDS or (
+        not is_best and recorded in (None, dataset.resolved_options)
+    ):
+        return dataset
     key = MARK if is_best else GOOD_MARKS
     marks: MarkChoice | GoodMarks
     if recorded is None:
-        marks, who = best_of(model, task.question.name)
+        marks, who = best_of(model, dataset.variant.name)
     elif {key, MARK_SOURCE} <= set(recorded):
         marks = (MarkChoice if is_best else GoodMarks).named(recorded[key])
         who = recorded[MARK_SOURCE]
     else:
-        raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
-    result = _marked(task, stage2_rows(task.table), marks, who)
-    return replace(result, base_task=task) if is_best else result
+        raise BestMarkError(f"the run did not record its {key}: {dataset.variant.name}")
+    result = _marked(dataset, stage2_rows(dataset.table), marks, who)
+    return replace(result, base_dataset=dataset) if is_best else result
 
 
 def _marked(
-    task: Stage2Task, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
-) -> Stage2Task:
+    dataset: LoadedStage2, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
+) -> LoadedStage2:
     queries, images, boxes = {}, [], 0
     for row in rows:
         choice = marks.drawn_for(row.index)
-        queries[row.index], of_row = asking.with_mark(row, choice, task.question.described)
+        queries[row.index], of_row = asking.with_mark(row, choice, dataset.variant.described)
         images += of_row
         boxes += asking.without_outline(row, choice.shape)
-    folder = image_folder(task.question.images)
+    folder = image_folder(dataset.variant.images)
     draw_missing(folder, {each.name: partial(asking.drawn, each, folder.path) for each in images})
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     selected = {key: marks.name, MARK_SOURCE: who}
     if boxes:
         selected[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
-    return replace(task, queries=queries, resolved_options=selected)
+    return replace(dataset, queries=queries, resolved_options=selected)

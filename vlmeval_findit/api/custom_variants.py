@@ -13,13 +13,13 @@ from ..benchmarks.findit.dataset_names import parse_format
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..benchmarks.findit.findit_datasets import Family as Family
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import Variant, VariantError
+from ..benchmarks.findit.variant import FindItVariant, VariantError
 from ..boxes.box_records import Truth
 from ..boxes.spaces import Space
 from ..core.formatting import nearest
 from ..protocol.chat_messages import NotAReplyError, is_assistant, last_answer, messages_in
 from ..protocol.dataset_variant import Message
-from ..protocol.replies import Recorded, Reply
+from ..protocol.replies import Reply, ReplyRecord
 from ..protocol.thoughts import rule_of, thought_marks
 
 SpaceLike = str | Mapping[str, Any] | Space
@@ -57,7 +57,7 @@ _CUSTOM = {
 
 
 @dataclass(frozen=True, slots=True)
-class CustomVariant(Variant):
+class CustomVariant(FindItVariant):
     """The variant of a custom question; ``dataset`` is the name of a family."""
 
     @property
@@ -72,7 +72,7 @@ def variant_of(
     multilabel: bool = False,
     family: Family | str = Family.OBJDET,
     caption: bool = False,
-) -> Variant:
+) -> FindItVariant:
     """Return the variant of a custom question.
 
     >>> variant_of("xyxy_json_bbox_2d", frames=8).reply.key
@@ -169,7 +169,7 @@ def custom_query(
     references: Sequence[ImagePath] = (),
     caption: str = "",
     size: tuple[int, int] = (0, 0),
-) -> tuple[FindItQuery, Variant]:
+) -> tuple[FindItQuery, FindItVariant]:
     """Return the query of a custom question, and its variant."""
     paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
     labels = (label,) if isinstance(label, str) else tuple(label)
@@ -205,8 +205,8 @@ def replies_of(values: Iterable[ReplyLike], marks: MarksLike | None = None) -> l
     return [replace(reply, thoughts=rule) for reply in replies]
 
 
-_NO_ANSWER = Recorded(call={"error": "no reply"})
-_PLAIN = Recorded()
+_NO_ANSWER = ReplyRecord(call={"error": "no reply"})
+_PLAIN = ReplyRecord()
 
 
 def _reply(at: int, value: ReplyLike) -> Reply:
@@ -221,7 +221,7 @@ def _reply(at: int, value: ReplyLike) -> Reply:
             text, thought = last_answer(messages)
         except NotAReplyError as error:
             raise TypeError(f"reply {at}: {error}") from None
-        return Reply(at, text, Recorded(thought=thought) if thought else _PLAIN)
+        return Reply(at, text, ReplyRecord(thought=thought) if thought else _PLAIN)
     raise TypeError(
         f"reply {at}: {type(value).__name__} is neither a text nor messages "
         '{"role": "assistant", "content": …} (None: the call failed)'
