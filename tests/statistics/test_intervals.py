@@ -13,6 +13,7 @@ from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.statistics.influences import FEWEST, Estimate, clustered_sums, estimate_metrics
 from vlmeval_findit.statistics.intervals import (
     Difference,
+    Interval,
     bounds,
     chance_of_lead,
     correct,
@@ -102,11 +103,11 @@ def test_the_chance_of_a_lead_against_student_s_t() -> None:
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
 
 
-def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Estimate:
+def of_errors(errors: Sequence[float], *metrics: Metric) -> Estimate:
     """Return the estimate of an error per image."""
     sums = [{"error": error, "asked": 1.0} for error in errors]
     rows = [ScoredRow(n, f"{n:03}.png", item) for n, item in enumerate(sums)]
-    return estimate_metrics([metric], clustered_sums(rows, "P"))
+    return estimate_metrics(metrics or (MAE,), clustered_sums(rows, "P"))
 
 
 def test_a_mean_error_has_students_interval() -> None:
@@ -145,6 +146,25 @@ def test_differences_of_mean_errors_are_students() -> None:
     assert actual.interval is not None
     ends = actual.interval.low, actual.interval.high
     assert ends == pytest.approx(tuple(expected.confidence_interval()))
+
+
+def test_an_error_that_is_larger_by_the_same_everywhere_differs_for_sure() -> None:
+    for images in (100, 3000):
+        actual = difference(of_errors([2.0] * images), of_errors([1.0] * images), "MAE")
+        assert actual.interval == Interval(1.0, 1.0)
+        assert actual.p_value == 2.0 ** (1 - images)
+
+
+def test_a_difference_of_one_metric_does_not_depend_on_the_others() -> None:
+    """The runs are over different images, so their influences are put in a common order."""
+    asked = Metric("Asked", {"asked": 1}, {"asked": 1})
+    random = np.random.default_rng(5)
+    ours, theirs = random.normal(1.0, 0.5, 20).tolist(), random.normal(2.0, 0.5, 17).tolist()
+    alone = difference(of_errors(ours), of_errors(theirs), "MAE")
+    among_others = difference(
+        of_errors(ours, MAE, asked, asked), of_errors(theirs, MAE, asked, asked), "MAE"
+    )
+    assert among_others == alone
 
 
 def test_a_share_above_its_whole_is_refused() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
 # --- values and influences ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Estimate:
     """Metrics of a dataset or their mean over several, and what each image does to them.
 
@@ -84,10 +84,23 @@ class Estimate:
     queries: Array  # Effective number of queries of each metric
     datasets: tuple[Estimate, ...] = ()  # Those of a mean
 
-    @property
+    # These are asked for in every comparison, and a run may be in hundreds.
+    @cached_property
     def counted(self) -> Array:
         """The effective number of images of each metric; 0: too few."""
         return effective_number(self.weight)
+
+    @cached_property
+    def counted_images(self) -> Array:
+        """The number of images that each metric counts; 0: too few."""
+        number: Array = np.count_nonzero(self.weight, axis=0)
+        return number
+
+    @cached_property
+    def variance(self) -> Array:
+        """The variance of each metric."""
+        variance: Array = (self.influence**2).sum(axis=0)
+        return variance
 
     def place(self, metric: str) -> int:
         return [each.name for each in self.metrics].index(metric)
@@ -249,11 +262,21 @@ def aligned(
     first = parts[0]
     if all(part.images == first.images for part in parts):
         return first.images, [numbers(part) for part in parts]
-    images = tuple(sorted({name for part in parts for name in part.images}))
-    place = {name: at for at, name in enumerate(images)}
+    images, places = _all_images(tuple(part.images for part in parts))
     by_image = []
-    for part in parts:
-        filled = np.zeros((len(images), len(part.metrics)))
-        filled[[place[name] for name in part.images]] = numbers(part)
+    for part, places_of_part in zip(parts, places, strict=True):
+        known = numbers(part)
+        filled = np.zeros((len(images), *known.shape[1:]))
+        filled[places_of_part] = known
         by_image.append(filled)
     return images, by_image
+
+
+# All models of a board are over the same datasets.
+@lru_cache(maxsize=16)
+def _all_images(of_parts: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], list[Places]]:
+    """Return all images in order, and where those of each part are among them."""
+    images = tuple(sorted({name for names in of_parts for name in names}))
+    place = {name: at for at, name in enumerate(images)}
+    places = [np.array([place[name] for name in names], dtype=np.intp) for names in of_parts]
+    return images, places

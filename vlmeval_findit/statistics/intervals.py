@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..protocol.metric import Array, Metric, divide
-from .influences import FEWEST, Estimate, aligned, effective_number
+from .influences import FEWEST, Estimate, aligned
 from .share_intervals import UNSEEN, Sampled, mean_ends
 from .student import LEVEL, quantile, tail, total_freedom
 
@@ -104,21 +104,16 @@ def _share_ends(estimate: Estimate) -> tuple[Array, Array]:
     datasets = estimate.datasets or (estimate,)
     sampled = Sampled(
         value=np.stack([np.clip(each.values, 0.0, 1.0) for each in datasets]),
-        variance=np.stack([_variance(each.influence) for each in datasets]),
-        images=np.stack([(each.weight > 0).sum(axis=0) for each in datasets]),
+        variance=np.stack([each.variance for each in datasets]),
+        images=np.stack([each.counted_images for each in datasets]),
         effective=np.stack([each.counted for each in datasets]),
         skewness=np.stack([_skewness(each.weight) for each in datasets]),
         queries=np.stack([each.queries for each in datasets]),
     )
     overlap = _overlap(estimate.counted, sampled.effective)
     apart = sampled.variance.mean(axis=0) / len(datasets)
-    together = divide(_variance(estimate.influence), apart, 1.0)
+    together = divide(estimate.variance, apart, 1.0)
     return mean_ends(sampled, together, overlap)
-
-
-def _variance(influence: Array) -> Array:
-    variance: Array = (influence**2).sum(axis=0)
-    return variance
 
 
 def _skewness(weight: Array) -> Array:
@@ -138,10 +133,10 @@ def _overlap(counted: Array, effective: Array) -> Array:
 def _reaches_of_means(estimate: Estimate) -> Array:
     """Return how far Student's interval reaches to either side, metric by metric."""
     datasets = estimate.datasets or (estimate,)
-    variances = np.stack([_variance(each.influence) for each in datasets])
+    variances = np.stack([each.variance for each in datasets])
     images = np.stack([each.counted for each in datasets])
     freedom = total_freedom(variances, images, _overlap(estimate.counted, images))
-    reach: Array = quantile(freedom) * np.sqrt(_variance(estimate.influence))
+    reach: Array = quantile(freedom) * np.sqrt(estimate.variance)
     return reach
 
 
@@ -165,7 +160,11 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     least = 2.0 ** (1 - pair.images)
     if differs and least > 0:
         error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
-    p_value = max(least, 2 * float(tail(freedom, -abs(value) / error))) if differs else 1.0
+    p_value = 1.0
+    if differs:
+        # Of thousands of images that all differ by the same, neither is more than 0.
+        by_chance = 2 * float(tail(freedom, -abs(value) / error)) if error else 0.0
+        p_value = max(least, by_chance)
     reach = float(quantile(freedom)) * error
     to_zero = away = reach
     if left.metrics[at].share:
@@ -214,9 +213,8 @@ class _Pair(NamedTuple):
 
 
 def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
-    _, (ours, theirs) = aligned([left, right], lambda run: run.influence[:, [at]])
-    weights = left.weight[:, at], right.weight[:, at]
-    images = min(int(np.count_nonzero(weight)) for weight in weights)
+    _, (ours, theirs) = aligned([left, right], lambda run: run.influence[:, at])
+    images = min(int(left.counted_images[at]), int(right.counted_images[at]))
     unseen = 0.0
     if images and left.metrics[at].share:
         value = float(left.values[at] - right.values[at])
@@ -226,7 +224,7 @@ def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
         variance=float(((ours - theirs) ** 2).sum()),
         unseen=unseen,
         images=images,
-        effective=min(float(effective_number(weight)) for weight in weights),
+        effective=min(float(left.counted[at]), float(right.counted[at])),
     )
 
 
