@@ -208,7 +208,7 @@ def test_intervals_of_a_mean(times: int, within: Judge, measures: bool) -> None:
         assert not measures or few or each.width <= 1.3 * each.needed, name
 
 
-def test_a_dataset_of_a_mean_may_be_entirely_right_or_wrong(times: int, within: Judge) -> None:
+def test_a_mean_takes_datasets_that_are_all_right_or_wrong(times: int, within: Judge) -> None:
     for name, each in print_means(AT_AN_END, times).items():
         assert within(each.held, 93, 100), name
 

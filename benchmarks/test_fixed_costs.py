@@ -78,7 +78,7 @@ def test_prompts_of_ones_own_data_cost_what_shipped_data_cost(
     assert not measures or taken[own] <= MOST * taken[shipped]
 
 
-def test_a_finished_sweep_here_costs_what_one_at_a_server_costs(
+def test_a_finished_sweep_costs_the_same_here_and_at_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
 ) -> None:
     import_table(tmp_path, 500 if measures else 3, monkeypatch, pictures=2)

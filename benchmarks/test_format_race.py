@@ -42,7 +42,7 @@ def _only_to_measure(measures: bool) -> None:
         pytest.skip("takes minutes: --benchmark-enable")
 
 
-def test_races_drop_the_best_format_in_few_cases_and_save_calls() -> None:
+def test_races_rarely_drop_the_best_format() -> None:
     print("\n| true rates | formats | images | best dropped | race, search: truly best | saved |")
     print("|---|---|---|---|---|---|")
     saved = []

@@ -136,7 +136,7 @@ def test_formats_of_the_most_columns_go_first() -> None:
 @pytest.mark.parametrize(
     ("better", "worse"), [("xyxy_text", "yxyx_text"), ("yxyx_text", "xyxy_text")]
 )
-def test_formats_on_other_datasets_are_compared_over_those_that_both_have(
+def test_formats_are_compared_over_shared_datasets(
     other: str, shared: list[str], better: str, worse: str
 ) -> None:
     """An easy dataset that only one of them has makes no format better."""

@@ -92,7 +92,7 @@ def test_whatever_the_order_of_each(answer: list[BoxToWrite], orders: list[Any])
 
 
 @given(st.lists(BOXES, min_size=1, max_size=5))
-def test_of_a_label_and_frame_there_are_no_more_than_most_answers_have(
+def test_consensus_holds_as_many_boxes_as_most_answers(
     samples: list[list[BoxToWrite]],
 ) -> None:
     counts = [Counter(map(group_of, sample)) for sample in samples]
@@ -100,7 +100,7 @@ def test_of_a_label_and_frame_there_are_no_more_than_most_answers_have(
         assert 2 * sum(each[group] for each in counts) > count * len(samples)
 
 
-def test_very_many_boxes_are_merged_without_a_table_of_all_pairs() -> None:
+def test_many_boxes_are_merged_in_bounded_memory() -> None:
     lattice = [
         [20.0 * x, 20.0 * y, 20.0 * x + 15, 20.0 * y + 15] for x in range(40) for y in range(20)
     ]

@@ -316,7 +316,7 @@ def run(world: World) -> Path:
     return answered(world, LABELS, lambda item: answer(item) if item.index else None)
 
 
-def test_the_command_leaves_out_what_has_none_and_writes_the_rest(
+def test_the_command_leaves_out_runs_without_confidences(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written, without = tmp_path / "all.json", bare(run)

@@ -97,7 +97,7 @@ def test_what_a_box_in_an_ignored_object_costs(
     assert precision(run)[1] == pytest.approx(expected)
 
 
-def test_average_precision_and_f1_agree_on_a_box_in_an_ignored_object(world: World) -> None:
+def test_average_precision_ignores_what_f1_ignores(world: World) -> None:
     """Surest first: at the recall of all objects precision is the score's."""
     for ignored in ([Ignored(AREA)], [Ignored(AREA, crowd=True)]):
         run = scored(world, [Image([OBJECT], ignored, [INSIDE, OBJECT])] * 4)

@@ -34,7 +34,7 @@ from vlmeval_findit.sweeps.sweep_file import Sweep, grid_tables, parse_sweep
 QUERIES = 40
 
 
-def test_rounds_grow_by_whole_images_and_are_the_same_for_every_format() -> None:
+def test_race_rounds_grow_by_whole_images() -> None:
     cell, other = (
         CellBuilder(skip_missing=None).cell("M", parse(f"FindIt_Demo_{written}"), None, {})
         for written in ("xyxy_text", "all_json_bbox_2d")
@@ -89,7 +89,7 @@ RATES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("images", [QUERIES, 4 * QUERIES])
-def test_races_keep_the_format_that_a_search_over_all_queries_chooses(images: int) -> None:
+def test_races_keep_the_format_that_a_search_chooses(images: int) -> None:
     """Measured: 5 and 1 of 210 are lost; by the rule of 1.0 it was 75 and 56."""
     lost, races, asked = 0, 0, []
     for kind, rates in RATES.items():
@@ -155,7 +155,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> tuple[lis
         return go(race_sweep(tmp_path_factory.mktemp("raced")), FakeBackends(model)), model.calls
 
 
-def test_a_race_finds_the_winner_with_about_half_of_the_calls(
+def test_a_race_finds_the_winner_with_half_the_calls(
     raced: tuple[list[CellResult], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results, calls = raced
@@ -180,7 +180,7 @@ def test_a_race_finds_the_winner_with_about_half_of_the_calls(
     assert rows[first[0].variant.name] == 8
 
 
-def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
+def test_a_race_after_a_full_search_asks_nothing(
     raced: tuple[list[CellResult], int], tmp_path: Path
 ) -> None:
     whole = go(race_sweep(tmp_path, race=False), FakeBackends(Skilled(SKILLS)))
@@ -199,7 +199,7 @@ def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:
         go(race_sweep(tmp_path), FakeBackends(Skilled(SKILLS, dead="xywh_text")))
 
 
-def test_several_models_race_each_for_itself_and_named_questions_are_asked_whole(
+def test_each_model_races_for_itself(
     tmp_path: Path,
 ) -> None:
     text = """

@@ -70,7 +70,7 @@ def random(seed: int) -> CallResult:
 
 
 @given(n=st.integers(1, 7), data=st.data())
-def test_pass_at_k_is_the_share_of_draws_with_a_solved_sample(n: int, data: st.DataObject) -> None:
+def test_pass_at_k_is_the_share_of_solving_draws(n: int, data: st.DataObject) -> None:
     solved, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
     draws = list(combinations([at < solved for at in range(n)], k))
     assert pass_at(n, solved, k) == pytest.approx(fmean(map(any, draws)))

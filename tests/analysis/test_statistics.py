@@ -177,7 +177,7 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
     assert actual.values == pytest.approx(np.mean([item.values for item in parts], axis=0))
 
 
-def test_a_dataset_with_too_few_images_leaves_the_mean_without_an_interval() -> None:
+def test_too_few_images_of_a_dataset_leave_no_mean_interval() -> None:
     generator = np.random.default_rng(4)
     few, many, none = (
         estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
@@ -318,7 +318,7 @@ def without_boxes(run: Run, queries: set[int]) -> Run:
 
 # Where hardly any boxes are left, precision is tested in no run.
 @given(failed=st.sets(st.integers(0, 19)), empty=st.sets(st.integers(0, 19), max_size=10))
-def test_a_failed_call_differs_from_an_answer_without_boxes_in_no_test(
+def test_paired_tests_treat_failed_calls_as_misses(
     module_run: Run, failed: set[int], empty: set[int]
 ) -> None:
     """Where two models find the same boxes, which of the other calls failed decides nothing."""
@@ -335,7 +335,7 @@ def test_a_failed_call_differs_from_an_answer_without_boxes_in_no_test(
 
 
 @given(failed=st.sets(st.integers(0, 19), max_size=15), more=st.sets(st.integers(0, 19)))
-def test_metrics_over_answered_calls_are_tested_where_both_answered_the_same(
+def test_metrics_are_tested_where_both_answered_the_same(
     module_run: Run, failed: set[int], more: set[int]
 ) -> None:
     run = with_queries(module_run, 20)

@@ -89,7 +89,7 @@ def test_two_runs_are_compared(world: World) -> None:
     assert same.columns.name == f"{JSON} minus {JSON}"
 
 
-def test_failed_calls_are_misses_and_metrics_over_other_queries_have_no_test(world: World) -> None:
+def test_metrics_over_different_queries_have_no_test(world: World) -> None:
     good, fails = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, failing)
     with pytest.warns(UserWarning, match=r"failed calls \(A: 0, B: 4\)"):
         table = findit.compare(good, fails)

@@ -27,7 +27,7 @@ def test_importing_it_imports_nothing_else() -> None:
     assert done.stdout.decode().strip() == "{'vlmeval_findit'}"
 
 
-def test_what_needs_no_model_imports_neither_torch_nor_what_plots_and_tabulates() -> None:
+def test_commands_without_models_import_nothing_heavy() -> None:
     code = (
         "import sys, vlmeval_findit as f\n"
         "f.read('[]', 'xyxy_json', size=(9, 9), space='unit')\n"

@@ -76,7 +76,7 @@ def test_what_cannot_be_read(change: dict[str, Any], message: str) -> None:
         findit.read(**{**asked, **change})
 
 
-def test_the_space_that_a_reply_recorded_is_never_overruled_in_silence() -> None:
+def test_a_recorded_space_is_never_overruled_silently() -> None:
     reply = Reply(7, "[0, 0, 500, 500]", ReplyRecord(space={"kind": "grid1000"}))
     assert findit.read(reply, "xyxy_text", size=SIZE).boxes == ((0.0, 0.0, 320.0, 240.0),)
     with pytest.raises(IdentityError, match="grid1000"):

@@ -13,7 +13,7 @@ from vlmeval_findit.protocol.dataset_variant import DatasetNameError
 PASCAL = "FindIt_Pascal_xyxy_json"
 
 
-def test_names_have_a_prefix_and_files_are_named_after_model_and_question() -> None:
+def test_files_are_named_after_model_and_dataset() -> None:
     for name in ("Pascal_xyxy_json", "MMBench"):
         with pytest.raises(DatasetNameError, match=r"a name begins with .*FindIt_"):
             benchmarks.parse(name)

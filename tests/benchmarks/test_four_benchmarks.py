@@ -70,7 +70,7 @@ def results(folder: Path) -> dict[str, str]:
     return {n: text for n, text in files(folder / "outputs").items() if "calls.jsonl" not in n}
 
 
-def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbed_one(
+def test_a_killed_sweep_resumes_to_the_same_files(
     lmu: Path, server: ChatServer, tmp_path: Path
 ) -> None:
     asked = [benchmark_of(name).name for name in NAMES]

@@ -184,7 +184,7 @@ def test_text_formats_read_no_box_of_a_thought(thought: str) -> None:
     assert findit.reward([found, none], [[TRUTH], []], "xyxy_text", **options).tolist() == [1, 1]
 
 
-def test_a_user_or_a_row_names_the_marks_of_a_model(
+def test_thought_marks_come_from_the_user_or_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"<plan>{OTHER}</plan>{BOX}"
@@ -207,7 +207,7 @@ def test_a_user_or_a_row_names_the_marks_of_a_model(
     assert row_problem(replace(row, local=MODELS["InternVL3"].local), MODELS) is not None
 
 
-def test_a_model_whose_prompt_opens_a_thought_ends_it_with_its_first_closing_mark() -> None:
+def test_a_thought_opened_by_the_prompt_ends_at_its_mark() -> None:
     opened = ThoughtRule(opened=True)
     assert split_thought(f"so {BOX}</think>", opened)[:3] == ("", f"so {BOX}", False)
     assert split_thought(f"so</think>{BOX}</think>", opened).answer == BOX

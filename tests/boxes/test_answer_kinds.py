@@ -94,9 +94,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("how", "options"), ASKED)
-def test_read_score_and_reward_agree_that_a_stated_box_is_no_rejection(
-    how: str, options: dict[str, Any]
-) -> None:
+def test_read_score_and_reward_agree_on_stated_boxes(how: str, options: dict[str, Any]) -> None:
     replies = [*STATED.values(), "[]"]
     by: Any = "pointing" if how.startswith("point") else "f1"
     shown = {"sizes": SIZE, "space": SPACE, **options}

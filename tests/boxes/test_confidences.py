@@ -53,7 +53,7 @@ def test_a_token_counts_once_though_it_says_two_numbers() -> None:
     assert "label" not in actual, "nothing says one"
 
 
-def test_where_nothing_stands_between_the_box_itself_could_have_been_an_end() -> None:
+def test_a_box_can_end_where_nothing_separates_it() -> None:
     how = ReplyFormat("text", "xyxy", multilabel=True)
     actual = by_token(how, ("cat", 0.3), (": [", 1.0), ("1, 2, 3, 4", 1.0), ("]", 1.0))
     assert actual["going-on"] == pytest.approx([0.3], 1e-3)
@@ -77,7 +77,7 @@ def test_odd_tokens(ends: tuple[int, ...], logprobs: tuple[float, ...], mean: fl
     assert actual.get("mean", [None]) == [pytest.approx(mean, abs=1e-6) if mean else mean]
 
 
-def test_a_box_without_a_place_has_none_and_the_others_keep_theirs() -> None:
+def test_boxes_keep_their_places_where_another_has_none() -> None:
     reply = '[{"bbox": [true, 2, 3, 4]}, {"bbox": [5, 6, 7, 8]}]'
     actual = by_token(JSON, *((character, math.exp(-0.5)) for character in reply))
     assert actual["mean"] == [None, pytest.approx(math.exp(-0.5), abs=1e-6)]

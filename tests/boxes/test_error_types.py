@@ -215,9 +215,7 @@ SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 
 
 
 @given(t=counts, pairs=counts, many=counts, few=counts)
-def test_prices_are_the_mean_gain_while_all_is_fixed_and_add_up_to_what_is_lacking(
-    t: int, pairs: int, many: int, few: int
-) -> None:
+def test_error_costs_are_mean_gains_and_add_up(t: int, pairs: int, many: int, few: int) -> None:
     predicted, true = t + pairs + many, t + pairs + few
     price = prices(t, predicted, true)
     paid = pairs * price.pair + many * price.box + few * price.object
@@ -312,7 +310,7 @@ def test_what_a_row_lacks_is_a_single_event(given_: ScoredRow, events: dict[str,
     assert names == ["failed call", "no letter", "not readable", "wrong answer"]
 
 
-def test_of_a_rate_that_should_be_low_the_loss_is_the_rate() -> None:
+def test_a_lower_is_better_rate_is_its_loss() -> None:
     analysis = AnswerErrors(Metric("E", {"wrong": 1}, {"asked": 1}, better=Better.LOWER))
     result = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
     added = {**result.sums, **analysis.events(result)}

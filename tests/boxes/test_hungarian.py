@@ -99,9 +99,7 @@ def ugly(draw: st.DrawFn) -> Query:
 
 @pytest.mark.parametrize("match_rule", [OVERLAP, INSIDE])
 @given(ugly(), st.integers(1, 50))
-def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
-    match_rule: MatchRule, query: Query, cells: int
-) -> None:
+def test_totals_are_over_the_whole_table(match_rule: MatchRule, query: Query, cells: int) -> None:
     whole, result = matched(query, match_rule), sparsely(query, match_rule, cells)
     assert total(result) == pytest.approx(total(whole), abs=1e-5)
     frames = query[1].frames
@@ -120,7 +118,7 @@ def apart(n: int) -> list[tuple[float, ...]]:
 # --- what is ordinary, and what is not ------------------------------------------------------------
 
 
-def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
+def test_a_query_is_assigned_by_its_whole_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[int] = []

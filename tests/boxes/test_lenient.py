@@ -276,7 +276,7 @@ labels = st.text("ab\"'\\,:[]{} é\n", min_size=1, max_size=6).filter(lambda s: 
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from([form for form in FORMATS if form.output == "json"]), st.data())
-def test_of_any_beginning_of_a_reply_exactly_the_whole_boxes_are_read(
+def test_a_truncated_reply_yields_exactly_its_complete_boxes(
     form: ReplyFormat, data: st.DataObject
 ) -> None:
     corner = st.tuples(numbers, numbers, numbers, numbers).map(
@@ -334,9 +334,7 @@ VALUES = st.recursive(
 
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from([None, 1]))
-def test_json_is_read_as_json_and_nothing_has_to_be_put_up_with(
-    value: list[object], indent: int | None
-) -> None:
+def test_json_is_read_strictly_as_json(value: list[object], indent: int | None) -> None:
     [result] = values_in(json.dumps(value, indent=indent))
     assert not result.repairs
     assert _plain(result.value) == value
@@ -357,7 +355,7 @@ def test_anything_that_is_long_takes_seconds_at_most(loop: str) -> None:
         assert time.process_time() - start < 5
 
 
-def test_what_is_longer_than_any_answer_is_read_to_a_point() -> None:
+def test_overlong_replies_are_read_up_to_a_limit() -> None:
     long = f"[{BOX_A}, " + " " * LONGEST + BOX_B
     result = parse_leniently(long, JSON, read(long, JSON))
     assert result is not None

@@ -78,7 +78,7 @@ KEYS_OF_LABELS = [
 
 @pytest.mark.parametrize("pair", KEYS_OF_LABELS)
 @pytest.mark.parametrize("end", ["},]", "}", "}]\n```"])
-def test_a_label_is_found_under_any_key_of_one_and_the_repair_is_named(pair: str, end: str) -> None:
+def test_a_label_under_another_key_is_a_named_repair(pair: str, end: str) -> None:
     result = leniently(f'[{{"bbox_2d": [100, 200, 300, 400], {pair}{end}', JSON_LABELS)
     assert result is not None
     assert (result.reading.boxes, result.reading.labels) == ((A,), ("dog",))
@@ -172,7 +172,7 @@ def test_adherent_replies_with_labels_are_left_alone(reply: str) -> None:
     assert leniently(reply, TEXT_LABELS) is None
 
 
-def test_a_lost_label_is_no_wrong_label_even_where_nobody_finds_it() -> None:
+def test_a_missing_label_is_no_wrong_label() -> None:
     def kind(reply: str) -> str:
         truth = findit.truth([A], ["dog"])
         scored = findit.score(

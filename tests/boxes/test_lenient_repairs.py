@@ -108,9 +108,7 @@ def test_what_json_refuses_is_a_named_repair(text: str) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(ugly | inside, formats)
-def test_a_lenient_reading_names_a_repair_and_has_no_box_inside_out(
-    text: str, form: ReplyFormat
-) -> None:
+def test_a_lenient_reading_names_repairs_and_orders_corners(text: str, form: ReplyFormat) -> None:
     strict = read(text, form)
     result = leniently(text, form)
     if result is None or not result.reading.boxes:

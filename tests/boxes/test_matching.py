@@ -240,7 +240,7 @@ def test_a_match_has_assignments_and_agreement_of_labels() -> None:
     assert (alone.assigned, alone.labels_agree) == ((0, NO_BOX), (False, False))
 
 
-def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
+def test_queries_without_labels_ignore_labels_of_their_batch() -> None:
     predicted = [reading(A), reading(A, labels=["cat"])]
     both = match(predicted, [truth(A), truth(A, labels=["cat"])])
     assert [result.labels_agree for result in both] == [(), (True,)]

@@ -180,7 +180,7 @@ def hits(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ())
         (1e300, 1e300, False, False),
     ],
 )
-def test_a_hit_lies_in_the_mask_or_where_there_is_none_in_the_box(
+def test_a_point_hits_the_mask_or_else_the_box(
     x: float, y: float, in_box: bool, in_mask: bool
 ) -> None:
     assert hits(Truth((BOX,), (0,)), (x, y)) == [in_box]
@@ -188,7 +188,7 @@ def test_a_hit_lies_in_the_mask_or_where_there_is_none_in_the_box(
     assert hits(replace(MASKED, masks=(None,)), (x, y)) == [in_box]
 
 
-def test_a_point_hits_a_single_object_and_as_many_are_hit_as_possible() -> None:
+def test_each_point_hits_one_object_and_hits_are_maximal() -> None:
     outer, inner = (0.0, 0.0, 100.0, 90.0), (10.0, 10.0, 20.0, 20.0)
     two = Truth((outer, inner), (0, 0))
     assert sum(hits(two, (15, 15))) == 1

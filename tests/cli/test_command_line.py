@@ -39,7 +39,7 @@ def test_a_terminal_that_lacks_a_sign_gets_another() -> None:
     assert "Pascal" in done.stdout
 
 
-def test_a_wrong_path_or_gpu_is_named_with_its_flag_or_variable(
+def test_a_wrong_path_or_gpu_is_named_with_its_flag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

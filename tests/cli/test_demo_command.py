@@ -100,7 +100,7 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
 # --- without a model ------------------------------------------------------------------------------
 
 
-def test_an_interrupt_says_how_to_go_on_and_a_failure_names_the_log(
+def test_an_interrupt_says_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "NEEDED", ())

@@ -51,7 +51,7 @@ def test_a_model_of_options() -> None:
         assert ModelOptions(**flags).entry(model) == entry
 
 
-def test_a_sweeps_file_has_the_keys_of_the_command_line_which_overrides_it() -> None:
+def test_the_command_line_overrides_a_sweeps_file() -> None:
     keys = {"temperature": 0.5, "dtype": "float16", "batch_size": 2, "device": "cpu"}
     text = f"models: [{json.dumps({'name': 'Qwen3-VL', 'base_url': URL, **keys})}]\ndatasets: Demo"
     (entry,) = parse_sweep(text).models

@@ -124,7 +124,7 @@ def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
 
 
 @pytest.mark.slow
-def test_a_real_checkpoint_is_evaluated_and_a_stop_is_passed_on(tmp_path: Path) -> None:
+def test_a_real_checkpoint_is_evaluated(tmp_path: Path) -> None:
     add_checkpoint(tmp_path / "training", 10)
     command = [sys.executable, "-m", "vlmeval_findit", "watch-checkpoints", "training"]
     command += ["--like", "FindIt-Nano", "--data", "FindIt_Scenes_mini_xyxy_json", "--limit", "4"]

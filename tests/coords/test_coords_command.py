@@ -84,7 +84,7 @@ def coords(*arguments: object) -> int:
     return main(["coords", *map(str, arguments)])
 
 
-def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
+def test_a_terminal_shows_doubtful_runs_first(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "FindIt_Pascal_xyxy_text"
@@ -103,7 +103,7 @@ def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
     assert "if the answers were read as" in capsys.readouterr().out
 
 
-def test_a_wrong_space_is_reported_with_the_score_in_the_right_space(
+def test_a_wrong_space_is_reported_with_the_right_score(
     deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = deployment(says=PIXELS)
@@ -250,7 +250,7 @@ def test_a_score_warns_of_a_wrong_space(
     assert "<h3>Coordinate space in doubt</h3>" in page.read_text(encoding="utf-8")
 
 
-def test_a_score_warns_of_a_wrong_order_and_of_two_spaces(deployment: Deployment) -> None:
+def test_a_score_warns_of_a_wrong_coordinate_order(deployment: Deployment) -> None:
     order = score_file(deployment(says=convention("grid1000/xywh"))).coords_doubt
     assert order is not None
     assert "follow thousandths of width and height, xywh" in order
@@ -285,7 +285,7 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     assert tried == [80]
 
 
-def test_answers_that_are_no_numbers_are_no_evidence_and_of_very_many_boxes_a_few(
+def test_unreadable_answers_are_no_evidence_of_a_space(
     deployment: Deployment,
 ) -> None:
     path = deployment(queries=30)

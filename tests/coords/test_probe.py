@@ -57,7 +57,7 @@ def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
 
 @pytest.mark.parametrize("name", ["grid1000", "pixels", "unit", "claude_standard", "letterbox1"])
 @pytest.mark.parametrize("noise", [0.05, 0.1])
-def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise: float) -> None:
+def test_a_declared_space_is_confirmed_or_the_right_named(name: str, noise: float) -> None:
     truth = convention(f"{name}/xyxy")
     queries = told(truth, noise)
     result = judge_probe(queries, truth, GRID)
@@ -67,7 +67,7 @@ def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise
     assert result.declared is None
 
 
-def test_a_letterbox_that_is_declared_is_confirmed_and_its_padding_is_told() -> None:
+def test_a_declared_letterbox_is_confirmed_with_its_padding() -> None:
     """Of a side that no row has: what is declared is tried, too."""
     truth = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
     queries = told(truth)

@@ -73,7 +73,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_plugin_is_reported_once_and_refused_where_it_was_named(
+def test_a_broken_plugin_is_reported_once_and_refused_by_name(
     what: str,
     tmp_path: Path,
     plugin_file: Path,

@@ -133,7 +133,7 @@ def test_an_import_in_this_process_is_seen_at_once(root: Path) -> None:
     assert parse("FindIt_Mine_xyxy_json").data is before.data
 
 
-def test_an_import_of_another_process_is_seen_when_a_name_is_read(root: Path) -> None:
+def test_an_import_by_another_process_is_seen(root: Path) -> None:
     import_rows(root)
     variant = parse("FindIt_Mine_xyxy_json")
     rows = json.loads(custom_datasets_file().read_text())
@@ -178,9 +178,7 @@ def test_two_data_folders_are_two_registries(
 
 
 @pytest.mark.parametrize("text", ["{", '{"Mine": {"folder": 3}}', "[1]"])
-def test_a_file_that_is_damaged_meanwhile_is_an_error_until_it_is_mended(
-    text: str, root: Path
-) -> None:
+def test_a_file_damaged_meanwhile_is_an_error_until_mended(text: str, root: Path) -> None:
     import_rows(root)
     variant = parse("FindIt_Mine_xyxy_json")
     good = custom_datasets_file().read_text()
@@ -195,7 +193,7 @@ def test_a_file_that_is_damaged_meanwhile_is_an_error_until_it_is_mended(
 
 
 @pytest.mark.parametrize(("limit", "made"), [(None, 5), (1, 6)])
-def test_every_message_of_a_table_is_made_once_for_keys_and_hash(
+def test_every_message_is_made_once(
     limit: int | None, made: int, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import_rows(root, 5)

@@ -11,7 +11,7 @@ import pytest
 from vlmeval_findit.core.files import atomic_write, file_sha256, write_once
 
 
-def test_a_failure_leaves_what_was_there_and_equal_content_the_file_itself(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "score.csv"
     write_once(path, b"one")
     with pytest.raises(ZeroDivisionError), atomic_write(path) as f:  # noqa: PT012

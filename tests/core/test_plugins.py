@@ -84,7 +84,7 @@ def test_builtin_rows_look_for_no_plugin() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_of_two_of_one_name_the_first_counts_whatever_it_is(
+def test_of_two_equal_names_the_first_counts(
     tmp_path: Path, plugin_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = written(tmp_path / "other.py", MINE.replace("(512, 512)", "(64, 64)"))

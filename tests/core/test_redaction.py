@@ -51,7 +51,7 @@ def test_variables_that_hold_secrets_are_known_by_their_names(
     assert scrub("it is wJalrXUtnFEMI") == "it is wJalrXUtnFEMI"
 
 
-def test_other_variables_hold_none_but_the_password_of_an_address_is_one(
+def test_the_password_of_an_address_is_a_credential(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("HF_TOKEN_PATH", "MY_SECRET_FILE", "MONKEY_BARS", "TOKENIZERS"):

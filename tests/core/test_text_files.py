@@ -95,7 +95,7 @@ READERS: dict[str, tuple[str, Reader]] = {
 
 @pytest.mark.parametrize(("name", "read"), READERS.values(), ids=READERS)
 @pytest.mark.parametrize("kind", ["fifo", "device", "sparse"])
-def test_only_regular_files_are_read_and_large_ones_that_are_something_else_are_not(
+def test_only_regular_files_of_the_right_kind_are_read(
     kind: str, name: str, read: Reader, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -114,7 +114,7 @@ def test_only_regular_files_are_read_and_large_ones_that_are_something_else_are_
         assert len(text) < 600
 
 
-def test_a_folder_of_custom_datasets_that_is_a_fifo_is_no_file(
+def test_a_fifo_in_the_dataset_folder_is_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
@@ -283,7 +283,7 @@ def test_an_identity_that_is_nested_without_end_is_refused(tmp_path: Path) -> No
         read_identity(tmp_path / "m_FindIt_Demo_xyxy_json.json")
 
 
-def test_a_regular_file_is_said_to_be_none_by_its_name(tmp_path: Path) -> None:
+def test_a_name_of_a_special_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotRegularError) as refused:
         read_text(tmp_path / "pipe")

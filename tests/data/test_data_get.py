@@ -31,9 +31,7 @@ def mini(tmp_path, monkeypatch, web: Web) -> Dataset:
     return set_up_release(tmp_path, monkeypatch, web)
 
 
-def test_what_is_whole_is_not_fetched_again_and_what_is_spoilt_is(
-    mini, tmp_path, web: Web, capsys
-) -> None:
+def test_only_damaged_files_are_fetched_again(mini, tmp_path, web: Web, capsys) -> None:
     assert main(["data", "check", "Mini"]) == 1
     assert "data get Mini" in " ".join(capsys.readouterr().out.split())
     assert main(["data", "get", "Mini"]) == 0
@@ -88,7 +86,7 @@ def test_annotations_of_another_checksum_make_no_table(mini, tmp_path, web: Web,
     assert main(["data", "check", "Mini"]) == 0
 
 
-def test_a_dataset_without_a_source_is_refused_before_anything_is_fetched(
+def test_a_dataset_without_a_source_is_refused_before_fetching(
     mini: Dataset, tmp_path, web: Web, monkeypatch, capsys
 ) -> None:
     names = ["a_f000001.jpg"]

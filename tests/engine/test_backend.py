@@ -67,9 +67,7 @@ def test_calls_go_on_while_a_cell_is_finished(
     assert [result.path.exists() for result in results] == [True] * 8
 
 
-def test_calls_in_flight_are_stored_if_a_cell_cannot_be_finished(
-    tmp_path: Path, finishing: Finishing
-) -> None:
+def test_calls_in_flight_are_stored_if_a_cell_fails(tmp_path: Path, finishing: Finishing) -> None:
     def fail(output: Output) -> None:
         raise ArithmeticError("of a scorer")
 
@@ -144,7 +142,7 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
         *((kind, signal.SIGKILL, 1) for kind in ("local", "threads", "http")),
     ],
 )
-def test_an_ended_run_begins_no_other_call_and_goes_on_without_paying_twice(
+def test_an_ended_run_resumes_without_paying_twice(
     kind: str, number: int, times: int, tmp_path: Path
 ) -> None:
     hang = 1 if kind == "local" else THREADS
@@ -206,7 +204,7 @@ def test_an_interruption_waits_for_what_is_shielded() -> None:
         stop.interrupt()
 
 
-def test_a_part_stops_with_the_whole_and_not_the_other_way_round() -> None:
+def test_a_part_stops_with_the_whole() -> None:
     whole = CancelToken()
     part, other = CancelToken(whole), CancelToken(whole)
     part.request()

@@ -63,7 +63,7 @@ def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
     return dict(record_in(line["extra_records"]))
 
 
-def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_path: Path) -> None:
+def test_batches_give_the_same_records_as_single_calls(tmp_path: Path) -> None:
     single, bodies = tmp_path / "single", list[Any]()
 
     def answer(body: Mapping[str, Any]) -> str:
@@ -213,9 +213,7 @@ def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
 
 
 @pytest.mark.parametrize("first", ["out", "err"])
-def test_an_answer_is_not_overwritten_by_an_error_of_the_same_request(
-    first: str, tmp_path: Path
-) -> None:
+def test_an_error_never_overwrites_an_answer(first: str, tmp_path: Path) -> None:
     """Whichever file comes first: one line is an answer, and others of its id are errors."""
 
     def spoils(kind: str, content: bytes) -> bytes:
@@ -250,7 +248,7 @@ def test_answers_are_stored_where_the_file_of_errors_is_gone(
         ("anthropic", {"denies": True}, "this key may not"),
     ],
 )
-def test_a_refusal_ends_the_run_and_the_next_one_goes_on(
+def test_a_refused_run_can_be_resumed(
     kind: str, settings: dict[str, Any], message: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     with BatchServer(**settings) as server:
@@ -284,9 +282,7 @@ def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]
 
 
-def test_no_key_is_in_a_file_and_each_service_gets_its_header(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_file_holds_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "a-secret-key"
     monkeypatch.setenv("FINDIT_SERVER_KEY", key)
     versioned = {"x-api-key": key, "anthropic-version": "2023-06-01"}
@@ -450,9 +446,7 @@ def kill(at: str, given: list[str]) -> None:
         ("collecting", "anthropic"),
     ],
 )
-def test_a_killed_run_ends_as_an_undisturbed_run_and_asks_nothing_twice(
-    at: str, kind: str, tmp_path: Path
-) -> None:
+def test_a_killed_run_resumes_to_the_same_files(at: str, kind: str, tmp_path: Path) -> None:
     quiet, killed = tmp_path / "quiet", tmp_path / "killed"
     with BatchServer(polls=1, outcomes={3: "expired"}) as server:
         assert main(batched(quiet, server, kind)) == 1
@@ -515,7 +509,7 @@ def test_nothing_is_paid_again_unasked_where_results_are_gone(
 
 
 @pytest.mark.slow
-def test_nothing_is_submitted_while_a_batch_may_be_of_this_journal(tmp_path: Path) -> None:
+def test_nothing_is_submitted_while_a_batch_is_unclear(tmp_path: Path) -> None:
     with BatchServer(polls=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
         kill("id", given)

@@ -59,7 +59,7 @@ def test_an_answer_records_its_call() -> None:
     assert asked.body["max_tokens"] == 768
 
 
-def test_shared_images_are_marked_for_the_cache_and_cached_tokens_recorded(tmp_path: Path) -> None:
+def test_shared_images_are_marked_for_the_cache(tmp_path: Path) -> None:
     """Marking what no other call reads costs more; OpenAI and Google need no mark."""
     path = tmp_path / "a.png"
     Image.new("RGB", (20, 20)).save(path)
@@ -260,7 +260,7 @@ def test_nothing_begins_after_a_stop(
     assert [answer.text for answer in actual] == answers
 
 
-def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
+def test_a_spending_limit_ends_the_run() -> None:
     budget = Budget(0.02)
     with ChatServer(in_turn(completion())) as server:
         first = ask_calls(service(server.url, budget=budget))
@@ -291,7 +291,7 @@ def test_the_other_field_for_the_limit_is_discovered_once() -> None:
     assert limits == [{"max_tokens": 768}, *[{"max_completion_tokens": 768}] * 2]
 
 
-def test_a_limit_of_tokens_has_three_names_and_is_a_count() -> None:
+def test_a_token_limit_has_three_names() -> None:
     for name in ("max_new_tokens", "max_tokens", "max_completion_tokens"):
         assert token_limit({name: 64, "seed": 3}) == (64, {"seed": 3})
     twice = {"max_tokens": 5, "max_new_tokens": 6}

@@ -391,7 +391,7 @@ def test_the_journal_is_synced_each_second_and_at_the_end(
     assert len(synced) == (syncs or 1)
 
 
-def test_a_closed_journal_that_is_closed_again_touches_no_file_of_others(tmp_path: Path) -> None:
+def test_closing_a_journal_twice_touches_no_other_file(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "calls.jsonl")
     journal.append([record("a")])
     journal.close()

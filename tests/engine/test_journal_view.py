@@ -205,7 +205,7 @@ def test_the_first_line_is_a_line_like_any_other(damage: Any, path: Path) -> Non
 
 
 @given(st.integers(min_value=0), st.integers(min_value=1, max_value=255))
-def test_one_damaged_byte_anywhere_is_at_most_two_calls_asked_again(at: int, change: int) -> None:
+def test_one_damaged_byte_costs_at_most_two_calls(at: int, change: int) -> None:
     data = bytearray(b"".join(LINES))
     data[at % len(data)] ^= change
     with TemporaryDirectory() as folder:

@@ -44,7 +44,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("owner", "name", "status", "fault"), FAULTS)
-def test_a_fault_waits_for_calls_in_flight_and_is_the_reason(
+def test_a_fault_waits_for_calls_in_flight(
     owner: Any, name: str, status: int, fault: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(3)

@@ -124,9 +124,7 @@ def test_a_key_is_the_hash_of_its_record(settings: Mapping[str, Any], tmp_path: 
 # --- items ----------------------------------------------------------------------------------------
 
 
-def test_items_hold_every_call_once_in_order_and_remaining_calls_stay_in_them(
-    plan: Plan, tmp_path: Path
-) -> None:
+def test_items_hold_every_call_once_in_order(plan: Plan, tmp_path: Path) -> None:
     sizes = ItemSizes(variants=4, batch=3)
     whole = list(Plan(plan.cells, sizes=sizes))
     assert [call for item in whole for call in item.calls] == list(plan.calls())
@@ -142,9 +140,7 @@ def test_items_hold_every_call_once_in_order_and_remaining_calls_stay_in_them(
             assert list(Plan(plan.cells, journal, sizes)) == left
 
 
-def test_items_with_failed_calls_of_an_earlier_run_come_last_and_whole(
-    plan: Plan, tmp_path: Path
-) -> None:
+def test_items_with_earlier_failures_come_last(plan: Plan, tmp_path: Path) -> None:
     sizes = ItemSizes(variants=4, batch=3)
     whole = list(Plan(plan.cells, sizes=sizes))
     failed, answered_since = whole[0].calls[1], whole[1].calls[0]

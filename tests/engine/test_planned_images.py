@@ -92,9 +92,7 @@ def test_a_batch_has_no_request_with_another_image(path: Path, kind: BatchKind) 
 
 @pytest.mark.parametrize("rule", [for_provider, as_they_are])
 @pytest.mark.parametrize("name", ["a.png", "a.jpg", "rgba.png", "grey.png"])
-def test_the_hash_is_of_the_file_and_not_of_what_is_made_of_it(
-    tmp_path: Path, rule: Any, name: str
-) -> None:
+def test_the_hash_is_of_the_original_file(tmp_path: Path, rule: Any, name: str) -> None:
     mode = {"rgba.png": "RGBA", "grey.png": "L"}.get(name, "RGB")
     Image.new(mode, (20, 20)).save(tmp_path / name)
     assert content_of(tmp_path / name).startswith(rule(tmp_path / name).sha256)

@@ -204,7 +204,7 @@ def test_a_replica_that_dies_costs_no_answer(
     assert run.calls().total() < 100 + 32, "at most the calls of an item are repeated"
 
 
-def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
+def test_an_item_that_kills_its_replica_fails_alone(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     machines.add(2)
@@ -247,7 +247,7 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     assert "a-key-of-a-server" not in environment
 
 
-def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
+def test_the_gpus_of_a_replica_share_a_machine(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     """Tensor parallelism needs its GPUs on the same machine."""
@@ -260,9 +260,7 @@ def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
     assert set(run.calls()) == {both}
 
 
-def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
-    machines: Machines, tmp_path: Path
-) -> None:
+def test_failed_calls_alone_do_not_make_a_replica_sick(machines: Machines, tmp_path: Path) -> None:
     """Two replicas fail on it: the item is at fault."""
     answers = (
         Run(tmp_path, dict.fromkeys(machines.add(2), "fails"), replicas=2).go().watcher.answers

@@ -126,7 +126,7 @@ def test_servers_have_work_all_the_time(
     assert set(run.readings.values()) == {1}
 
 
-def test_caching_servers_read_every_image_once_and_do_not_wait_for_it() -> None:
+def test_caching_servers_read_every_image_once() -> None:
     """First calls take five times as long as others; 77 % of what is possible for 300 images."""
     servers = {f"s{at}": (64, caches(1.0, 0.2)) for at in range(8)}
     for pictures, share in ((300, 0.7), (1500, 0.9)):

@@ -36,7 +36,7 @@ def single_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
     return Scheduler(iter(images(items, 1)), {"a": limit}, ServerPolicy(**policy))
 
 
-def test_a_failing_server_rests_longer_and_longer_and_a_single_call_tests_it() -> None:
+def test_a_failing_server_rests_and_is_probed_by_one_call() -> None:
     scheduler = single_server(failures=3, rest=(1.0, 8.0))
     now = 0.0
     for _ in range(3):
@@ -80,7 +80,7 @@ def test_calls_in_flight_when_the_breaker_opens_do_not_count() -> None:
     assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
 
 
-def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
+def test_a_late_answer_does_not_end_a_pause() -> None:
     scheduler = single_server(limit=6, failures=5)
     early = begin(scheduler)
     for _ in range(5):
@@ -91,7 +91,7 @@ def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
     assert not server.is_up
 
 
-def test_three_successive_denials_end_a_server_and_concurrent_denials_count_once() -> None:
+def test_three_successive_denials_end_a_server() -> None:
     scheduler = single_server(limit=4)
     for begun in [begin(scheduler) for _ in range(4)]:
         scheduler.ended(begun, CallOutcome.DENIED, 1.0, "who?")
@@ -105,7 +105,7 @@ def test_three_successive_denials_end_a_server_and_concurrent_denials_count_once
     assert scheduler.done
 
 
-def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None:
+def test_a_hopeless_call_ends_its_server_at_once() -> None:
     scheduler = Scheduler(iter(images(9, 1)), {"a": 1, "b": 1})
     first = ask(scheduler, CallOutcome.HOPELESS, 0.0, "pay")
     assert not scheduler.given_up
@@ -119,7 +119,7 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
 
 
 @pytest.mark.parametrize("replied", [False, True])
-def test_a_run_gives_up_where_all_servers_are_down_for_too_long(replied: bool) -> None:
+def test_a_run_gives_up_when_all_servers_stay_down(replied: bool) -> None:
     """A server that never replied has a wrong address; another may be loading a large model."""
     servers = {name: (4, from_time(5.0 if replied else 0.0, fails())) for name in "ab"}
     run = Simulation(servers, images(50, 10)).run()
@@ -169,7 +169,7 @@ def test_as_many_images_begin_as_siblings_leave_room_for(
         assert server.wants_image(siblings) == (server.firsts < most)
 
 
-def test_a_server_that_refuses_everything_pauses_for_as_long_as_it_says() -> None:
+def test_a_refusing_server_pauses_as_long_as_it_says() -> None:
     server = ServerState("a", 8, ServerPolicy(rest=(1.0, 8.0)), in_flight=7)
     for _ in range(8):
         server.refused(0.0, 1.0, 20.0)

@@ -35,7 +35,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
         (error(408, "slow"), "HTTP 408: slow"),
     ],
 )
-def test_the_first_refusal_is_said_before_the_call_is_asked_again(
+def test_the_first_refusal_is_reported_at_once(
     first: Answer, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Sequence[str]] = []
@@ -88,7 +88,7 @@ def test_each_status_of_each_server_is_said_once(caplog: pytest.LogCaptureFixtur
         assert sorted(line.split("HTTP ")[1][:3] for line in lines if url in line) == ["429", "503"]
 
 
-def test_servers_that_may_still_come_are_waited_for_without_an_end(
+def test_starting_servers_are_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     asked: HttpService = service("http://127.0.0.1:1/v1")

@@ -189,7 +189,7 @@ def write_turned(folder: Path, orientation: int) -> Path:
 
 
 @pytest.mark.parametrize("orientation", [5, 6, 7, 8])
-def test_files_come_out_in_the_coordinates_of_the_file_whose_ids_they_have(
+def test_exported_boxes_use_the_coordinates_of_the_original_file(
     tmp_path, orientation: int
 ) -> None:
     """Also with the areas that it states, which are its masks'."""

@@ -320,9 +320,7 @@ def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     ("spoil", "why"),
     [("BEGIN EXCLUSIVE", "locked"), ("UPDATE alembic_version SET version_num='f'", "schema")],
 )
-def test_a_store_that_is_locked_or_of_another_version_is_refused(
-    tmp_path: Path, spoil: str, why: str
-) -> None:
+def test_a_locked_or_newer_store_is_refused(tmp_path: Path, spoil: str, why: str) -> None:
     """In a process of its own: MLflow keeps opened stores."""
     pytest.importorskip("mlflow")
     pytest.importorskip("sqlalchemy")

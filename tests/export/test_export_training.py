@@ -241,7 +241,7 @@ def test_test_data_is_refused(
     assert "**Test data** (`--yes-test-data`): FindIt, Pascal." in card
 
 
-def test_published_sets_are_test_data_and_a_forgotten_prompt_is_refused(
+def test_published_sets_are_refused_as_training_data(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert import_lines(folder, LINES["refexp"]) == 0

@@ -122,9 +122,7 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
 
 
 @pytest.mark.slow
-def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
-    lmu: Path, tmp_path: Path
-) -> None:
+def test_failed_calls_are_repeated_by_the_next_run(lmu: Path, tmp_path: Path) -> None:
     answers = perfect_answers(MODEL, [DATA, SHOWN], "openrouter")
     shaky = True
 

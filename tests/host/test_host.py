@@ -104,9 +104,7 @@ def test_evaluate_joins_with_the_table_by_index(host, tmp_path: Path) -> None:
     assert of_host.report_judge_err(path, total_samples=19) == {"failed": 0, "total": 19}
 
 
-def test_the_space_of_a_config_file_reaches_the_score_and_an_unknown_loses_nothing(
-    host, tmp_path: Path
-) -> None:
+def test_the_space_of_a_config_file_reaches_the_score(host, tmp_path: Path) -> None:
     path = tmp_path / f"SomeModel_{DATA}.json"
     path.write_text(json.dumps([{"index": 0, "prediction": '[{"bbox": [0, 0, 1, 1]}]'}]))
     with pytest.raises(SpaceError, match=r"run_findit\.py score --space SPACE"):

@@ -48,7 +48,7 @@ def beside(path: Path, suffix: str) -> str:
     return path.with_name(f"{path.stem}_{suffix}").read_text()
 
 
-def test_a_run_leaves_score_details_provenance_and_its_f1_in_the_summary(finished: Path) -> None:
+def test_a_run_leaves_score_details_and_provenance(finished: Path) -> None:
     path = predictions(finished, MODEL, DATA)
     assert path.suffix == ".json", "xlsx would cut replies"
     details = [json.loads(line) for line in beside(path, "details.jsonl").splitlines()]

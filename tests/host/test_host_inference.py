@@ -184,7 +184,7 @@ def test_another_format_of_predictions_drops_nothing(
     assert replies(tmp_path) == whole
 
 
-def test_a_cut_reply_is_asked_again_where_its_journal_was_lost(
+def test_a_cut_reply_without_its_journal_is_asked_again(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PRED_FORMAT", "xlsx")
@@ -230,7 +230,7 @@ def test_models_of_a_config_file_are_asked_by_the_engine(
 # --- another run ----------------------------------------------------------------------------------
 
 
-def test_a_contradiction_is_refused_before_the_first_call_unless_it_is_forced(
+def test_a_contradiction_is_refused_before_the_first_call_unless_forced(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die_at_8(number: int) -> None:

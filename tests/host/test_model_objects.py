@@ -146,7 +146,7 @@ def test_the_arguments_of_any_constructor_are_known() -> None:
     assert entry(api).checkpoint == "m"
 
 
-def test_a_model_of_a_name_is_as_an_object_what_its_name_is(host: SimpleNamespace) -> None:
+def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
     """VLMEvalKit passes a name first, and for its next dataset the object that it became."""
     import vlmeval.api
 
@@ -253,7 +253,7 @@ def test_what_a_user_set_stays(name: str, value: Any) -> None:
 # --- what its own calls change --------------------------------------------------------------------
 
 
-def test_what_calls_change_is_as_before_them_and_what_others_change_is_as_now() -> None:
+def test_attributes_changed_by_calls_are_recorded_as_before() -> None:
     from vlmeval_findit.host.model_objects import attributes_of, note_calls
 
     model = Model(calls=0, temperature=0.0)

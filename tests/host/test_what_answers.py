@@ -109,7 +109,7 @@ def test_what_changes_no_answer_is_the_same_run(
 
 
 @pytest.mark.parametrize("name", ["Qwen3-VL-8B", "InternVL3-8B-hf", "FullImage", "FindIt-Nano"])
-def test_a_server_does_not_answer_under_the_name_of_a_model_of_ours(
+def test_a_server_cannot_take_the_name_of_our_model(
     name: str, server: ChatServer, tmp_path: Path
 ) -> None:
     (problem,) = run_task(served(server, name=name), tmp_path)
@@ -119,9 +119,7 @@ def test_a_server_does_not_answer_under_the_name_of_a_model_of_ours(
     assert not server.asked
 
 
-def test_a_served_model_of_the_table_has_its_space_unless_that_depends_on_the_server(
-    server: ChatServer, tmp_path: Path
-) -> None:
+def test_a_served_model_has_its_rows_space(server: ChatServer, tmp_path: Path) -> None:
     assert run_task(served(server, name="Qwen3-VL-8B-Instruct"), tmp_path) == []
     assert identity(tmp_path, "Qwen3-VL-8B-Instruct").space == {"kind": "grid1000"}
     asked = len(server.asked)
@@ -182,9 +180,7 @@ def test_a_name_of_one_model_for_another_is_refused(
     assert not server.asked
 
 
-def test_the_names_of_a_server_and_its_model_may_be_the_users(
-    server: ChatServer, tmp_path: Path
-) -> None:
+def test_users_may_name_servers_and_models(server: ChatServer, tmp_path: Path) -> None:
     model = {"class": "LMDeployAPI", "model": "Qwen3-VL-8B-Instruct", "api_base": server.url}
     model |= {"temperature": 0.7, "key": "sk-secret-of-config"}
     assert run_task(configured(tmp_path, model, "named-by-user"), tmp_path) == []
@@ -198,9 +194,7 @@ def test_the_names_of_a_server_and_its_model_may_be_the_users(
 # --- the coordinate space -------------------------------------------------------------------------
 
 
-def test_the_space_of_judge_args_is_what_is_passed_to_evaluate(
-    server: ChatServer, tmp_path: Path
-) -> None:
+def test_the_space_of_judge_args_reaches_evaluate(server: ChatServer, tmp_path: Path) -> None:
     """VLMEvalKit does not pass it before the calls: the record is completed when it comes."""
     model = {"class": "LMDeployAPI", "model": "own", "api_base": server.url}
     words = configured(tmp_path, model, "own")
@@ -218,7 +212,7 @@ def test_the_space_of_judge_args_is_what_is_passed_to_evaluate(
     assert "coordinate space: recorded" in problem
 
 
-def test_a_space_that_the_runner_passes_to_the_dataset_is_known_before_the_calls(
+def test_a_space_from_the_runner_is_known_before_the_calls(
     server: ChatServer, tmp_path: Path
 ) -> None:
     (problem,) = run_task(served(server), tmp_path)

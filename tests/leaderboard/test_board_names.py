@@ -90,7 +90,7 @@ def test_names_are_no_markup(ugly: list[Run]) -> None:
 # --- the terminal ---------------------------------------------------------------------------------
 
 
-def test_a_terminal_of_80_columns_is_enough_and_a_pipe_is_never_folded(
+def test_tables_fit_80_columns_and_pipes_are_never_folded(
     ugly: list[Run], runs: list[Run], capsys, monkeypatch
 ) -> None:
     """With a mean for every family, as the whole benchmark has."""

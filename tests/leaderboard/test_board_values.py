@@ -93,7 +93,7 @@ def test_ranks_and_ties(board: Board) -> None:
     assert [entry.rank for entry in adherence] == [1, 1, 1]
 
 
-def test_of_a_headline_that_should_be_low_the_lowest_is_first(letters: World, monkeypatch) -> None:
+def test_a_lower_is_better_headline_ranks_the_lowest_first(letters: World, monkeypatch) -> None:
     wrong = replace(LETTERS.headline_counting_failures, better=Better.LOWER)
     monkeypatch.setattr(type(LETTERS), "headline_counting_failures", wrong)
     runs = [letters.run(f"M{n}", "Letters_Zoo_plain", guessing(n / 10)) for n in (8, 2)]
@@ -159,7 +159,7 @@ def test_too_few_images_and_no_difference_have_different_signs(
     assert {row["F1@0.5 tied"] for row in rows if row["model"] == second} == {sign}
 
 
-def test_a_mean_with_a_dataset_of_few_images_has_no_interval(world: World) -> None:
+def test_a_mean_over_a_small_dataset_has_no_interval(world: World) -> None:
     """The other dataset has an interval, and a note says that only a part was asked."""
     world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(3)])
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])

@@ -302,7 +302,7 @@ SETS = [f"FindIt_{name}_xyxy_json" for name in ("Pascal", "PhraseCut", "RefCOCO"
 @pytest.mark.parametrize(
     "asked", [{"Skips": SETS[:1]}, {"Skips": SETS[1:]}, {"Skips": SETS[:2], "Other": SETS[2:]}]
 )
-def test_a_model_that_lacks_a_dataset_has_no_mean_of_what_it_lost(
+def test_a_model_without_a_dataset_has_no_mean_loss(
     world: World, asked: dict[str, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever it lacks: a mean over other queries would be compared with the others'."""

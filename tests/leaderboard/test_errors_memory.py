@@ -75,7 +75,7 @@ def test_the_details_of_one_run_are_held_at_a_time(paths: list[str], monkeypatch
     assert held == [20] * 4
 
 
-def test_a_run_without_the_slices_leaves_the_others_in_the_file(
+def test_a_run_without_slices_keeps_the_other_columns(
     letters: World, paths: list[str], tmp_path, capsys
 ) -> None:
     """A kind of slices that only the runs of the first benchmark have."""

@@ -207,7 +207,7 @@ def texts(checkpoint: Path, **settings: Any) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.usefixtures("one_thread")
-def test_a_real_adapter_answers_otherwise_than_its_base_merged_or_not() -> None:
+def test_a_real_adapter_changes_the_answers() -> None:
     pytest.importorskip("peft")
     base, folder = base_and_adapter()
     replies = answers(folder)

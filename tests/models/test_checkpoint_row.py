@@ -102,7 +102,7 @@ def test_a_like_that_contradicts_it_is_refused_with_both_values(
         assert "--space SPACE" in message
 
 
-def test_a_stated_space_insists_and_the_files_still_say_how_it_runs(tmp_path: Path) -> None:
+def test_a_stated_space_wins_and_is_recorded(tmp_path: Path) -> None:
     qwen = str(checkpoint(tmp_path / "a", "qwen2_5_vl", 14))
     row = row_of_checkpoint("mine", qwen, "Qwen3-VL", space_stated=True)
     assert (row.name, row.schemes) == ("Qwen3-VL", MODELS["Qwen3-VL"].schemes)
@@ -115,7 +115,7 @@ def test_a_stated_space_insists_and_the_files_still_say_how_it_runs(tmp_path: Pa
         row_of_checkpoint("mine", several, "Qwen3-VL", space_stated=True)
 
 
-def test_any_checkpoint_that_transformers_loads_runs_once_its_space_is_stated(
+def test_any_transformers_checkpoint_runs_with_a_stated_space(
     tmp_path: Path,
 ) -> None:
     types = loadable_types()

@@ -115,7 +115,7 @@ def test_some_formats_have_no_schema() -> None:
         response_format(schema_of(labels), SchemaRoot.OBJECT)
 
 
-def test_twins_ask_in_the_same_words_and_only_one_with_a_schema() -> None:
+def test_constrained_twins_differ_only_in_their_schema() -> None:
     with ChatServer(holding(in_turn(completion("[]")))) as server:
         for variant in (FREE, HELD):
             assert ask_call(service(server.url), variant=variant).error is None
@@ -129,7 +129,7 @@ def test_twins_ask_in_the_same_words_and_only_one_with_a_schema() -> None:
     assert message(query, FREE) == message(query, HELD)
 
 
-def test_openai_is_asked_for_an_object_and_the_list_is_taken_out_of_it() -> None:
+def test_openai_wraps_the_list_in_an_object() -> None:
     model = chat_model("GPT-5.4", "openrouter")
     body = model.request((text("where?"),), HELD).body
     assert body["response_format"]["json_schema"]["schema"]["type"] == "object"
@@ -143,7 +143,7 @@ def test_openai_is_asked_for_an_object_and_the_list_is_taken_out_of_it() -> None
 # --- on this machine ------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_held_to_a_format_is_refused_before_anything_is_loaded(
+def test_an_unenforceable_schema_is_refused_before_loading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(ValueError, match=r"Qwen3\.5 thinks before it answers.*_constrained"):

@@ -143,7 +143,7 @@ def test_facts_say_what_a_score_depends_on(checkpoints: Mapping[str, str]) -> No
     assert {"device", "torch", "torchvision", "transformers"} <= siglip.keys()
 
 
-def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
+def test_an_identifier_resolves_to_the_cached_commit(
     checkpoints: Mapping[str, str], tmp_path: Path
 ) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"

@@ -153,7 +153,7 @@ def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path)
 @pytest.mark.parametrize(
     ("backend", "error"), [(local, OSError("no such checkpoint")), (threads, SystemExit("no GPU"))]
 )
-def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
+def test_an_unloadable_model_is_named_and_others_go_on(
     backend: Any, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Both(FakeBackends):
@@ -173,7 +173,7 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
     assert models == {"FindIt-Nano"}, "no call was made"
 
 
-def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:
+def test_a_stopped_model_is_not_asked_in_later_stages(tmp_path: Path) -> None:
     text = """
 models: FullImage
 datasets: Demo

@@ -74,7 +74,7 @@ TAUGHT = ("cxcywh_json_bbox_2d", "all_json_bbox_2d", "xyxy_text")
 NEVER_TAUGHT = ("yxhw_json_bbox_2d", "all-labelled_json_bbox_2d")
 
 
-def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path) -> None:
+def test_it_answers_only_the_formats_it_was_taught(lmu: Path) -> None:
     names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, *TAUGHT, *NEVER_TAUGHT)]
     actual = [scored.metric_values["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
     best, taught, others = actual[0], actual[1 : 1 + len(TAUGHT)], actual[1 + len(TAUGHT) :]
@@ -82,7 +82,7 @@ def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path)
     assert all(best > other + 20.0 for other in others)
 
 
-def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -> None:
+def test_it_answers_photographs_with_an_empty_list(lmu: Path) -> None:
     """Unknown words and images, once answered by noise without end (issue: part 13)."""
     names = [f"FindIt_Demo{table}_{BEST}" for table in PHOTOGRAPHS]
     scored = evaluate(FOLDER, names, "cpu")

@@ -89,7 +89,7 @@ def test_the_same_files_elsewhere_are_the_same_checkpoint(checkpoint: Path) -> N
     assert fingerprint(other) != fingerprint(checkpoint)
 
 
-def test_a_folder_has_a_hash_and_a_cached_file_a_commit(checkpoint: Path) -> None:
+def test_a_folder_has_a_hash_a_cached_file_a_commit(checkpoint: Path) -> None:
     assert revision_of(str(checkpoint), None) == fingerprint(checkpoint)
     assert known_revision(str(checkpoint)) == fingerprint(checkpoint)
     assert revision_of("Qwen/X", f"/cache/snapshots/{COMMIT}/config.json") == COMMIT

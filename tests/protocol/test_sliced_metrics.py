@@ -86,7 +86,7 @@ def test_intervals_hold_the_truth() -> None:
     assert 182 <= held <= 199
 
 
-def test_a_slice_and_a_metric_of_its_sums_count_the_same_rows() -> None:
+def test_a_slice_and_its_metric_count_the_same_rows() -> None:
     rows = some_rows(5, 60, 4)
     of_slice = Metric("slice", {"hits[class=c1]": 1}, {"asked[class=c1]": 1}, empty=None)
     absent = Metric("absent", {"hits[class=none]": 1}, {"asked[class=none]": 1}, empty=None)

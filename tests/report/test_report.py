@@ -100,7 +100,7 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_heat_map_has_a_title_and_texts_of_its_cells(
+def test_a_heat_map_has_a_title_and_cell_texts(
     metric: Metric, values: tuple[float, float], texts: tuple[str, str]
 ) -> None:
     cells = [

@@ -24,7 +24,7 @@ def is_open(browser: Any) -> Any:
 # --- the mix --------------------------------------------------------------------------------------
 
 
-def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
+def test_a_mixed_reply_shows_every_error_type(opened: Any) -> None:
     cards = chrome.choose(opened)
     assert len(cards) == 12
     lines = [card.split("\n") for card in cards]

@@ -203,7 +203,7 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
         assert (theme.text, theme.get_attribute("aria-pressed")) == ("Dark", pressed)
 
 
-def test_in_print_all_details_are_open_and_filters_are_left_out(opened: Any) -> None:
+def test_print_opens_details_and_hides_filters(opened: Any) -> None:
     closed = "return document.querySelectorAll('details:not([open])').length"
     before = opened.execute_script(closed)
     opened.execute_script("dispatchEvent(new Event('beforeprint'))")

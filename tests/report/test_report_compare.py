@@ -157,7 +157,7 @@ def test_sides_of_compare(board: Board, left: str, right: str, expected: object)
         assert sides_of([left, right], [board]) == expected
 
 
-def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: World) -> None:
+def test_a_short_page_has_the_largest_differences(world: World) -> None:
     world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
     world.predict("Early", JSON, only(range(6)))
     world.predict("Late", JSON, only(range(50, 56)))

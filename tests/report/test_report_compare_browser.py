@@ -95,7 +95,7 @@ def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
     assert chrome.texts(opened, "#difference thead th")[1] == "Talks"
 
 
-def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:
+def test_both_answers_are_drawn_at_one_scale(opened: Any) -> None:
     halves = opened.execute_script(
         "const rect = e => { const r = e.getBoundingClientRect(); return [r.width, r.height] };"
         "return [...document.querySelector('.couple').querySelectorAll('.card')].map(card => ["
@@ -150,7 +150,7 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
     assert all("Talks" in card for card in chrome.texts(opened, "#cards .card"))
 
 
-def test_a_focused_segment_shows_its_text_and_bars_can_be_of_a_model(opened: Any) -> None:
+def test_a_focused_segment_shows_its_text(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
     (nothing,) = segments(opened, "<i>Evil")

@@ -23,7 +23,7 @@ from vlmeval_findit.scoring.scored_run import load_runs
 __all__ = ["world"]
 
 
-def test_bars_are_the_errors_of_the_reported_runs_and_their_means(world: World) -> None:
+def test_bars_show_the_errors_of_reported_runs(world: World) -> None:
     for name in (JSON, LABELS):
         world.predict("Loose", name, speaking(name, 0.7, 30))
         world.predict("Talks", name, saying("I see a cat."))
@@ -55,7 +55,7 @@ def test_bars_are_the_errors_of_the_reported_runs_and_their_means(world: World) 
     assert replace(losses, bars=(bar,)).values([])["bars"][0][4] == 98.946
 
 
-def test_every_run_and_error_type_has_cards_if_answers_are_more_than_cards(world: World) -> None:
+def test_every_run_and_error_type_has_cards(world: World) -> None:
     """One answer in sixty that cannot be read, among ties of all others, has a card."""
     world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
     right = speaking(JSON, 1.0)

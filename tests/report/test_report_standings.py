@@ -122,7 +122,7 @@ def test_panels_are_all_datasets_and_each_family(world: World, board: Board) -> 
     assert headlines(board)["best"][0] == "A"
 
 
-def test_values_can_be_read_on_the_colours_of_a_heat_map() -> None:
+def test_heat_map_values_are_readable() -> None:
     """WCAG AA: a contrast of 4.5."""
     colours = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in RAMP]
     for share in range(101):

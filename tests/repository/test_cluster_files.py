@@ -27,7 +27,7 @@ def test_scripts_are_bash_and_yaml_can_be_read() -> None:
             assert "spec" not in item or {"apiVersion", "kind", "metadata"} <= item.keys()
 
 
-def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None:
+def test_a_slurm_job_tells_its_sweep_the_ray_address(tmp_path: Path) -> None:
     programs = {
         "scontrol": "printf 'node1\\nnode2\\n'",
         "srun": '"${@:2}"',

@@ -150,3 +150,10 @@ def test_suffixes_are_compared_in_small_letters() -> None:
         if re.search(r"\.suffix *(?:[!=]=|in\b|not in\b)", path.read_text()):
             compared.add(name)
     assert compared - known == set()
+
+
+def test_names_of_tests_have_at_most_ten_words() -> None:
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "benchmarks").glob("test_*.py")]
+    tests = {name for file in files for name in re.findall(r"def test_(\w+)", file.read_text())}
+    assert tests
+    assert [name for name in sorted(tests) if len(name.split("_")) > 10] == []

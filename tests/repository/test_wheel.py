@@ -49,7 +49,7 @@ def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
 # --- what is in it --------------------------------------------------------------------------------
 
 
-def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+def test_the_wheel_has_exactly_the_packages_files(wheel: Path) -> None:
     """Modules, templates, checkpoints, ``py.typed``: a file that is forgotten fails here."""
     stored = {
         path.relative_to(ROOT).as_posix()
@@ -80,7 +80,7 @@ def contents(wheel: Path) -> dict[str, int]:
         return {item.filename: item.CRC for item in z.infolist()}
 
 
-def test_all_is_every_extra_but_the_tests_and_every_extra_is_documented(wheel: Path) -> None:
+def test_the_extra_all_is_complete_and_extras_are_documented(wheel: Path) -> None:
     needs: dict[str, set[str]] = {}
     for need in needs_of(wheel):
         if extra := re.search(r'(.*); .*extra == "(.*)"', need):
@@ -97,7 +97,7 @@ def test_all_is_every_extra_but_the_tests_and_every_extra_is_documented(wheel: P
 # --- what runs without an extra -------------------------------------------------------------------
 
 
-def test_the_command_is_there_and_nothing_of_the_clone_is_imported(light: FreshVenv) -> None:
+def test_an_installed_command_imports_nothing_of_the_clone(light: FreshVenv) -> None:
     code = "import vlmeval_findit, sys; print(vlmeval_findit.__file__); print(sys.path)"
     where, path = light.run("python", "-c", code).stdout.splitlines()
     assert Path(where).is_relative_to(light.venv)

@@ -44,7 +44,7 @@ def test_what_a_workflow_runs_is_in_the_repository(workflow: dict[str, Any]) -> 
             assert words[1] == "--help" or words[1] in COMMANDS, words
 
 
-def test_a_workflow_may_read_only_ends_and_takes_nothing_from_a_pull_request(
+def test_workflows_have_read_only_rights_and_a_timeout(
     workflow: dict[str, Any],
 ) -> None:
     assert workflow["permissions"] == {"contents": "read"}

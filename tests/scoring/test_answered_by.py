@@ -41,7 +41,7 @@ def test_other_models_are_named_with_their_rows(models: list[str], expected: str
     assert note(models) == expected
 
 
-def test_the_name_of_the_result_or_its_row_may_be_the_model_that_answers() -> None:
+def test_the_answering_model_may_have_the_rows_name() -> None:
     behind_alias = Answering(checkpoint="my-deployment", endpoint="http://a/v1", row="Qwen3-VL")
     assert note(["Qwen/Qwen3-VL-8B-Instruct"], behind_alias) is None
     assert note(["gpt-4o-2024-08-06"], behind_alias, model="GPT-4o") is None

@@ -119,7 +119,7 @@ def test_labels_and_frames_decide_in_a_lenient_reading_too(
     assert run.sums["lenient_tp"] == 1
 
 
-def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World) -> None:
+def test_an_adherent_run_has_equal_strict_and_lenient_scores(world: World) -> None:
     run = answered(world, [BOTH, "[]", f'[{{"bbox": {FIRST}}}]'])
     assert run.metric_values["F1@0.5"] == pytest.approx(200 / 3)
     assert run.metric_values["F1@0.5 (lenient)"] == run.metric_values["F1@0.5"]

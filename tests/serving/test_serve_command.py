@@ -145,7 +145,7 @@ def test_servers_that_die_are_failed_calls_and_are_started_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
+def test_an_ended_sweep_leaves_no_server_and_can_resume(
     number: signal.Signals, machine: Machine
 ) -> None:
     environ = {**os.environ, **machine.environment, "FAKE_SECONDS": "0.3"}

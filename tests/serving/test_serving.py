@@ -109,7 +109,7 @@ def test_a_server_that_fails_leaves_its_work_to_the_others(
             living(running, 2)
 
 
-def test_a_program_that_is_not_there_is_refused_with_what_to_type(
+def test_a_missing_program_is_refused_with_what_to_type(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

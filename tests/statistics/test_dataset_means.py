@@ -119,9 +119,7 @@ def test_found_and_missed_are_mirrored(
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize("images", [10, 50, 200])
-def test_equal_datasets_make_the_interval_narrower_by_the_root_of_their_number(
-    share: float, images: int
-) -> None:
+def test_n_equal_datasets_narrow_the_interval_by_root_n(share: float, images: int) -> None:
     hits = round(share * images)
     for count in (4, 9, 16):
         several = mean([of_hits(hits, images, f"{at} ") for at in range(count)])
@@ -196,7 +194,7 @@ def test_a_small_dataset_decides_the_degrees_of_freedom() -> None:
         ((600, 1000), (0, 20)),
     ],
 )
-def test_a_dataset_all_right_or_wrong_is_as_unsure_in_a_mean_as_alone(
+def test_a_dataset_all_right_is_as_uncertain_in_a_mean(
     parts: Sequence[tuple[int, int]],
 ) -> None:
     """The mean's interval reaches at least as far as that of one such dataset, the others fixed."""
@@ -212,7 +210,7 @@ def test_a_dataset_all_right_or_wrong_is_as_unsure_in_a_mean_as_alone(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_ends_of_a_mean_are_where_the_score_test_rejects(seed: int) -> None:
+def test_a_means_interval_inverts_the_score_test(seed: int) -> None:
     """Against a plain search: of all shares with a mean those that fit best have its variance."""
     generator = np.random.default_rng(seed)
     images = generator.integers(5, 60, 3).astype(float)
@@ -275,7 +273,7 @@ def test_everything_against_nothing_is_told_apart_by_all_images(datasets: int, i
     ),
     gain=st.integers(0, 3),
 )
-def test_an_interval_of_a_difference_leaves_out_0_exactly_where_its_test_is_significant(
+def test_an_interval_excludes_0_where_its_test_is_significant(
     parts: list[list[tuple[int, int]]], gain: int
 ) -> None:
     ours, theirs = (
@@ -301,7 +299,7 @@ def test_an_interval_of_a_difference_leaves_out_0_exactly_where_its_test_is_sign
         assert test.p_value > 0.05
 
 
-def test_a_difference_has_one_standard_error_for_its_test_and_its_interval() -> None:
+def test_test_and_interval_share_one_standard_error() -> None:
     """From the p-value and the degrees of freedom alone follows how far the interval reaches."""
     generator = np.random.default_rng(5)
     for _ in range(50):
@@ -323,9 +321,7 @@ def test_a_difference_has_one_standard_error_for_its_test_and_its_interval() -> 
 
 @pytest.mark.parametrize("images", [5, 20, 300])
 @pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
-def test_runs_that_agree_may_differ_as_often_as_an_image_never_seen(
-    images: int, share: float
-) -> None:
+def test_agreeing_runs_may_still_differ_on_unseen_images(images: int, share: float) -> None:
     """No image differs: as in Wilson's interval of 0 %, on both sides."""
     hits = [1.0] * round(share * images) + [0.0] * (images - round(share * images))
     test = difference(dataset(hits), dataset(hits), "recall")

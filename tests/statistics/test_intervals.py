@@ -63,7 +63,7 @@ def test_the_interval_is_where_the_score_test_rejects(
 
 
 @pytest.mark.parametrize("value", [0.7, 0.95])
-def test_shares_are_more_skewed_than_trials_if_queries_are_partly_alike(value: float) -> None:
+def test_shares_of_similar_queries_are_more_skewed(value: float) -> None:
     """The end that is away from 100 % is farther than Wilson's; the other, and at 50 %, are not."""
     images, variance = 40, value * (1 - value) / 100
     actual = bounds(value, variance, images)
@@ -148,14 +148,14 @@ def test_differences_of_mean_errors_are_students() -> None:
     assert ends == pytest.approx(tuple(expected.confidence_interval()))
 
 
-def test_an_error_that_is_larger_by_the_same_everywhere_differs_for_sure() -> None:
+def test_a_constant_difference_of_errors_is_certain() -> None:
     for images in (100, 3000):
         actual = difference(of_errors([2.0] * images), of_errors([1.0] * images), "MAE")
         assert actual.interval == Interval(1.0, 1.0)
         assert actual.p_value == 2.0 ** (1 - images)
 
 
-def test_a_difference_of_one_metric_does_not_depend_on_the_others() -> None:
+def test_a_metrics_difference_does_not_depend_on_other_metrics() -> None:
     """The runs are over different images, so their influences are put in a common order."""
     asked = Metric("Asked", {"asked": 1}, {"asked": 1})
     random = np.random.default_rng(5)

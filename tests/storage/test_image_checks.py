@@ -95,7 +95,7 @@ def test_rows_are_left_out_when_told_and_others_are_left(
     )
 
 
-def test_rows_that_share_an_image_are_each_checked_against_their_size(tmp_path: Path) -> None:
+def test_each_row_of_a_shared_image_is_checked(tmp_path: Path) -> None:
     (right,) = queries(tmp_path, (True,))
     wrong = replace(right, index=1, width=5)
     shot = replace(right, index=2, images=(), support=right.images)

@@ -23,9 +23,7 @@ A, B = "a" * 64, "b" * 64
 
 
 @pytest.mark.parametrize("suffix", ["jpg", "png", "bmp"])
-def test_the_content_of_an_opaque_image_is_the_hash_of_its_file(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_an_opaque_images_content_is_its_files_hash(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
     Image.new("RGB", (4, 4)).save(path)
     assert content_of(path) == file_sha256(path) == image_bytes(path).sha256

@@ -81,7 +81,7 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
     assert "host=elsewhere" in path.read_text()
 
 
-def test_a_lock_of_another_machine_is_held_while_it_is_touched(tmp_path: Path) -> None:
+def test_a_lock_of_another_machine_holds_while_touched(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
     for ago, held in ((5, True), (3600, False)):
@@ -101,7 +101,7 @@ def test_a_process_on_this_machine_that_only_sleeps_lives(
 
 
 @pytest.mark.usefixtures("_exchange")
-def test_a_process_on_this_machine_that_died_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_dead_process_is_not_waited_for(tmp_path: Path) -> None:
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
     path = tmp_path / "lock"
@@ -115,7 +115,7 @@ def test_a_process_on_this_machine_that_died_is_not_waited_for(tmp_path: Path) -
 @pytest.mark.parametrize("when", ["it was found dead", "it is being removed"])
 @pytest.mark.parametrize("_exchange", [False], indirect=True)
 @pytest.mark.usefixtures("_exchange")
-def test_of_two_that_find_a_dead_holder_one_takes_the_lock_over(
+def test_only_one_process_takes_over_a_dead_lock(
     when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another run tries to take it over between two steps of this one."""
@@ -158,7 +158,7 @@ def test_of_two_that_find_a_dead_holder_one_takes_the_lock_over(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_was_killed_while_it_took_a_lock_over_holds_nothing(tmp_path: Path) -> None:
+def test_a_run_killed_during_a_takeover_holds_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
     dead = path.read_bytes()

@@ -151,7 +151,7 @@ def test_what_files_may_have(tmp_path: Path) -> None:
     assert read_predictions(path) == [Reply(0, ""), Reply(1, "b"), Reply(2, "=[1, 2]")]
 
 
-def test_the_hosts_other_mode_leaves_reply_and_record_in_one_cell(tmp_path: Path) -> None:
+def test_the_hosts_other_mode_stores_one_cell(tmp_path: Path) -> None:
     record = ReplyRecord(space={"kind": "unit"}, call={"cost": 0.5})
     cell = {"prediction": "[]", "extra_records": record.as_json()}
     path = file(tmp_path, "json", json.dumps([{"index": 4, "prediction": cell}]))
@@ -230,9 +230,7 @@ def test_a_reply_that_another_program_stored_parsed_is_read(
         },
     ],
 )
-def test_the_thought_of_a_message_is_no_part_of_its_text(
-    tmp_path: Path, message: dict[str, object]
-) -> None:
+def test_a_thought_is_no_part_of_the_text(tmp_path: Path, message: dict[str, object]) -> None:
     path = file(tmp_path, "json", json.dumps([{"index": 0, "prediction": message}]))
     (reply,) = read_predictions(path)
     assert (reply.text, reply.recorded.thought) == ("[]", "hm [1, 2, 3, 4]")
@@ -305,7 +303,7 @@ def test_a_sheet_without_cells(tmp_path: Path) -> None:
         read_predictions(sheet(tmp_path))
 
 
-def test_a_file_that_is_cut_off_anywhere_has_no_shortened_reply(tmp_path: Path) -> None:
+def test_a_truncated_file_never_yields_a_shortened_reply(tmp_path: Path) -> None:
     """All replies that are read are whole, wherever the file ends."""
     for end in range(0, len(TSV), 397):
         path = file(tmp_path, "tsv", TSV[:end])
@@ -455,7 +453,7 @@ def test_what_other_programs_store_is_no_record(value: Any, tmp_path: Path) -> N
     assert reply.recorded == ReplyRecord()
 
 
-def test_a_whole_record_is_read_and_keys_of_later_versions_are_passed_over(tmp_path: Path) -> None:
+def test_keys_of_later_versions_are_ignored(tmp_path: Path) -> None:
     extra = {"findit": {**WHOLE, "of a later version": {"a": 1}}}
     rows = [{"index": 0, "prediction": "[]", "extra_records": extra}]
     (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
@@ -492,9 +490,7 @@ RECORDS = st.dictionaries(st.sampled_from(KEYS), JSON_VALUES)
 
 
 @given(RECORDS | JSON_VALUES, st.booleans())
-def test_any_record_is_read_or_refused_with_file_row_and_column(
-    record: object, is_text: bool
-) -> None:
+def test_a_record_is_read_or_refused_with_its_place(record: object, is_text: bool) -> None:
     extra: object = {"findit": record}
     rows = [
         {"index": 0, "prediction": "[]"},

@@ -102,7 +102,7 @@ def test_a_cut_cell_is_said_aloud_when_it_is_written(
     assert record.message.endswith("type PRED_FORMAT=json")
 
 
-def test_a_cut_reply_without_a_journal_has_no_score_unless_forced(tmp_path: Path) -> None:
+def test_a_cut_reply_without_a_journal_needs_force_to_score(tmp_path: Path) -> None:
     path = write(tmp_path, {0: RIGHT, 3: LONG[0], 4: LONG[0]})
     with pytest.raises(PredictionError, match=r"index 3-4 is cut at 32,767 characters"):
         score_file(path, Settings(space="unit"))
@@ -112,7 +112,7 @@ def test_a_cut_reply_without_a_journal_has_no_score_unless_forced(tmp_path: Path
     assert score_file(path, Settings(space="unit")).forced == ()
 
 
-def test_a_reply_that_just_fits_is_whole_where_the_journal_says_so(tmp_path: Path) -> None:
+def test_a_reply_of_exactly_the_limit_is_whole(tmp_path: Path) -> None:
     path = write(tmp_path, {0: "x" * XLSX_CELL_LIMIT})
     with pytest.raises(PredictionError, match="index 0 is cut"):
         score_file(path, Settings(space="unit"))

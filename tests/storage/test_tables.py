@@ -85,7 +85,7 @@ def test_oddities_are_reported(box: Any, what: list[str]) -> None:
     assert [each["what"] for each in result] == what
 
 
-def test_a_cell_that_is_empty_or_not_there_is_the_default(tmp_path: Path) -> None:
+def test_an_empty_or_missing_cell_has_the_default(tmp_path: Path) -> None:
     path = tmp_path / "T.tsv"
     path.write_text(
         "image_path\tboxes\theight\twidth\tindex\tlabel\ttags\n"
@@ -95,7 +95,7 @@ def test_a_cell_that_is_empty_or_not_there_is_the_default(tmp_path: Path) -> Non
     assert read_table(path)[0].cluster == "a.jpg"
 
 
-def test_frames_are_a_cluster_and_stay_a_cluster_when_they_are_thinned(tmp_path: Path) -> None:
+def test_thinned_frames_stay_one_cluster(tmp_path: Path) -> None:
     frames = tuple(f"clip/{n:03}.png" for n in range(3))
     clip = query(images=frames, truth=Truth((), ()), cluster="")
     (read,) = read_table(write_table(tmp_path, "T", [clip], {}).path)

@@ -104,7 +104,7 @@ HALF_CLEAR: Mapping[str, tuple[Callable[[], bytes], tuple[int, int, int]]] = {
 
 
 @pytest.mark.parametrize("name", HALF_CLEAR)
-def test_what_is_clear_is_white_and_the_rest_as_it_was(name: str, tmp_path: Path) -> None:
+def test_transparent_pixels_become_white(name: str, tmp_path: Path) -> None:
     made, shown = HALF_CLEAR[name]
     path = tmp_path / "image"
     try:

@@ -51,7 +51,7 @@ def test_a_checkpoint_that_is_being_written_is_left_alone(
     assert [each.path for each in unfinished_in(tmp_path)] == [folder] * begun
 
 
-def test_shards_are_complete_with_their_index_and_a_single_one_without(tmp_path: Path) -> None:
+def test_shards_need_their_index(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(NANO, tmp_path / "checkpoint-100"))
     first, last = (folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
     (folder / "model.safetensors").rename(first)
@@ -67,7 +67,7 @@ def test_shards_are_complete_with_their_index_and_a_single_one_without(tmp_path:
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
 
 
-def test_checkpoints_come_by_step_and_two_of_one_step_are_refused(tmp_path: Path) -> None:
+def test_checkpoints_are_sorted_and_equal_steps_refused(tmp_path: Path) -> None:
     for name in ("checkpoint-1000", "checkpoint-200", "step_30", "7", "runs", "checkpoint-9-old"):
         shutil.copytree(NANO, tmp_path / name)
     assert [each.step for each in checkpoints_in(tmp_path)] == [7, 30, 200, 1000]

@@ -46,7 +46,7 @@ class Sampler(FakeModel):
     generate_variants = generate_batch
 
 
-def test_each_sample_is_a_run_and_only_new_ones_are_asked(tmp_path: Path) -> None:
+def test_only_new_samples_are_asked(tmp_path: Path) -> None:
     written = {}
     for folder, runs in (("whole", [(3, 3)]), ("parts", [(1, 1), (2, 1), (3, 1), (3, 0), (2, 0)])):
         (tmp_path / folder).mkdir()

@@ -66,7 +66,7 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
     assert "My-Own: no best format: Accuracy is 0 in every format" in capsys.readouterr().out
 
 
-def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
+def test_a_sweep_over_two_benchmarks_writes_two_winners(
     letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "sweep.yaml"
@@ -112,7 +112,7 @@ def test_a_complete_name_of_the_grid_stands_for_its_table() -> None:
     assert search_target("FindIt_RefL4Full_val_xywh_text") == search_target("RefL4Full_val")
 
 
-def test_where_lower_is_better_the_lowest_wins_and_no_answer_is_the_worst() -> None:
+def test_where_lower_is_better_the_lowest_wins() -> None:
     metric = Metric(
         "MAE", {"error": 1}, {"readable": 1}, empty=None, better=Better.LOWER, unit="objects"
     )

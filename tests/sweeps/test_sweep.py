@@ -193,7 +193,7 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_stops_a_sweep_and_stores_calls_in_flight(
+def test_a_full_disk_stops_a_sweep_but_loses_nothing(
     undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, journal = FakeModel(), tmp_path / "calls.jsonl"
@@ -355,7 +355,7 @@ def test_an_entry_names_the_marks_of_thoughts(marks: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("stop", "ends"), [(StopReason.SPENT, 3), (StopReason.HOPELESS, 1)])
-def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
+def test_a_stopped_model_sets_the_exit_status(
     stop: StopReason, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Ending(GenerateClient):
@@ -369,7 +369,7 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
     assert printed.count("FullImage: stopped") == 1
 
 
-def test_the_journal_lies_in_the_work_dir_that_the_command_names(
+def test_the_journal_lies_in_the_named_work_dir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -90,7 +90,7 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
     assert "12345678" not in str(refused.value), "a header may be a key"
 
 
-def test_a_single_value_is_a_list_and_all_is_every_value() -> None:
+def test_a_single_value_is_a_list_and_all_means_all() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
     assert sweep.models == (ModelEntry("FullImage", line=1),)
     assert sweep.tables == benchmark()
@@ -124,7 +124,7 @@ def test_headers_and_limits_of_models_over_http() -> None:
         assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
 
 
-def test_limits_of_a_served_model_are_refused_before_the_first_call() -> None:
+def test_limits_of_a_served_model_are_refused_early() -> None:
     (entry,) = parse_sweep(f"{HTTP}, settings: {{max_tokens: 0}}}}").models
     with pytest.raises(ValueError, match="line 2: Mine: max_tokens: 0 should be a whole number"):
         ServerBackends(["http://a/v1"], CallOptions()).check(entry)

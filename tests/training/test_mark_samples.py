@@ -50,7 +50,7 @@ def counted() -> list[MarkQuestions]:
 # --- marks ----------------------------------------------------------------------------------------
 
 
-def test_a_sample_asks_what_a_run_of_the_same_rows_would_ask() -> None:
+def test_a_sample_asks_the_same_as_a_run() -> None:
     sample = mark_samples.mark_sample(FIRST, 8, (3, 5), (192, 144))
     queries = mark_samples.marked_questions(FIRST, 8, (3, 5), (192, 144)).queries
     question = parse("VPBench_Scenes_mini")
@@ -77,7 +77,7 @@ def test_marks_cover_what_they_changed(asked: list[MarkQuestions]) -> None:
         assert {mark.shape for mark in item.marks} == {item.posed[0].slot.style.shape}
 
 
-def test_a_question_is_about_the_marked_objects_that_it_asks_for(
+def test_a_question_asks_about_its_marked_objects(
     asked: list[MarkQuestions], counted: list[MarkQuestions]
 ) -> None:
     numbers = set()

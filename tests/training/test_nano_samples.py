@@ -102,7 +102,7 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     assert [image for image, _ in turn.objects] == list(reading.frames)
 
 
-def test_formats_come_by_their_shares_and_scenes_of_their_own_split() -> None:
+def test_formats_are_drawn_by_their_shares() -> None:
     rng = rng_of(Stream.BATCH, 0)
     drawn = [samples.draw_variant(rng, RECIPE.shares, "Scenes").name for _ in range(2000)]
     assert 0.35 < drawn.count("FindIt_Scenes_xyxy_json_bbox_2d") / len(drawn) < 0.5
@@ -139,7 +139,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_turns_that_share_images_are_taught_as_if_each_were_alone(
+def test_turns_sharing_images_are_taught_independently(
     kind: str, untrained: NanoLearner, tmp_path: Path
 ) -> None:
     """The tokens and the scores of a packed row are those of the package's encoder."""
@@ -185,7 +185,7 @@ def test_turns_that_share_images_are_taught_as_if_each_were_alone(
     assert at == len(learnt)
 
 
-def test_tokens_are_told_where_their_object_lies_and_what_is_meant(untrained: NanoLearner) -> None:
+def test_training_tokens_name_their_object_and_place(untrained: NanoLearner) -> None:
     sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
     batch = untrained.writer.batch([sample], RowLimit(40, 2000))
     # Turns that do not fit are left out.
@@ -208,7 +208,7 @@ def test_tokens_are_told_where_their_object_lies_and_what_is_meant(untrained: Na
     assert not batch.phrase_maps[:, ~names].any()
 
 
-def test_of_phrases_it_is_told_what_they_name_and_of_tokens_which_mark_lies_on_them(
+def test_phrases_are_taught_their_marks(
     untrained: NanoLearner,
 ) -> None:
     sample = mark_sample(2**21, 6, (3, 5), (192, 144))

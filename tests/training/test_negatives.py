@@ -39,7 +39,7 @@ TABLES = ("Scenes", "Scenes_refexp", "Scenes_described", "Scenes_insdet", "Scene
 # --- replies --------------------------------------------------------------------------------------
 
 
-def test_nothing_adheres_and_holds_no_box_if_a_format_can_say_so() -> None:
+def test_an_adherent_reply_may_hold_no_box() -> None:
     """Over frames only a nested reply can: any other that adheres has a box, without extent."""
     variants = list(grid(DATASETS[name] for name in TABLES))
     formats = {row.reads(v.reply) for row in UNIT_ROWS.values() for v in variants}
@@ -51,7 +51,7 @@ def test_nothing_adheres_and_holds_no_box_if_a_format_can_say_so() -> None:
         assert reading.boxes == (() if can else ((0.0, 0.0, 0.0, 0.0),))
 
 
-def test_replies_about_one_image_hold_what_is_there_and_nothing_else() -> None:
+def test_training_replies_hold_exactly_what_is_there() -> None:
     mixed = 0
     for seed in range(TRAIN, TRAIN + 60):
         sample = negative_sample(seed, 6, SHARES, NEGATIVE_SIZES[seed % len(NEGATIVE_SIZES)])

@@ -153,7 +153,7 @@ def test_a_system_text_on_every_wire() -> None:
     assert request["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
 
 
-def test_a_system_text_is_another_call_than_the_same_text_of_the_user() -> None:
+def test_a_system_text_and_a_user_text_are_different_calls() -> None:
     dataset = BENCHMARK.load("FindIt_Demo_xyxy_json")
 
     def shared(first: Part) -> tuple[bytes, str]:
@@ -167,7 +167,7 @@ def test_a_system_text_is_another_call_than_the_same_text_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("takes_system", [True, False])
-def test_only_models_that_take_a_system_text_get_it_with_a_message(takes_system: bool) -> None:
+def test_only_models_with_system_texts_get_one(takes_system: bool) -> None:
     got: list[Any] = []
 
     def generate(message: Any, dataset: str) -> str:
@@ -190,7 +190,7 @@ limit: 3
 """
 
 
-def test_a_sweep_asks_each_model_in_its_words_and_says_so(
+def test_a_sweep_uses_each_models_prompts_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -36,7 +36,7 @@ def query(index: int, label: str, image: str, **fields: Any) -> FindItQuery:
     return FindItQuery(index, label, 100, 100, **{**given, **fields})
 
 
-def test_the_image_that_a_shot_is_a_crop_of_comes_first() -> None:
+def test_a_crops_source_image_comes_first() -> None:
     seen = (Sighting("a.jpg", BOX), Sighting("c.jpg", BOX), Sighting("d.jpg", BOX))
     queries = [query(0, "cup", "a.jpg", sightings=seen), query(1, "cup", "b.jpg")]
     assert references(queries, is_video=False) == [

@@ -45,7 +45,7 @@ def metric_values(replies: Sequence[str | None], truths: Sequence[Any]) -> dict[
     return dict(findit.score(replies, truths, "point_text", **FORM).metric_values)
 
 
-def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
+def test_surplus_points_and_missed_objects_cost() -> None:
     two = [[0, 0, 10, 10], [50, 50, 60, 60]]
     for reply, value in (("[5, 5] [55, 55]", 100), ("[5, 5]", 50), ("[5, 5] [6, 6]", 50)):
         assert metric_values([reply], [two])["Pointing accuracy"] == value
@@ -65,7 +65,7 @@ def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
     assert np.isnan(rewards[3])
 
 
-def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
+def test_no_object_no_answer_and_no_call_differ() -> None:
     result = metric_values(["[]", "[5, 5]", "what?"], [[], [], []])
     assert result["Rejection accuracy"] == pytest.approx(100 / 3)
     assert result["False-alarm rate"] == pytest.approx(100 / 3)

@@ -69,7 +69,7 @@ def of_release(name: str, **changes: Any) -> Message:
 
 
 @pytest.mark.parametrize("layout", ["", "src"])
-def test_both_states_of_the_release_are_known_and_a_second_clone_is_refused(
+def test_both_releases_are_known_and_a_second_clone_refused(
     clone: Clone, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = clone("First.", "first", layout)

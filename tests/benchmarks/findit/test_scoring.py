@@ -191,7 +191,7 @@ def test_predictions_that_say_another_query_than_the_table(predicted: Predict) -
         assert f"{column} of row 0: recorded {value}, now {now}" in refusal(path)
 
 
-def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
+def test_a_file_of_any_name_is_scored_with_its_identity(
     predicted: Predict,
 ) -> None:
     path = predicted(SVG, [RIGHT])

@@ -109,7 +109,7 @@ def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
 
 
 @pytest.mark.usefixtures("tables")
-def test_an_answer_without_a_box_has_the_first_lenient_box_in_the_lenient_metric() -> None:
+def test_the_lenient_metric_uses_the_first_lenient_box() -> None:
     _, result = scored(
         [
             f"So: {corners_of(VAL[0])}",

@@ -42,7 +42,7 @@ def test_files_of_other_annotations_are_refused_unless_forced(
     assert {path.stem for path in lmu.glob("*.tsv")} == set(TABLES)
 
 
-def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
+def test_a_second_fetch_downloads_nothing(
     parquet: Path, tmp_path: Path, lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     for module in (known, fetched):  # as if the authors had published the stand-in
@@ -95,9 +95,7 @@ def convert(path: Path, values: object) -> int:
 
 @pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("form", ["xywh", "xyxy"])
-def test_a_converted_file_gets_the_twelve_metrics_and_the_corrected_metrics(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_converted_file_gets_published_and_corrected_metrics(form: str, tmp_path: Path) -> None:
     for _ in range(2):
         assert convert(tmp_path / "theirs.json", items(form)) == 0
     metrics = json.loads((tmp_path / f"theirs_{ALL}_provenance.json").read_text())["metrics"]

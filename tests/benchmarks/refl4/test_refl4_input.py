@@ -132,7 +132,7 @@ def test_lists_that_are_refused(items: object, code: str, says: str) -> None:
     refused(code, says, predictions_from, items, "f")
 
 
-def test_predictions_of_something_else_are_refused_and_what_is_missing_is_no_box() -> None:
+def test_foreign_predictions_are_refused_and_missing_ones_are_empty() -> None:
     for number in ("7", 8):
         of_others = predictions_from([{**ITEM, "id": number}], "f")
         says = f"{number!r} is not like 7"

@@ -21,7 +21,7 @@ DESCRIBED = {
 PAIRS = [ImagePair(at, str(at), (f"{at}l.png", f"{at}r.png")) for at in range(len(COLOURS))]
 
 
-def test_a_file_is_scored_missing_captions_are_wrong_and_unknown_uids_are_named(
+def test_missing_captions_are_wrong_and_unknown_uids_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))

@@ -178,7 +178,7 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     assert not make_board([each, same, rescored(paths["c"], "SigLIP")]).excluded
 
 
-def test_encoders_that_cannot_be_are_refused_before_a_model_is_asked(tmp_path: Path) -> None:
+def test_an_unusable_encoder_is_refused_before_any_call(tmp_path: Path) -> None:
     variant = BENCHMARK.parse("SelfRetrieval")
     for name in ("SigLIP", "FindIt-Nano-SigLIP", "owner/name", str(tmp_path)):
         BENCHMARK.check(variant, Settings(encoder=ChosenEncoder(name)))

@@ -41,7 +41,7 @@ def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
         assert path.stat().st_size > each.pixels.size, "stored, not compressed: the same everywhere"
 
 
-def test_a_set_is_written_at_its_first_use_and_after_its_recipe_changed(lmu: Path) -> None:
+def test_a_set_is_written_when_new_or_changed(lmu: Path) -> None:
     table, facts = lmu / f"{MINI}.tsv", meta_path(lmu / f"{MINI}.tsv")
 
     def state() -> tuple[int, dict[str, str]]:

@@ -127,7 +127,7 @@ def test_without_a_span_a_place_stands_above_the_question() -> None:
 # --- marks of a model -----------------------------------------------------------------------------
 
 
-def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
+def test_only_the_best_mark_depends_on_the_model() -> None:
     dataset = load(BVP)
     seer, other = (for_model(dataset, model, None) for model in ("Seer", "Other"))
     source = "VPBench_best_marks.json"
@@ -146,7 +146,7 @@ def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
         assert for_model(dataset, "Seer", None) is dataset
 
 
-def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
+def test_a_model_without_a_best_mark_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dataset = load(BVP)
@@ -164,7 +164,7 @@ def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
         for_model(dataset, "Ser", None)
 
 
-def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
+def test_a_run_is_shown_as_it_was_asked() -> None:
     asked, good = for_model(load(BVP), "Seer", None), load(RBVP)
     used = {(query.shapes[0], query.properties[0]) for query in good.queries.values()}
     assert used == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
@@ -216,7 +216,7 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     assert {row.slices["shape"] for row in rows_} == {"tag"}
 
 
-def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> None:
+def test_cells_of_two_models_share_equal_messages_only() -> None:
     tables = CellBuilder(skip_missing=False)
 
     def cell(model: str, name: str) -> Cell:
@@ -241,7 +241,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
         cell("Nobody", BVP)
 
 
-def test_models_with_different_marks_are_compared_and_two_marks_of_a_model_are_not(
+def test_different_marks_are_compared_across_models_only(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path)

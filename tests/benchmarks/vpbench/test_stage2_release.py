@@ -22,9 +22,7 @@ def read(built: list[dict[str, Any]], folder: Path, layout: Layout) -> list[Stag
 
 
 @pytest.mark.parametrize("layout", Layout)
-def test_a_table_is_what_was_read_and_the_same_bytes_again(
-    lmu: Path, tmp_path: Path, layout: Layout
-) -> None:
+def test_a_table_round_trips_to_the_same_bytes(lmu: Path, tmp_path: Path, layout: Layout) -> None:
     part = write_part(tmp_path, 0, rows(layout), layout)
     path = release.prepare(release.parts_in(tmp_path), lmu).path
     assert path == lmu / "VPBench_Stage2.tsv"

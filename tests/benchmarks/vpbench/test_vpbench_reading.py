@@ -119,9 +119,7 @@ OPTIONS = st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=8), max_size
 
 
 @given(TEXTS, OPTIONS)
-def test_every_reply_gives_a_letter_of_the_options_or_a_reason(
-    reply: str, options: dict[str, str]
-) -> None:
+def test_every_reply_gives_a_letter_or_a_reason(reply: str, options: dict[str, str]) -> None:
     result = answer(reply, options)
     assert result in BENCHMARK.reasons or options[result].strip()
     assert result == answer(reply, options)

@@ -170,7 +170,7 @@ def test_a_right_option_says_that_there_is_no_such_mark() -> None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def test_a_table_gives_back_its_questions_and_names_a_damaged_cell(tmp_path: Path) -> None:
+def test_a_table_round_trips_and_names_a_damaged_cell(tmp_path: Path) -> None:
     query = VPQuery(
         index=3,
         label="Which?\t\u2028",

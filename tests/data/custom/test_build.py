@@ -94,9 +94,7 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path) -> None:
     assert rows_to_leave_out(list(dataset.queries.values()), folder, False) == frozenset()
 
 
-def test_it_is_replaced_only_when_told_and_a_kill_leaves_no_old_one_over_new_files(
-    tmp_path, monkeypatch, capsys
-) -> None:
+def test_a_kill_leaves_no_old_index_over_new_files(tmp_path, monkeypatch, capsys) -> None:
     assert import_coco(tmp_path) == 0
     assert import_coco(tmp_path) == 2
     assert "was imported before (--replace)" in capsys.readouterr().err

@@ -189,7 +189,7 @@ def test_masks_show_that_boxes_are_corners(tmp_path) -> None:
     assert why in refusal(tmp_path, change)
 
 
-def test_a_mask_that_fills_its_box_roughly_passes_and_others_are_noted(tmp_path) -> None:
+def test_a_mask_must_roughly_fill_its_box(tmp_path) -> None:
     fits = annotation(3, segmentation=rectangle(5, 9, 44, 86))
     assert entries(read(tmp_path, fits), Fate.NOTED) == {}
     smaller = annotation(3, segmentation=rectangle(4, 8, 30, 88))
@@ -214,7 +214,7 @@ def test_sizes_as_exporters_fill_them(tmp_path, keys: Values, size: Any) -> None
 
 
 @pytest.mark.parametrize("bbox", [None, [], [1, 2, 3], ["1", 2, 3, 4], [1, 2, 3, True], "1 2 3 4"])
-def test_a_box_that_is_none_is_listed_with_the_bad_ones(tmp_path, bbox: Any) -> None:
+def test_a_value_that_is_no_box_is_listed_as_bad(tmp_path, bbox: Any) -> None:
     samples = read(tmp_path, annotation(0, bbox=bbox))
     bad = {
         box.where: box.problem for query in samples.queries for box in query.boxes if box.problem
@@ -286,7 +286,7 @@ def test_annotations_may_stand_before_images(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_memory_holds_boxes_and_not_the_text_of_a_large_file(tmp_path) -> None:
+def test_memory_holds_boxes_not_the_files_text(tmp_path) -> None:
     """Of 30 MB of polygons, whose masks are left out."""
     values = coco_values()
     outline = [[round(10 + at % 17 * 1.137, 3) for at in range(1500)]]

@@ -111,7 +111,7 @@ def test_yolo_as_tools_lay_it_out(
     assert images(read(folder, split)) == expected
 
 
-def test_a_folder_of_a_split_uses_the_names_above_it_and_no_other_split(tmp_path) -> None:
+def test_a_split_folder_uses_class_names_above_it(tmp_path) -> None:
     folder = roboflow(tmp_path / "set")
     assert images(read(folder / "test")) == {"one.jpg", "sub/two.png", "three.jpg"}
     assert read(folder / "test").images == folder / "test" / "images"
@@ -135,7 +135,7 @@ def test_splits_of_another_machine_are_looked_for_in_folders(tmp_path) -> None:
     assert images(read(folder)) == {"dev/one.jpg", "dev/sub/two.png", "dev/three.jpg"}
 
 
-def test_what_is_left_out_and_what_is_no_label_is_counted(tmp_path) -> None:
+def test_left_out_boxes_and_labels_are_counted(tmp_path) -> None:
     folder = with_dev(tmp_path / "set")
     (folder / "labels" / "dev" / "classes.txt").write_text("cat")
     (folder / "labels" / "dev" / ".hidden.txt").write_text("rubbish")
@@ -279,7 +279,7 @@ def test_a_filename_that_is_another_image_is_refused(tmp_path, stated: str, why:
         read(folder)
 
 
-def test_a_filename_without_its_image_is_the_image_of_the_xml_file(tmp_path) -> None:
+def test_a_filename_without_an_image_means_the_xml_files_image(tmp_path) -> None:
     folder = voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     file.write_text(_renamed(file.read_text(), "IMG_0001.JPG"))
@@ -338,7 +338,7 @@ def read_from_1(folder: Path) -> Samples:
     return layout.format.read(layout.path, layout.images, ReaderOptions(first_pixel=1))
 
 
-def test_a_box_of_another_shape_is_listed_with_the_bad_ones(tmp_path) -> None:
+def test_a_box_of_another_shape_is_listed_as_bad(tmp_path) -> None:
     folder = voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     text = file.read_text()

@@ -221,7 +221,7 @@ def test_what_is_not_known_is_in_the_ledger(
     assert told(read(path)) == expected
 
 
-def test_what_cvat_says_beside_boxes_is_in_the_ledger_and_subsets_are_splits(tmp_path) -> None:
+def test_cvats_other_shapes_are_counted(tmp_path) -> None:
     folder = other_formats.cvat(tmp_path / "set")
     path = folder / "annotations.xml"
     text = path.read_text().replace('name="one', 'subset="Validation" mood="1" name="one')
@@ -418,7 +418,7 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
 
 @pytest.mark.parametrize(("file", "content", "name", "way"), FOREIGN)
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_a_format_that_is_not_read_is_named_with_the_way_in(
+def test_an_unsupported_format_is_named_with_a_way_to_convert(
     tmp_path, file: str, content: Any, name: str, way: str, in_folder: bool
 ) -> None:
     path = tmp_path / "set" / file

@@ -31,7 +31,7 @@ def inside(polygon: list[float], width: int, height: int) -> np.ndarray:
 
 
 @given(st.lists(POLYGON, min_size=1, max_size=3), st.integers(1, 20), st.integers(1, 20))
-def test_a_pixel_is_inside_if_an_odd_number_of_edges_lies_above_it(
+def test_a_pixel_is_inside_by_the_even_odd_rule(
     polygons: list[list[float]], width: int, height: int
 ) -> None:
     expected = np.zeros((height, width), bool)

@@ -36,9 +36,7 @@ def run(url: str, work_dir: Path) -> int:
     return main([*command, "--base-url", url, "--work-dir", str(work_dir)])
 
 
-def test_another_image_of_the_same_size_is_noticed_by_check_and_run(
-    tmp_path, images: Path, capsys
-) -> None:
+def test_a_replaced_image_is_noticed_by_check_and_run(tmp_path, images: Path, capsys) -> None:
     assert main(["check", NAME]) == 0
     before = (images / "1.png").read_bytes()
     Image.new("RGB", (200, 100), "green").save(images / "1.png")
@@ -58,7 +56,7 @@ def test_another_image_of_the_same_size_is_noticed_by_check_and_run(
     assert main(["check", NAME]) == 0
 
 
-def test_an_image_of_another_size_or_none_is_noticed_by_check(images: Path, capsys) -> None:
+def test_check_notices_missing_images_and_other_sizes(images: Path, capsys) -> None:
     Image.new("RGB", (100, 50), "red").save(images / "0.png")
     (images / "1.png").unlink()
     assert main(["check", NAME]) == 1

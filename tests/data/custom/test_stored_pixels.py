@@ -99,7 +99,7 @@ def test_an_image_that_viewers_turn_is_asked_for(
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif"])
 @pytest.mark.parametrize("pixels", ExifPixels)
 @pytest.mark.parametrize("turn", range(1, 9))
-def test_the_object_is_where_the_box_says_in_what_a_model_is_shown(
+def test_boxes_match_the_pixels_that_a_model_sees(
     tmp_path, suffix: str, pixels: ExifPixels, turn: int
 ) -> None:
     """Pillow turns the pixels of TIFF while it decodes them, and those of no other format."""
@@ -117,9 +117,7 @@ def test_the_object_is_where_the_box_says_in_what_a_model_is_shown(
 
 @pytest.mark.parametrize("pixels", ExifPixels)
 @pytest.mark.parametrize("turn", [5, 6, 7, 8])
-def test_the_stated_size_of_a_tiff_tells_which_pixels_are_meant(
-    tmp_path, pixels: ExifPixels, turn: int
-) -> None:
+def test_the_stated_size_tells_a_tiffs_orientation(tmp_path, pixels: ExifPixels, turn: int) -> None:
     path = photograph(tmp_path / "images" / "a.tif", turn)
     box, size = shown(path) if pixels is ExifPixels.TURNED else (STORED, WIDE)
     assert import_csv(tmp_path, [["a.tif", "x", *box, *size]]) == 0

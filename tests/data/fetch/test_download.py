@@ -69,9 +69,7 @@ def test_a_server_that_misbehaves(
     assert web.requests == requests
 
 
-def test_a_broken_download_is_resumed_at_its_address_and_tried_anew_if_it_is_wrong(
-    tmp_path, web: Web
-) -> None:
+def test_a_broken_download_is_resumed_or_restarted(tmp_path, web: Web) -> None:
     target = tmp_path / "a.jpg"
     fetch(web.serve("whole", Answer(PHOTO, cut=HALF), PHOTO), target=target)
     asked = re.fullmatch(r"bytes=(\d+)-", str(web.asked[1][1]))

@@ -176,9 +176,7 @@ def test_groundingme_and_its_rejections(tmp_path, monkeypatch, capsys) -> None:
     assert half["Rejection accuracy"] == half["False-alarm rate"] == half["Recall"] == 50
 
 
-def test_images_are_unpacked_once_and_only_for_a_set_that_is_imported(
-    tmp_path, data_root: Path, capsys
-) -> None:
+def test_images_are_unpacked_once(tmp_path, data_root: Path, capsys) -> None:
     def files() -> dict[Path, tuple[bytes, int]]:
         paths = (path for path in data_root.rglob("*") if path.is_file())
         return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}

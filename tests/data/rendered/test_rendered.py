@@ -70,7 +70,7 @@ def lmu(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_a_table_is_made_once_and_again_when_its_code_changed(lmu: Path) -> None:
+def test_a_table_is_remade_only_when_its_code_changed(lmu: Path) -> None:
     dataset = load_dataset("FindIt_Scenes_mini_insdet_xyxy_json")
     query = dataset.queries[0]
     for name in (*query.images, *query.support):

@@ -78,7 +78,7 @@ def test_the_rule_of_the_paper_for_providers(
         assert shown.tobytes() == Image.open(buffer).tobytes()
 
 
-def test_a_server_gets_the_bytes_of_the_file_unless_its_pixels_would_be_others(
+def test_servers_get_a_files_bytes_unless_pixels_would_differ(
     tmp_path: Path,
 ) -> None:
     for name, size in (("a.jpg", (5000, 20)), ("a.png", (50, 20))):
@@ -170,7 +170,7 @@ def test_proprietary_models_are_asked_as_in_section_7(
     assert shown["image_url"].get("detail") == ("high" if entry == "GPT-5.4" else None)
 
 
-def test_spaces_of_pixels_as_sent_are_sent_by_the_providers_rule() -> None:
+def test_sent_pixels_follow_the_providers_rule() -> None:
     kinds = ("pixels", "openai_high", "claude_standard", "claude_highres", "grid1000", "unit")
     rules = [chat_model("m").image_rule(Space(kind)) for kind in kinds]
     assert rules == [for_provider] * 4 + [as_they_are] * 2
@@ -197,13 +197,13 @@ async def encode(rule: Encoder, *names: str) -> None:
     images.close()
 
 
-def test_the_cache_holds_the_last_used_up_to_a_size_and_no_failure() -> None:
+def test_the_cache_holds_recent_images_and_no_failure() -> None:
     rule = Encoder()
     asyncio.run(encode(rule, "a", "b", "a", "c", "broken", "a", "b", "broken"))
     assert rule.seen == {"a": 1, "b": 2, "c": 1, "broken": 2}
 
 
-def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(tmp_path: Path) -> None:
+def test_a_request_body_in_pieces_equals_the_whole_body(tmp_path: Path) -> None:
     shown = image(str(picture(tmp_path, "scene.png", (1200, 900))))
     message = (text('A "quoted" \u00e9 {1} image-0-'), shown, text("?"), shown)
     model = chat_model("Qwen3-VL")

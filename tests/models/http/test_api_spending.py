@@ -63,7 +63,7 @@ def test_the_load_of_a_call() -> None:
     )
 
 
-def test_loads_add_up_and_a_share_of_the_price_is_paid() -> None:
+def test_loads_add_up_and_batches_pay_a_share() -> None:
     assert astuple(Load()) == (0,) * 8
     load = Load(1, 2, 3, 4, 5, 6, 0.5, 0.25)
     both = load + Load(10, 20, 30, 40, 50, 60, 8.0, 16.0)
@@ -118,7 +118,7 @@ def test_a_limit_holds_and_what_was_spent_is_known() -> None:
         ([0.25, 0.125, 0.125], 3, 1.5),
     ],
 )
-def test_spent_and_the_dearest_of_each_in_flight_are_the_limit_at_most(
+def test_spending_plus_calls_in_flight_stays_within_the_limit(
     costs: Sequence[float], flying: int, needed: float
 ) -> None:
     for limit, begins in ((needed, True), (needed - 1e-6, False)):
@@ -133,7 +133,7 @@ def test_spent_and_the_dearest_of_each_in_flight_are_the_limit_at_most(
         assert budget.exhausted == (not begins and not flying)
 
 
-def test_an_attempt_that_was_taken_back_or_has_ended_makes_room() -> None:
+def test_an_ended_attempt_makes_room() -> None:
     budget = Budget(1.0)
     assert spend(budget, 0.25)
     assert [budget.begin() for _ in range(4)] == [True, True, True, False]
@@ -230,7 +230,7 @@ def test_a_refused_connection_costs_nothing() -> None:
     assert budget.spent == 0.0
 
 
-def test_a_reply_without_a_cost_cannot_be_limited_whatever_was_paid_before_it() -> None:
+def test_a_reply_without_a_cost_cannot_be_limited() -> None:
     budget, unstated = Budget(5.0), {"prompt_tokens": 900, "completion_tokens": 20}
     with ChatServer(in_turn(completion(), NEVER, completion(usage=unstated))) as server:
         asked = service(server.url, timeout=0.2, budget=budget)

@@ -131,7 +131,7 @@ def test_stated_then_tokens_then_the_most(
         (Usage(), None, Charge(0.05, is_guess=True)),
     ],
 )
-def test_an_attempt_without_a_whole_reply_costs_at_most_the_dearest(
+def test_an_incomplete_reply_costs_at_most_the_dearest(
     usage: Usage, prices: TokenPrices | None, charged: Charge
 ) -> None:
     assert charge(usage, prices, None if prices is None else 7.0, dearest=0.05) == charged
@@ -236,7 +236,7 @@ def paid(call: ChatCall, kind: str, out: int, usd: float) -> None:
     st.floats(0.001, 1.0),
     st.sampled_from([PRICES, None]),
 )
-def test_no_more_is_spent_than_the_limit_and_the_calls_in_flight(
+def test_spending_stays_within_limit_plus_calls_in_flight(
     attempts: list[tuple[str, int]], at_once: int, limit: float, prices: TokenPrices | None
 ) -> None:
     budget, model = Budget(limit), model_of(prices)
@@ -279,7 +279,7 @@ def test_a_run_ends_at_its_limit_however_a_server_reports(kind: str) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 524])
-def test_a_gateway_that_waited_in_vain_may_have_to_be_paid(status: int) -> None:
+def test_a_gateway_timeout_may_have_cost(status: int) -> None:
     model = model_of(prices_from("0,500"))
     at_most = MOST * 500 / 1e6
     with ChatServer(in_turn(error(status, "no"))) as server:
@@ -309,7 +309,7 @@ def test_an_error_that_was_reported_before_any_work_is_free() -> None:
     assert budget.spent == 0.0
 
 
-def test_an_unreadable_reply_without_prices_keeps_no_limit_so_the_run_ends() -> None:
+def test_an_unpriceable_reply_ends_a_limited_run() -> None:
     budget = Budget(1.0)
     with ChatServer(in_turn(Answer(b"<html>"))) as server:
         service = HttpService(model_of(None), [Endpoint(server.url)], budget=budget, policy=QUICK)

@@ -55,7 +55,7 @@ def test_what_is_none_is_refused_without_its_secrets(given: tuple[Any, ...], why
     assert "S3CRET" not in str(caught.value)
 
 
-def test_a_credential_in_the_query_of_an_address_is_used_and_shown_nowhere(
+def test_a_credential_in_an_address_is_used_but_never_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with ChatServer(lambda asked, number: error(400, f"what is {asked.path}?")) as server:

@@ -97,9 +97,7 @@ STOPPED_BY_SERVICE = [
 
 @pytest.mark.parametrize("finish", STOPPED_BY_SERVICE)
 @pytest.mark.parametrize("content", [BOX, BOX[:20], "", None])
-def test_what_the_service_ended_is_a_failed_call_that_may_pass(
-    finish: str, content: str | None
-) -> None:
+def test_a_call_that_the_service_ended_may_be_repeated(finish: str, content: str | None) -> None:
     judgement = judged(reply(finish, content=content))
     assert judgement.verdict is Verdict.PASSING
     assert judgement.reason == f"the service ended the reply: finish_reason {finish}"
@@ -230,7 +228,7 @@ def test_arguments_of_tools_are_kept_in_the_record(
         assert recorded(answer.extra).call["tool_calls"] == kept
 
 
-def test_an_answer_that_a_filter_ended_keeps_the_filter_s_word() -> None:
+def test_a_filtered_answer_keeps_the_filters_word() -> None:
     google = {"finishReason": "RECITATION", "content": {"parts": [{"text": BOX[:9]}]}}
     judgement = judged(of_google({"candidates": [google]}))
     assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, "RECITATION")
@@ -331,9 +329,7 @@ def test_an_empty_field_for_errors_is_none(more: Mapping[str, Any]) -> None:
         (json.dumps(reply(content={"text": BOX})).encode(), "has an unknown shape"),
     ],
 )
-def test_five_replies_alike_that_hold_no_answer_end_a_run_and_are_paid(
-    body: bytes, what: str
-) -> None:
+def test_five_equal_useless_replies_end_a_run(body: bytes, what: str) -> None:
     budget = Budget()
     with ChatServer(in_turn(Answer(body))) as server:
         asked = service(server.url, {"top_k": 1}, budget=budget)
@@ -355,9 +351,7 @@ def test_five_replies_alike_that_hold_no_answer_end_a_run_and_are_paid(
         (json.dumps({"choices": []}).encode(), None),
     ],
 )
-def test_a_reply_that_is_no_answer_costs_its_usage_or_else_the_most(
-    body: bytes, dollars: float | None
-) -> None:
+def test_a_useless_reply_costs_its_usage_or_the_maximum(body: bytes, dollars: float | None) -> None:
     budget, once = Budget(), replace(QUICK, attempts=1)
     with ChatServer(in_turn(Answer(body))) as server:
         asked = service(server.url, budget=budget, policy=once)
@@ -456,7 +450,7 @@ def says_it_failed(body: Mapping[str, Any]) -> bool:
     logprobs=st.booleans(),
     cut=st.integers(0, 400) | st.none(),
 )
-def test_every_response_has_one_verdict_and_a_stated_failure_is_no_answer(
+def test_every_response_has_one_verdict(
     status: int, body: dict[str, Any], logprobs: bool, cut: int | None
 ) -> None:
     for given_body in (body, json.dumps(body).encode()[:cut]):

@@ -86,9 +86,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 @every_provider
-def test_requests_are_what_the_model_table_says_and_records_as_through_openrouter(
-    protocol: Protocol, picture: str
-) -> None:
+def test_requests_follow_the_model_table(protocol: Protocol, picture: str) -> None:
     message = (image(picture), text("where?"))
     with ChatServer(protocol.answering(lambda body: "[5]")) as server:
         who = asked_at(protocol, server)
@@ -184,7 +182,7 @@ def test_a_reply_that_is_none_is_a_failed_call(protocol: Protocol, reply: Answer
     assert answer.stop is None
 
 
-def test_google_blocks_a_prompt_and_says_in_the_body_how_long_to_wait() -> None:
+def test_google_says_in_the_body_how_long_to_wait() -> None:
     blocked = Answer(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}}).encode())
     first, second = answers(GOOGLE, blocked, google_reply("[1]"))
     assert (first.error, second.text) == (
@@ -263,7 +261,7 @@ HELD = parse("FindIt_Demo_xyxy_json_constrained")
 
 
 @every_provider
-def test_replies_are_held_to_a_format_in_the_words_of_each(protocol: Protocol) -> None:
+def test_each_provider_constrains_replies_in_its_words(protocol: Protocol) -> None:
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
 
     def reply(body: Mapping[str, Any]) -> str:

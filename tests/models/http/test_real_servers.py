@@ -66,9 +66,7 @@ def test_llama_cpp_holds_replies_to_a_format(pictures: Message, tmp_path: Path) 
     assert answer.text.lstrip().startswith("[")
 
 
-def test_llama_cpp_without_a_projector_ends_the_run_in_its_words(
-    pictures: Message, tmp_path: Path
-) -> None:
+def test_llama_cpp_without_a_projector_ends_the_run(pictures: Message, tmp_path: Path) -> None:
     """Its status is 500, as of errors that pass."""
     with llama_cpp(tmp_path, 4096, vision=False) as url:
         answers = ask_calls(service(url, "tiny"), 9, pictures)
@@ -79,7 +77,7 @@ def test_llama_cpp_without_a_projector_ends_the_run_in_its_words(
     assert call_of(answers[0])["attempts"] == 1
 
 
-def test_a_message_that_is_longer_than_llama_cpps_context_is_a_failed_call(
+def test_a_message_beyond_llama_cpps_context_is_a_failed_call(
     tmp_path: Path,
 ) -> None:
     with llama_cpp(tmp_path, 512, vision=False) as url:
@@ -181,14 +179,14 @@ def test_a_field_that_a_model_behind_litellm_refuses_is_named(proxy: str) -> Non
     assert answer.text == "[5]"
 
 
-def test_litellms_limit_of_requests_is_a_failed_call_of_the_moment(proxy: str) -> None:
+def test_litellms_rate_limit_is_a_passing_failure(proxy: str) -> None:
     first, second = ask_calls(service(proxy, "limited"), 2)
     assert first.text == "[5]"
     assert "HTTP 429: No deployments available" in (second.error or "")
     assert call_of(second)["attempts"] == QUICK.attempts
 
 
-def test_a_format_that_litellm_does_not_pass_on_is_noticed_before_the_first_question(
+def test_a_schema_that_litellm_drops_is_noticed_early(
     proxy: str,
 ) -> None:
     (answer,) = ask_calls(service(proxy, "well"), 5, variant=HELD)

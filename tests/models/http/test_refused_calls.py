@@ -114,7 +114,7 @@ def test_a_seed_of_samples_can_be_left_out() -> None:
     ],
     ids=["503", "413", "moderated", "counts", "answered"],
 )
-def test_refusals_that_are_of_the_moment_or_the_call_end_nothing(script: Script) -> None:
+def test_passing_refusals_end_nothing(script: Script) -> None:
     with ChatServer(script) as server:
         assert [answer.stop for answer in ask_calls(service(server.url), 12)] == [None] * 12
 
@@ -148,7 +148,7 @@ def test_refusals_of_five_images_end_the_run(reply: Answer, a_row: int, calls: i
     assert re.search("; all first (calls were refused|replies were like)", answers[-1].error or "")
 
 
-def test_after_five_refusals_of_one_image_the_field_is_named_though_no_end_is_near() -> None:
+def test_five_refusals_of_one_image_name_the_field() -> None:
     with ChatServer(in_turn(error(400, "top_k must be -1"))) as server:
         answers = ask_calls(service(server.url, {"top_k": 1}), 7, images=["one"] * 7)
     told = ["it does not take top_k" in (answer.error or "") for answer in answers]
@@ -188,7 +188,7 @@ def test_a_server_that_ignores_the_format_ends_the_run(reply: str) -> None:
     assert content == {"type": "text", "text": "Say hello in three words."}
 
 
-def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
+def test_a_schema_check_is_asked_once_a_server() -> None:
     budget = Budget()
     with ChatServer(holding(in_turn(OK))) as first, ChatServer(holding(in_turn(OK))) as second:
         asked = service([first.url, second.url], budget=budget)
@@ -201,7 +201,7 @@ def test_it_is_asked_once_a_server_and_paid_with_the_first_call() -> None:
     assert budget.spent == pytest.approx(0.18)
 
 
-def test_a_check_that_is_cut_off_in_a_thought_shows_nothing() -> None:
+def test_a_schema_check_cut_off_in_a_thought_proves_nothing() -> None:
     cut = completion("<think>Three words", finish_reason="length")
     with ChatServer(in_turn(cut, OK)) as server:
         assert ask_call(service(server.url), variant=HELD).text == "[]"
@@ -223,7 +223,7 @@ def test_who_waits_for_it_shares_its_failure() -> None:
 
 @pytest.mark.parametrize("fault", [AttributeError("no get"), asyncio.CancelledError()])
 @pytest.mark.parametrize("then", [completion(HELD_REPLY), completion("Hello there, friend!")])
-def test_who_waits_for_a_check_that_was_cut_off_asks_again(
+def test_a_waiter_repeats_a_cut_off_check(
     fault: BaseException, then: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a server whose reply to the check was seen enforces schemas."""

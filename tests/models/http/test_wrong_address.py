@@ -96,7 +96,7 @@ def test_the_address_that_was_meant_is_named_after_one_call(
     assert why.endswith(f"the API is at another address: {typed.format(host=server.url)})")
 
 
-def test_a_list_at_every_path_does_not_hide_where_the_chat_is() -> None:
+def test_a_model_list_everywhere_does_not_hide_the_chat() -> None:
     with NamedServer(["mine"]) as server:
         server.everywhere = True
         (answer,) = ask_calls(asked_at(server.url), 12)
@@ -113,7 +113,7 @@ def test_a_list_at_every_path_does_not_hide_where_the_chat_is() -> None:
         ("/v2beta", "asked: {host}/v2beta/chat/completions)"),
     ],
 )
-def test_a_server_that_lists_nothing_is_given_up_after_three_calls(given: str, typed: str) -> None:
+def test_a_server_without_a_list_is_dropped_after_three_calls(given: str, typed: str) -> None:
     """Gateways answer 404 for a moment, too."""
     with NamedServer(["mine"], "/elsewhere", lists=False) as server:
         answers = ask_calls(asked_at(server.url + given), 12)
@@ -131,7 +131,7 @@ def test_a_server_that_lists_nothing_is_given_up_after_three_calls(given: str, t
         ("a\nb", ["red"], "calls no model 'a b'; it has"),
     ],
 )
-def test_a_name_that_the_server_does_not_know_is_told_with_those_it_lists(
+def test_an_unknown_model_is_reported_with_the_servers_list(
     served: str, names: list[str], told: str
 ) -> None:
     with NamedServer(names) as server:
@@ -189,7 +189,7 @@ def test_a_redirect_ends_the_run_and_says_where_it_leads(
     assert not any(secret in why for secret in ("s3cret", "pw-pw"))
 
 
-def test_a_redirect_does_not_end_a_run_that_has_another_server() -> None:
+def test_a_redirect_ends_one_server_only() -> None:
     away = Answer(b"", 307, {"Location": "https://real.example/v1/chat/completions"})
     with ChatServer(in_turn(away)) as one, ChatServer(in_turn(completion("[]"))) as other:
         answers = ask_calls(service([one.url, other.url]), 24)
@@ -238,7 +238,7 @@ def test_lists_of_models_in_each_protocol() -> None:
         assert names_in(no_list) is None
 
 
-def test_other_addresses_keep_the_query_and_leave_out_what_was_given() -> None:
+def test_other_addresses_keep_the_query() -> None:
     assert other_addresses("https://h/openai?api-version=1") == [
         "https://h/openai/v1?api-version=1",
         "https://h/v1?api-version=1",

@@ -113,7 +113,7 @@ def read_or_error(
 
 @pytest.mark.parametrize("protocol", REPLIES)
 @pytest.mark.parametrize("other", ODD, ids=lambda value: repr(value)[:20])
-def test_another_type_at_any_place_is_an_absent_value_or_named(protocol: str, other: Any) -> None:
+def test_a_wrong_type_anywhere_is_absent_or_named(protocol: str, other: Any) -> None:
     whole, translated = REPLIES[protocol]
     for changed in with_others(whole, other):
         if not isinstance(changed, dict):
@@ -143,7 +143,7 @@ values = st.recursive(
 
 @pytest.mark.parametrize("translated", [of_anthropic, of_google, lambda reply: reply])
 @given(content=values, logprobs=values, usage=values)
-def test_whatever_stands_in_a_reply_nothing_but_a_call_error_is_raised(
+def test_any_response_raises_only_call_errors(
     translated: Callable[[Any], Any], content: Any, logprobs: Any, usage: Any
 ) -> None:
     for reply in (
@@ -157,7 +157,7 @@ def test_whatever_stands_in_a_reply_nothing_but_a_call_error_is_raised(
 
 
 @pytest.mark.parametrize("odd", ["abc", {"a": 1}, 3, True, [300], [None], [True], [1.0]])
-def test_bytes_of_a_token_that_are_none_are_those_of_its_text(odd: Any) -> None:
+def test_a_token_without_bytes_has_its_texts_bytes(odd: Any) -> None:
     entries = [{"token": "[]", "logprob": -0.5, "bytes": odd}]
     choice = {"message": {"content": "[]"}, "logprobs": {"content": entries}}
     read = read_completion({"choices": [choice]}, logprobs=True)
@@ -186,9 +186,7 @@ def test_deeply_nested_json_is_no_reply() -> None:
         (True, "the content is true or false: neither"),
     ],
 )
-def test_content_of_an_unknown_shape_is_a_failed_call_that_is_paid(
-    content: Any, shape: str
-) -> None:
+def test_content_of_an_unknown_shape_is_a_paid_failure(content: Any, shape: str) -> None:
     budget = Budget()
     message = {"message": {"content": content}, "finish_reason": "stop"}
     with ChatServer(in_turn(completion(choices=[message]))) as server:
@@ -201,7 +199,7 @@ def test_content_of_an_unknown_shape_is_a_failed_call_that_is_paid(
 
 
 @pytest.mark.parametrize("module", [judgement, chat_call])
-def test_a_fault_of_ours_after_the_answer_is_a_call_that_was_made(
+def test_a_fault_after_the_answer_counts_as_a_made_call(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a reply is read its cost is known; elsewhere the dearest call stands for it."""

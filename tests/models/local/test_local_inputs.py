@@ -46,7 +46,7 @@ def encoded(row: str, message: Message, variant: Any = VARIANT, **bounds: Any) -
 
 
 @pytest.mark.parametrize("row", SHOWN)
-def test_texts_and_images_stand_at_their_places_and_thinking_is_switched(row: str) -> None:
+def test_texts_and_images_keep_their_order(row: str) -> None:
     chat = ready(row)._loaded.encoder.chat
     assert chat((text("a"), image("1"), text("b"), image("2"), text("c"))) == SHOWN[row]
     before, _, after = chat((system("Be brief."), text("x"))).partition("Be brief.")

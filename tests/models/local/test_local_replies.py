@@ -168,7 +168,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
 # --- samples --------------------------------------------------------------------------------------
 
 
-def test_a_temperature_samples_and_a_seeded_reply_is_the_same_in_any_batch() -> None:
+def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
     asked, seeds = messages_of_one_image(), [11, 12, 13, 14]
     cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
 

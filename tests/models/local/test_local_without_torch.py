@@ -115,7 +115,7 @@ def test_what_running_out_of_memory_looks_like(error: Exception, is_it: bool) ->
     assert is_out_of_memory(error) is is_it
 
 
-def test_images_are_decoded_once_a_group_and_weighed_within_the_bounds(tmp_path: Path) -> None:
+def test_images_are_decoded_once_a_group(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("RGB", (280, 280)).save(path)
     shown = (image(str(path)), text("four" * 10))
