@@ -18,13 +18,28 @@ Size = tuple[int, int]  # (width, height) in pixels
 
 # Sizes that images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth
 NEGATIVE_SIZES: tuple[Size, ...] = (
-    *((168, 168), (192, 120), (168, 144), (144, 168), (192, 144), (144, 192)),
-    *((120, 192), (216, 120), (120, 216), (264, 96), (96, 264)),
+    (168, 168),
+    (192, 120),
+    (168, 144),
+    (144, 168),
+    (192, 144),
+    (144, 192),
+    (120, 192),
+    (216, 120),
+    (120, 216),
+    (264, 96),
+    (96, 264),
 )
 
 # Reference shots are crops of any shape, never less than 48 x 48 pixels' worth.
 NEGATIVE_SHOT_SIZES: tuple[Size, ...] = (
-    *((96, 96), (120, 120), (48, 72), (48, 96), (96, 48), (168, 48), (216, 96)),
+    (96, 96),
+    (120, 120),
+    (48, 72),
+    (48, 96),
+    (96, 48),
+    (168, 48),
+    (216, 96),
 )
 
 

@@ -28,8 +28,18 @@ cleaning crossing climbing
 GERUNDS = tuple(_GERUNDS.split())
 
 RELATED_BY = (  # between two things of an expression
-    *(*RELATIONS, *GERUNDS, "behind", "under", "near", "beside", "against", "inside", "with"),
-    *("without", "far from", "in front of"),
+    *RELATIONS,
+    *GERUNDS,
+    "behind",
+    "under",
+    "near",
+    "beside",
+    "against",
+    "inside",
+    "with",
+    "without",
+    "far from",
+    "in front of",
 )
 
 _MOST_WORDS = 12

@@ -68,8 +68,11 @@ class Tensor:
 def test_sizes_and_truths_may_be_tensors_and_arrays() -> None:
     replies, boxes = ["[0, 0, 500, 500]"] * 2, [[0, 0, 50, 100]]
     for sizes in (
-        *(Tensor([100, 200]), Tensor([[100, 200], [100, 200]]), np.array([[100, 200]] * 2)),
-        *([Tensor([100, 200])] * 2, [Tensor(100), Tensor(200)]),
+        Tensor([100, 200]),
+        Tensor([[100, 200], [100, 200]]),
+        np.array([[100, 200]] * 2),
+        [Tensor([100, 200])] * 2,
+        [Tensor(100), Tensor(200)],
     ):
         for truth in (boxes, Tensor(boxes), [Tensor(boxes[0])]):
             options: Any = {"sizes": sizes, "space": "grid1000"}

@@ -223,9 +223,28 @@ def test_mistakes_are_refused_without_importing_vlmevalkit(line: str, ran: Path)
 
 
 FOR_ALL = {
-    *("data", "model", "work_dir", "mode", "limit", "judge_args", "force", "space"),
-    *("skip_missing_images", "prompts", "reuse", "reuse_aux", "keep_failed", "ignore", "dry_run"),
-    *("provider", "image_root", "batch", "rest", "verbose", "quiet", "plugin"),
+    "data",
+    "model",
+    "work_dir",
+    "mode",
+    "limit",
+    "judge_args",
+    "force",
+    "space",
+    "skip_missing_images",
+    "prompts",
+    "reuse",
+    "reuse_aux",
+    "keep_failed",
+    "ignore",
+    "dry_run",
+    "provider",
+    "image_root",
+    "batch",
+    "rest",
+    "verbose",
+    "quiet",
+    "plugin",
 }
 """Flags that every way of asking uses, or that choose the way."""
 

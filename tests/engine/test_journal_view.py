@@ -187,7 +187,11 @@ def without_end_of_line(data: bytes) -> bytes:
 
 
 DAMAGES = (
-    *(with_bom, without_block, with_flipped_bit, with_cut_line, with_another_line),
+    with_bom,
+    without_block,
+    with_flipped_bit,
+    with_cut_line,
+    with_another_line,
     without_end_of_line,
 )
 

@@ -154,8 +154,17 @@ def test_caching_servers_read_every_image_once() -> None:
         (lambda call: Reply(CallOutcome.REFUSED, 0.01, retry_after=3600), 19, 30),
     ],
     ids=[
-        *("dead", "refuses all", "denies", "hopeless", "dies", "key taken away", "flaps", "slow"),
-        *("hangs", "begins to hang", "asks for an hour"),
+        "dead",
+        "refuses all",
+        "denies",
+        "hopeless",
+        "dies",
+        "key taken away",
+        "flaps",
+        "slow",
+        "hangs",
+        "begins to hang",
+        "asks for an hour",
     ],
 )
 def test_a_bad_server_among_eight_costs_little(

@@ -172,8 +172,18 @@ def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("key", "api_key", "OPENAI_API_KEY", "token", "hf_token", "password", "headers"),
-        *("Authorization", "client_secret", "cookies", "extra_headers", "credentials"),
+        "key",
+        "api_key",
+        "OPENAI_API_KEY",
+        "token",
+        "hf_token",
+        "password",
+        "headers",
+        "Authorization",
+        "client_secret",
+        "cookies",
+        "extra_headers",
+        "credentials",
     ],
 )
 def test_a_secret_is_in_no_record(name: str) -> None:

@@ -284,7 +284,10 @@ def test_models_lists_all_that_have_a_part_of_a_name(capsys: pytest.CaptureFixtu
     assert main(["models", "qwen"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
-        *("Qwen2.5-VL", "Qwen3-VL", "Qwen3.5-nothink", "Qwen3.5"),
+        "Qwen2.5-VL",
+        "Qwen3-VL",
+        "Qwen3.5-nothink",
+        "Qwen3.5",
     ]
     assert main(["models", "OpenGVLab"]) == 0
     assert capsys.readouterr().out.startswith("InternVL3\n")

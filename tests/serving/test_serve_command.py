@@ -177,7 +177,11 @@ def test_an_adapter_is_served_over_its_base(
     assert words[1] == str(machine.checkpoint)
     assert words[words.index("--served-model-name") + 1] == "my-ft-base"
     assert words[-5:] == [
-        *("--enable-lora", "--lora-modules", f"my-ft={folder}", "--max-lora-rank", "32")
+        "--enable-lora",
+        "--lora-modules",
+        f"my-ft={folder}",
+        "--max-lora-rank",
+        "32",
     ]
     assert {call["model"] for call in machine.calls} == {"my-ft"}
     who = machine.answering("my-ft")

@@ -68,8 +68,17 @@ def sheet(folder: Path, *rows: Sequence[Any]) -> Path:
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str) -> None:
     texts = [
-        *("[1, 2, 3, 4]", '[{"bbox": [1, 2, 3, 4]}]', "line\nline\n\nline", "猫 🐈 é"),
-        *("a\ttab and \"quotes\" and 'more'", "None", "NA", "", "007", "1.0", "x" * 20_000),
+        "[1, 2, 3, 4]",
+        '[{"bbox": [1, 2, 3, 4]}]',
+        "line\nline\n\nline",
+        "猫 🐈 é",
+        "a\ttab and \"quotes\" and 'more'",
+        "None",
+        "NA",
+        "",
+        "007",
+        "1.0",
+        "x" * 20_000,
     ]
     images = ({"original": [10, 20], "sent": [5, 10]},)
     record = ReplyRecord({"kind": "pixels", "scene_max_size": 1824}, "stop", images)

@@ -320,9 +320,23 @@ def labelformat_voc(folder: Path) -> Exported:
 
 
 EXPORTERS: tuple[Callable[[Path], Exported], ...] = (
-    *(supervision_coco, supervision_yolo, supervision_voc, supervision_createml),
-    *(supervision_labelme, globox_coco, globox_yolo, globox_voc, globox_openimages, globox_cvat),
-    *(globox_via, label_studio_json, label_studio_coco, label_studio_yolo, label_studio_voc),
-    *(labelformat_kitti, labelformat_yolo, labelformat_voc),
+    supervision_coco,
+    supervision_yolo,
+    supervision_voc,
+    supervision_createml,
+    supervision_labelme,
+    globox_coco,
+    globox_yolo,
+    globox_voc,
+    globox_openimages,
+    globox_cvat,
+    globox_via,
+    label_studio_json,
+    label_studio_coco,
+    label_studio_yolo,
+    label_studio_voc,
+    labelformat_kitti,
+    labelformat_yolo,
+    labelformat_voc,
 )
 """Export the dataset into an empty folder."""

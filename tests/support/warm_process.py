@@ -24,8 +24,19 @@ before the fork reads them."""
 
 
 IMPORTED = (
-    *("torch", "torchvision.transforms", "transformers.modeling_utils", "openai", "cv2", "pandas"),
-    *("matplotlib.pyplot", "sklearn.metrics", "datasets", "nltk", "scipy.stats", "networkx", "av"),
+    "torch",
+    "torchvision.transforms",
+    "transformers.modeling_utils",
+    "openai",
+    "cv2",
+    "pandas",
+    "matplotlib.pyplot",
+    "sklearn.metrics",
+    "datasets",
+    "nltk",
+    "scipy.stats",
+    "networkx",
+    "av",
 )
 """What VLMEvalKit imports of others, where most of the time goes."""
 

@@ -38,8 +38,13 @@ COORDINATE_STYLES = ("{}", ", {}")
 """A coordinate is one token with or without a comma before it, so replies get shorter."""
 
 _SPECIAL = (
-    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
-    *("<|image_pad|>", "<|video_pad|>"),
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
 )
 
 CHAT_TEMPLATE = (

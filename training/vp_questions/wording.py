@@ -28,9 +28,15 @@ FIELD_NAMES: Mapping[Fields, Mapping[Field, str]] = {
     Fields.FOUR: _fields(2, "top left", "top right", "bottom left", "bottom right"),
     Fields.NINE: _fields(
         3,
-        *("top left", "top centre", "top right"),
-        *("centre left", "centre", "centre right"),
-        *("bottom left", "bottom centre", "bottom right"),
+        "top left",
+        "top centre",
+        "top right",
+        "centre left",
+        "centre",
+        "centre right",
+        "bottom left",
+        "bottom centre",
+        "bottom right",
     ),
 }
 

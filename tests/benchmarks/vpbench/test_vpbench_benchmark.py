@@ -82,7 +82,12 @@ def test_messages_and_what_the_original_layout_does_differently() -> None:
     two = replace(QUERY, hint=" ", images=("a.jpg", "b.jpg"))
     assert text_of(two, "VPBench_Stage1").startswith("What is it?\nA. cat")
     assert text_of(QUERY, "VPBench_Stage1_original").splitlines()[:6] == [
-        *("The mark is red.", "What is it?", "A. cat", "B. ", "C. a dog", "D. ")
+        "The mark is red.",
+        "What is it?",
+        "A. cat",
+        "B. ",
+        "C. a dog",
+        "D. ",
     ]
     lost = replace(QUERY, hint_column=HintColumn.CONTEXT)
     assert text_of(lost, "VPBench_Stage1_original").startswith("What is it?")

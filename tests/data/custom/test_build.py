@@ -42,7 +42,11 @@ def import_coco(folder: Path, name: str = "MyData", *more: str, change: Any = No
 def queries_of(table: str) -> list[Any]:
     return [
         (
-            *(q.label, q.width, q.height, q.images, q.truth.labels),
+            q.label,
+            q.width,
+            q.height,
+            q.images,
+            q.truth.labels,
             *(tuple(round(n, 6) for n in box) for box in q.truth.boxes),
         )
         for q in read_table(find_table(table))
@@ -77,8 +81,14 @@ def test_every_format_makes_the_same_queries(tmp_path, kind: str) -> None:
     assert sorted(multi, key=lambda row: len(row[4])) == [
         ("traffic light", 64, 96, ("sub/two.png",), ("traffic light",), (4, 8, 44, 88)),
         (
-            *("cat, traffic light", 120, 80, ("one.jpg",), ("cat", "cat", "traffic light")),
-            *((10, 5, 40.5, 25.25), (60, 40, 120, 80), (0, 0, 12, 30)),
+            "cat, traffic light",
+            120,
+            80,
+            ("one.jpg",),
+            ("cat", "cat", "traffic light"),
+            (10, 5, 40.5, 25.25),
+            (60, 40, 120, 80),
+            (0, 0, 12, 30),
         ),
     ]
 

@@ -79,7 +79,10 @@ def test_a_broken_download_is_resumed_or_restarted(tmp_path, web: Web) -> None:
     same = {"etag": '"same"'}
     wrong = web.serve("wrong", Answer(jpeg(5), cut=30_000, **same), Answer(PHOTO, **same))
     fetch_file(
-        *(Client(QUICK), (wrong,), tmp_path / "part", target),
+        Client(QUICK),
+        (wrong,),
+        tmp_path / "part",
+        target,
         lambda path: None if path.read_bytes() == PHOTO else "is not the photograph",
     )
     assert target.read_bytes() == PHOTO

@@ -87,11 +87,33 @@ def test_a_finish_reason_says_what_an_answer_is(finish: Any, verdict: Verdict, k
 
 
 STOPPED_BY_SERVICE = [
-    *("abort", "aborted", "cancelled", "error", "ERROR", "server_error", "network_error"),
-    *("insufficient_system_resource", "timeout", "timed_out", "time_limit", "preempted"),
-    *("OTHER", "MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL", "FINISH_REASON_UNSPECIFIED"),
-    *("UNEXPECTED_TOOL_CALL", "modelUnloaded", "unload", "userStopped", "shutdown", "null"),
-    *("incomplete", "not_finished", "NO_IMAGE", "pause_turn", "internal-error"),
+    "abort",
+    "aborted",
+    "cancelled",
+    "error",
+    "ERROR",
+    "server_error",
+    "network_error",
+    "insufficient_system_resource",
+    "timeout",
+    "timed_out",
+    "time_limit",
+    "preempted",
+    "OTHER",
+    "MALFORMED_RESPONSE",
+    "MALFORMED_FUNCTION_CALL",
+    "FINISH_REASON_UNSPECIFIED",
+    "UNEXPECTED_TOOL_CALL",
+    "modelUnloaded",
+    "unload",
+    "userStopped",
+    "shutdown",
+    "null",
+    "incomplete",
+    "not_finished",
+    "NO_IMAGE",
+    "pause_turn",
+    "internal-error",
 ]
 
 

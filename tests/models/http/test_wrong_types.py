@@ -29,9 +29,30 @@ from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.protocol.dataset_variant import image
 
 ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 7, 1e400, float("nan"), 10**400, "", "abc"),
-    *([], ["hello"], [None], [[]], [{}], [{"type": "text"}], [{"type": "text", "text": None}]),
-    *([300], [-1], [True], {}, {"a": 1}, {"text": 5}),
+    None,
+    True,
+    False,
+    0,
+    -1,
+    7,
+    1e400,
+    float("nan"),
+    10**400,
+    "",
+    "abc",
+    [],
+    ["hello"],
+    [None],
+    [[]],
+    [{}],
+    [{"type": "text"}],
+    [{"type": "text", "text": None}],
+    [300],
+    [-1],
+    [True],
+    {},
+    {"a": 1},
+    {"text": 5},
 )
 """Values of which some stand wrong at every place of a reply."""
 
