@@ -67,7 +67,7 @@ def answered(world: World, name: str, answer: CallResult) -> Path:
             for place, (_, _, sure) in zip(located, boxes, strict=True):
                 for start, end in place.numbers:
                     logprobs[start:end] = [math.log(sure)] * (end - start)
-            tokens = TokenLogprobs.of(range(1, len(reply) + 1), logprobs)
+            tokens = TokenLogprobs.rounded(range(1, len(reply) + 1), logprobs)
             record = ReplyRecord(finish_reason="stop", token_logprobs=tokens)
         rows.append({"index": index, "prediction": reply, "extra_records": record.as_json()})
     path = world.runs / f"Model_{name}.json"

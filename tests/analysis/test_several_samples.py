@@ -213,7 +213,7 @@ def test_the_consensus_is_a_reply_like_any_other(world: World) -> None:
     assert consensus.metric_values["F1@0.5"] == consensus.metric_values["Adherence"] == 100
     assert consensus.metric_values["mIoU"] == pytest.approx(100, abs=0.2)
     assert consensus.path.parent == world.runs / MORE_SAMPLES / "consensus"
-    assert consensus.provenance.identity.answering.sampled == (
+    assert consensus.provenance.identity.answering.sampling_note == (
         "replies were sampled at temperature 0.7 (consensus of 3 samples)"
     )
     before = consensus.path.read_bytes()

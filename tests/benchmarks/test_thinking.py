@@ -223,7 +223,7 @@ def test_confidences_are_of_the_answer() -> None:
     text = f"<think>{BOX}</think>{BOX}"
     ends = tuple(range(1, len(text) + 1))
     sure = [-2.0] * (len(text) - len(BOX)) + [0.0] * len(BOX)
-    recorded = ReplyRecord(token_logprobs=TokenLogprobs.of(ends, sure))
+    recorded = ReplyRecord(token_logprobs=TokenLogprobs.rounded(ends, sure))
     result = findit.score([Reply(0, text, recorded)], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE)
     assert result.queries[0].details["confidences"]["product"] == [1.0]
 

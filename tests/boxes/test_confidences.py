@@ -21,7 +21,7 @@ def by_token(how: ReplyFormat, *pieces: tuple[str, float]) -> Confidences:
     """Return the confidences of a reply, given its tokens and their probabilities."""
     text = "".join(piece for piece, _ in pieces)
     ends = np.cumsum([len(piece) for piece, _ in pieces]).tolist()
-    known = TokenLogprobs.of(ends, [math.log(p) for _, p in pieces])
+    known = TokenLogprobs.rounded(ends, [math.log(p) for _, p in pieces])
     return confidences(text, how, read(text, how), known)
 
 

@@ -33,7 +33,7 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import call_failed, recorded
+from vlmeval_findit.protocol.replies import call_failed, parse_record
 
 # --- one server -----------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ def test_any_reply_can_be_stored(answer: Answer, why: str | None) -> None:
         assert len(server.asked) == 1, "it is not paid again"
     whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
     assert whole.encode("utf-8")
-    record = recorded(got.extra)
+    record = parse_record(got.extra)
     assert call_failed(got.text, record) is (why is not None)
     assert json.dumps(json.loads(got.extra), allow_nan=False)
     assert record.call.get("error") == got.error

@@ -187,7 +187,7 @@ def test_users_may_name_servers_and_models(server: ChatServer, tmp_path: Path) -
     run = read_identity(tmp_path / "named-by-user" / f"named-by-user_{DATA}.json")
     assert run is not None
     assert (run.answering.row, run.space) == ("Qwen3-VL", {"kind": "grid1000"})
-    assert run.answering.sampled == "replies were sampled at temperature 0.7"
+    assert run.answering.sampling_note == "replies were sampled at temperature 0.7"
     assert "sk-secret" not in json.dumps(run.answering.settings)
 
 

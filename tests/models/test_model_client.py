@@ -32,7 +32,7 @@ from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.call_results import Batch, CallResult, StopReason
 from vlmeval_findit.protocol.identity import Described
-from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, recorded
+from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, parse_record
 from vlmeval_findit.storage.folders import image_folder
 from vlmeval_findit.storage.predictions import read_predictions
 from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
@@ -210,10 +210,10 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     first, second, third, fourth = (row["extra_records"] for row in reported)
     assert first == extras[0]
     why = {"error": "HTTP 504: too late"}
-    assert recorded(second).call == {"cost": 0.5, **why}
-    assert recorded(second).tokens == {"prompt": 7}
+    assert parse_record(second).call == {"cost": 0.5, **why}
+    assert parse_record(second).tokens == {"prompt": 7}
     assert json.loads(third)["of"] == "another model"
-    assert recorded(third).call == recorded(fourth).call == why
+    assert parse_record(third).call == parse_record(fourth).call == why
     replies = {reply.index: reply for reply in read_predictions(result.path)}
     assert all(replies[row["index"]].failed for row in reported)
 

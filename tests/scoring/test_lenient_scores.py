@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.findit.box_metrics import (
     NegativeOutcome,
     kind_of,
 )
-from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
+from vlmeval_findit.benchmarks.findit.reply_scoring import FORMAT_FAILURES
 from vlmeval_findit.boxes.box_records import MatchResult, Truth
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
@@ -26,7 +26,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
-from vlmeval_findit.protocol.replies import FAILED, Reply
+from vlmeval_findit.protocol.replies import FAILED, Reply, read_reply
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.storage.run_files import RunFiles
 
@@ -163,7 +163,7 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     how: ReplyFormat, text: str, expected: NegativeOutcome
 ) -> None:
     reply = Reply(0, text)
-    reading = read_reply(reply, lambda reported: read(reported, how))
+    reading = read_reply(reply, lambda reported: read(reported, how), FORMAT_FAILURES)
     lenient = parse_leniently(text, how, reading)
     nothing = MatchResult((), (), (), (), ())
     kind = kind_of(reply, reading, lenient and LenientResult(lenient, nothing))

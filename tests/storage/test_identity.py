@@ -252,4 +252,7 @@ def test_how_often_a_call_was_tried_is_no_other_run() -> None:
     "attributes", [{"temperature": 0.7}, {"default_kwargs": {"temperature": 0.7, "top_p": 1}}]
 )
 def test_an_object_that_samples_is_sampled(attributes: dict[str, Any]) -> None:
-    assert Answering(attributes=attributes).sampled == "replies were sampled at temperature 0.7"
+    note = Answering(attributes=attributes).sampling_note
+    assert note == "replies were sampled at temperature 0.7"
+        Answering(attributes=attributes).sampling_note == "replies were sampled at temperature 0.7"
+    )

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
+from vlmeval_findit.benchmarks.findit.reply_scoring import FORMAT_FAILURES
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord, recorded
+from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord, parse_record, read_reply
 from vlmeval_findit.scoring.open_predictions import parse_prediction_name, prediction_files
 from vlmeval_findit.storage.predictions import (
     PredictionError,
@@ -114,7 +114,8 @@ def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str)
 def test_a_failed_call_is_no_reply(text: str, record: ReplyRecord, failed: bool) -> None:
     reply = Reply(0, text, record)
     assert reply.failed is failed
-    reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
+    parse = reader(ReplyFormat("text", "xyxy"))
+    reason = read_reply(reply, parse, FORMAT_FAILURES).reason
     assert (reason is FormatFailure.FAILED_CALL) is failed
 
 
@@ -133,7 +134,8 @@ def test_a_truncated_reply_has_its_reason(
     text: str, finish_reason: str, reason: FormatFailure | None
 ) -> None:
     form = ReplyFormat("json", "xyxy")
-    result = read_reply(Reply(0, text, ReplyRecord(finish_reason=finish_reason)), reader(form))
+    reply = Reply(0, text, ReplyRecord(finish_reason=finish_reason))
+    result = read_reply(reply, reader(form), FORMAT_FAILURES)
     assert result.reason is reason
     assert result.boxes == read(text, form).boxes
 
@@ -372,9 +374,9 @@ def test_a_model_name_that_no_file_can_have(name: str) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "garbage", 7, {"other": 1}])
 def test_what_is_no_record(value: object) -> None:
-    assert recorded(value) == ReplyRecord()
+    assert parse_record(value) == ReplyRecord()
     record = ReplyRecord({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
-    assert recorded(record.as_json()) == recorded(json.loads(record.as_json())) == record
+    assert parse_record(record.as_json()) == parse_record(json.loads(record.as_json())) == record
 
 
 # --- our record, damaged -------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def load_samples(first: Path) -> list[Run]:
             raise SamplesError(f"{other.path}: nothing says that it is a sample of {first}")
         for conflict in identity_conflicts(recorded, now):
             if conflict.what != f"setting {SAMPLE}":
-                raise SamplesError(f"{other.path} is no sample of {first}: {conflict.of_two_runs}")
+                raise SamplesError(f"{other.path} is no sample of {first}: {conflict.comparison}")
     return runs
 
 

@@ -22,7 +22,7 @@ from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
 from ..protocol.custom_prompt import CustomPrompt, custom_prompt, prompt_set
 from ..protocol.dataset_variant import DatasetVariant, Message
-from ..protocol.replies import Reply, recorded
+from ..protocol.replies import Reply, parse_record
 from ..storage.image_files import header
 from .custom_variants import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
@@ -246,6 +246,6 @@ def _served(
         # An unknown space is an error of the caller, not a failed call.
         model.space(variant)
         answer = backend.ask(message, variant)
-        return Reply(0, answer.text, recorded(answer.extra))
+        return Reply(0, answer.text, parse_record(answer.extra))
 
     return Model(model.name, ask, prompt)

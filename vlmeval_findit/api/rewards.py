@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..benchmarks.findit.box_metrics import RULES, kind_of, lenient_matches
-from ..benchmarks.findit.reply_scoring import read_reply
+from ..benchmarks.findit.reply_scoring import FORMAT_FAILURES
 from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import ParsedReply, Truth
@@ -18,7 +18,7 @@ from ..boxes.reading import reader
 from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.formatting import nearest
 from ..protocol.metric import Metric
-from ..protocol.replies import Reply
+from ..protocol.replies import Reply, read_reply
 from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
@@ -113,7 +113,7 @@ def rewards_of(
     true = truths_of(truths, variant)
     in_pixels = [to_pixels(space, *size) for size in sizes]
     parse = reader(variant.reply)
-    parsed = [read_reply(reply, parse) for reply in replies]
+    parsed = [read_reply(reply, parse, FORMAT_FAILURES) for reply in replies]
     matched = match(parsed, true, in_pixels, variant.match_rule)
     sums = list(map(RULES[variant.match_rule].sums, parsed, matched, true))
     names = {**metric.part, **metric.whole}

@@ -116,7 +116,7 @@ def samples(runs: tuple[Path, ...]) -> int:
         except NotBoxesError as error:
             say(f"{name}: no consensus: {error}", file=sys.stderr)
         identity = first.provenance.identity
-        sampling = (identity and identity.answering.sampled) or "greedy replies"
+        sampling = (identity and identity.answering.sampling_note) or "greedy replies"
         print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {sampling}")
         tables = [samples_table(score, consensus)]
         tables += [passes_table(score)] if score.passes is not None else []

@@ -19,7 +19,7 @@ from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
 from ..statistics.intervals import INTERVALS
-from ..storage.run_files import in_other_spaces
+from ..storage.run_files import scores_in_other_spaces
 from .printing import first_lines, print_folded, print_lines, print_table
 from .shared_options import PATH, Command, is_quiet, option, runs_argument, say
 
@@ -70,7 +70,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
 
 def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> list[Board]:
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
-    hidden = [path for folder in runs for path in in_other_spaces(folder)]
+    hidden = [path for folder in runs for path in scores_in_other_spaces(folder)]
     if hidden and not is_quiet():
         say(
             f"not shown: {counted(len(hidden), 'score')} in another space than the run recorded; "

@@ -25,7 +25,7 @@ from ..core.formatting import duration
 from ..core.repeating import repeated
 from ..engine.sink import PlannedCalls
 from ..protocol.call_results import CallResult
-from ..protocol.replies import recorded
+from ..protocol.replies import parse_record
 from ..scoring.run_score import CellResult
 from .shared_options import is_quiet, print_note, say
 
@@ -103,7 +103,7 @@ class SweepProgress:
             self._calls += len(answers)
             self._failures += sum(answer.error is not None for answer in answers)
             for answer in answers:
-                self._tokens.update(recorded(answer.extra).tokens)
+                self._tokens.update(parse_record(answer.extra).tokens)
             self._bars.advance(self._tasks[self._model], len(answers))
             if self._planned is not None:
                 self._show(self._planned)

@@ -123,8 +123,8 @@ def _notes(run: RunScore) -> Iterator[str]:
     name = f"{run.model} {run.dataset.name}"
     for note in run.forced:
         yield f"contradicts the record: {name}: {note}"
-    if run.identity is not None and run.identity.answering.sampled:
-        yield f"{name}: {run.identity.answering.sampled}"
+    if run.identity is not None and run.identity.answering.sampling_note:
+        yield f"{name}: {run.identity.answering.sampling_note}"
     for marks, count in run.unnamed_marks.items():
         yield (
             f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "

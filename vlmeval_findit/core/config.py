@@ -171,7 +171,7 @@ class YamlText:
         try:
             self.value, top = parse_yaml(text)
         except TextError as error:
-            raise ConfigError(error.of(name)) from None
+            raise ConfigError(error.message_for(name)) from None
         if top is None:
             raise ConfigError(f"{name}, line 1: the file is empty")
         self._top = top

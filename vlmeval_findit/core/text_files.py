@@ -27,7 +27,7 @@ class TextError(ValueError):
         super().__init__(why if line is None else f"line {line}: {why}")
         self.line = line
 
-    def of(self, name: Path | str) -> str:
+    def message_for(self, name: Path | str) -> str:
         """Return the message with the file's name."""
         return f"{name}{':' if self.line is None else ','} {self}"
 

@@ -19,7 +19,7 @@ from ..benchmarks import benchmark_of, prefixes
 from ..core.files import left_behind, suffix_of
 from ..protocol.call_results import CallResult
 from ..protocol.identity import Identity
-from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
+from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, parse_record, with_error
 from ..scoring.open_predictions import check_replies
 from ..scoring.run_score import (
     CellResult,
@@ -123,7 +123,7 @@ def _parts(
 
 
 def _reply(row: dict[str, Any]) -> Reply:
-    record, shown = recorded(row.get("extra_records")), shown_in(row.get(SHOWN))
+    record, shown = parse_record(row.get("extra_records")), shown_in(row.get(SHOWN))
     return Reply(row["index"], row["prediction"], record, shown=shown)
 
 

@@ -31,7 +31,7 @@ from ..models.model_table import MODELS
 from ..models.prices import PricesField
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Described
-from ..protocol.replies import recorded
+from ..protocol.replies import parse_record
 from ..serving.programs import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
 
@@ -104,7 +104,7 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
         """
         answer = self._backend.ask(from_host_message(message), variant_of(dataset))
         text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
-        return recorded_reply(text, recorded(answer.extra))
+        return recorded_reply(text, parse_record(answer.extra))
 
 
 def _chat(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:

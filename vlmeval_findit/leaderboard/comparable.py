@@ -252,7 +252,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
             names = [", ".join(each.name for each in models) for models in answering]
             conflicts.append(IdentityConflict("the model that answered", *names))
         if conflicts:
-            differences = ", ".join(each.of_two_runs for each in conflicts)
+            differences = ", ".join(each.comparison for each in conflicts)
             return f"another run under one name: {other.path} differs in {differences}; {_CHOOSE}"
         same = run.provenance.predictions_sha256 == other.provenance.predictions_sha256
         if not same and None in (_asked_at(run), _asked_at(other)):

@@ -183,7 +183,7 @@ def _transparent(dataset: ComparableRuns) -> str:
 
 
 def _sampled(run: Run) -> str | None:
-    return run.provenance.identity.answering.sampled if run.provenance.identity else None
+    return run.provenance.identity.answering.sampling_note if run.provenance.identity else None
 
 
 def _forced(run: Run) -> str:

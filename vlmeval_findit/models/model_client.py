@@ -15,7 +15,7 @@ from typing import Any
 from ..core.redaction import quoted
 from ..protocol.call_results import Batch, CallResult, Cancellable, error_line, refused_if_it_quotes
 from ..protocol.dataset_variant import Message, Part, PartKind, Reference, split_system, system
-from ..protocol.replies import call_failed, recorded
+from ..protocol.replies import call_failed, parse_record
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +144,6 @@ def answer_from(reply: Any) -> CallResult:
         extra, reply = reply.get("extra_records"), reply.get("prediction")
     if not isinstance(reply, str):
         return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
-    if call_failed(reply, recorded(extra)):
+    if call_failed(reply, parse_record(extra)):
         return CallResult("", extra, quoted(reply, 500))
     return refused_if_it_quotes(CallResult(reply, extra))

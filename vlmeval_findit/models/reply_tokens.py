@@ -55,7 +55,7 @@ def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
     if generated.ended is not None:
         ends.append(last - first)
         logprobs.append(generated.ended)
-    return TokenLogprobs.of(ends, logprobs)
+    return TokenLogprobs.rounded(ends, logprobs)
 
 
 def answer_tokens(

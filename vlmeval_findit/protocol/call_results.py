@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..core.redaction import credential_in, quoted
 from .dataset_variant import DatasetVariant, Message
-from .replies import NOTHING_RECORDED, record_in, recorded
+from .replies import NOTHING_RECORDED, parse_record, record_in
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def refused_if_it_quotes(answer: CallResult) -> CallResult:
         return answer
     error = f"the reply quotes a credential ({which}): it is not stored"
     log.warning("%s: %s", error, quoted(answer.text or thought, 500))
-    record = recorded(answer.extra)
+    record = parse_record(answer.extra)
     if record == NOTHING_RECORDED:
         return answer._replace(text="", error=error)
     without = replace(record, thought="", ends_in_thought=False, token_logprobs=None)

@@ -122,7 +122,7 @@ def _text_of(flag: str, path: str | None) -> str | None:
     except OSError as error:
         raise ValueError(f"{flag} {path}: {error.strerror}") from None
     except TextError as error:
-        raise ValueError(error.of(f"{flag} {path}")) from None
+        raise ValueError(error.message_for(f"{flag} {path}")) from None
     if not words.strip():
         raise ValueError(f"{flag} {path}: an empty file")
     return words

@@ -51,7 +51,7 @@ class Answering:
     in_vlmevalkit: bool = False  # In VLMEvalKit's code: the host's version matters
 
     @property
-    def sampled(self) -> str | None:
+    def sampling_note(self) -> str | None:
         """Say at which temperature replies are sampled; None: greedily, as far as is known."""
         temperature = self._set("temperature")
         if not temperature or not float(temperature):
@@ -194,7 +194,7 @@ class IdentityConflict:
         return self.what.startswith(SPACE)
 
     @property
-    def of_two_runs(self) -> str:
+    def comparison(self) -> str:
         return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ class TokenLogprobs:
     Raises:
         ValueError: lengths that differ, ends that go back, a logprob that is not finite.
 
-    >>> TokenLogprobs.of([2, 5], [-0.00001, float("-inf")])
+    >>> TokenLogprobs.rounded([2, 5], [-0.00001, float("-inf")])
     TokenLogprobs(ends=(2, 5), logprobs=(0.0, -9999.0))
     """
 
@@ -52,16 +52,16 @@ class TokenLogprobs:
             raise ValueError("a logarithm that is not finite")
 
     @classmethod
-    def of(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
+    def rounded(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
         """Round logprobs, with :data:`LEAST` for a probability of 0."""
         # Adding 0.0 turns -0.0 into 0.0.
         rounded = (round(max(each, LEAST), _DECIMALS) + 0.0 for each in logprobs)
         return cls(tuple(ends), tuple(rounded))
 
-    def behind(self, begin: int) -> TokenLogprobs:
-        """Return the tokens behind the first ``begin`` characters.
+    def tokens_after(self, begin: int) -> TokenLogprobs:
+        """Return the tokens after the first ``begin`` characters.
 
-        >>> TokenLogprobs((2, 5), (-1.0, -2.0)).behind(3)
+        >>> TokenLogprobs((2, 5), (-1.0, -2.0)).tokens_after(3)
         TokenLogprobs(ends=(2,), logprobs=(-2.0,))
         """
         if not begin:
@@ -70,7 +70,7 @@ class TokenLogprobs:
         return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(each for _, each in left))
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values for a record; :func:`recorded` reads them back."""
+        """Return plain values for a record; :func:`parse_record` reads them back."""
         return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
 
 
@@ -83,7 +83,7 @@ RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
 
 @dataclass(frozen=True, slots=True)
 class ReplyRecord:
-    """What a model's run recorded with one reply; :func:`recorded` checks these types.
+    """What a model's run recorded with one reply; :func:`parse_record` checks these types.
 
     ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
     as ``processed`` (by the model's processor), and the ``bounds`` in force.
@@ -101,7 +101,7 @@ class ReplyRecord:
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
     def as_json(self) -> str:
-        """Return the value for the column ``extra_records``; :func:`recorded` reads it back."""
+        """Return the value for the column ``extra_records``; :func:`parse_record` reads it back."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         logprobs = values.pop("token_logprobs")
         values["logprobs"] = logprobs and logprobs.as_json()
@@ -145,18 +145,18 @@ class Reply:
         return call_failed(self.text, self.recorded)
 
     @property
-    def spoken(self) -> SplitReply:
+    def split(self) -> SplitReply:
         return split_thought(self.text, self.thoughts)
 
     @property
     def answer(self) -> str:
         """Return the text without its thought: what a benchmark reads."""
-        return self.spoken.answer
+        return self.split.answer
 
     @property
     def ends_in_thought(self) -> bool:
         """Return whether its thought was never closed; what is before it is still its answer."""
-        return self.recorded.ends_in_thought or self.spoken.ends_inside
+        return self.recorded.ends_in_thought or self.split.ends_inside
 
     @property
     def cut(self) -> bool:
@@ -173,40 +173,68 @@ class ParseFailure(NamedTuple):
     reason: str
 
 
+FAILED_CALL = "failed call"
+EMPTY = "empty"
+TRUNCATED = "truncated"
+TRUNCATED_THINKING = "truncated while thinking"
+
 # Reasons of :func:`read_reply`, besides a benchmark's and the failed call
-UNREAD = ("empty", "truncated", "truncated while thinking")
+UNREAD = (EMPTY, TRUNCATED, TRUNCATED_THINKING)
 
 ParsedT = TypeVar("ParsedT")
 
 
+class FailureReasons:
+    """What :func:`read_reply` returns for a reply that is no answer: a :class:`ParseFailure`.
+
+    A benchmark whose readings have a reason of their own overrides both methods.
+    """
+
+    def unread(self, reason: str) -> Any:
+        """Return the result for a reply that has nothing to read."""
+        return ParseFailure(reason)
+
+    def incomplete(self, parsed: Any, text: str, reason: str) -> Any:
+        """Return the result for a reply that ended early; what was read all the same stays."""
+        return ParseFailure(reason) if isinstance(parsed, ParseFailure) else parsed
+
+
+PARSE_FAILURES = FailureReasons()
+
+
 def read_reply(
-    reply: Reply, read: Callable[[str], ParsedT | ParseFailure]
-) -> ParsedT | ParseFailure:
+    reply: Reply, read: Callable[[str], ParsedT], reasons: FailureReasons = PARSE_FAILURES
+) -> ParsedT:
     """Return a reply's answer or failure; ``read`` gets its text without thought, never empty."""
-    if reply.failed:
-        return ParseFailure("failed call")
     text = reply.answer
-    if not text.strip():
-        return ParseFailure("truncated while thinking" if reply.ends_in_thought else "empty")
-    answer = read(text)
-    if not isinstance(answer, ParseFailure):
-        return answer
+    if reply.failed or not text.strip():
+        unread: ParsedT = reasons.unread(_why_unread(reply))
+        return unread
+    parsed = read(text)
+    if reply.cut:
+        parsed = reasons.incomplete(parsed, text, TRUNCATED)
     if reply.ends_in_thought:
-        return ParseFailure("truncated while thinking")
-    return ParseFailure("truncated") if reply.cut else answer
+        parsed = reasons.incomplete(parsed, text, TRUNCATED_THINKING)
+    return parsed
+
+
+def _why_unread(reply: Reply) -> str:
+    if reply.failed:
+        return FAILED_CALL
+    return TRUNCATED_THINKING if reply.ends_in_thought else EMPTY
 
 
 class RecordError(ValueError):
     """Our record in ``extra_records`` is damaged; the message says where in it, and how."""
 
 
-def recorded(value: object) -> ReplyRecord:
+def parse_record(value: object) -> ReplyRecord:
     """Read our record in ``extra_records``.
 
     Raises:
         RecordError: a value has another type than :class:`ReplyRecord` says.
 
-    >>> recorded('{"findit": {"thought": 7}}')
+    >>> parse_record('{"findit": {"thought": 7}}')
     Traceback (most recent call last):
     vlmeval_findit.protocol.replies.RecordError: findit.thought: 7: Input should be a valid string
     """
@@ -257,7 +285,7 @@ def _adapter() -> TypeAdapter[ReplyRecord]:
 
 def with_error(value: object, why: str) -> str:
     """Return ``extra_records`` of a failed call, with its error unless it is there."""
-    before = recorded(value)
+    before = parse_record(value)
     call = {**before.call, "error": before.call.get("error") or why}
     return json.dumps({**_object_in(value), **json.loads(replace(before, call=call).as_json())})
 

@@ -20,7 +20,7 @@ from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import SAMPLE, Identity
-from ..protocol.replies import recorded
+from ..protocol.replies import parse_record
 from ..storage.identity_file import read_identity
 from ..storage.lock import is_held
 from ..storage.run_files import RunFiles, files_below, run_of
@@ -211,7 +211,7 @@ class _CellCalls:
         before = self.answers.get(row)
         if not record["error"] and before == seconds:
             return  # an answer that was merged from a shard occurs twice
-        if (cost := recorded(record["extra_records"]).call.get("cost")) is not None:
+        if (cost := parse_record(record["extra_records"]).call.get("cost")) is not None:
             self.cost = (self.cost or 0.0) + cost
         self.seconds += seconds
         self.attempts += 1

@@ -134,7 +134,7 @@ def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueE
     except MisplacedError as error:
         raise wrong(f"{', '.join([str(path), *_at(error)])}: {error}") from None
     except TextError as error:
-        raise wrong(error.of(path)) from None
+        raise wrong(error.message_for(path)) from None
     except (OSError, ValueError) as error:
         raise wrong(f"{path}: {error}") from None
 

@@ -24,7 +24,7 @@ from ..core.formatting import shown
 from ..core.text_files import TextError, open_text, read_json
 from ..protocol.chat_messages import NotAReplyError, host_record, stored_reply
 from ..protocol.dataset_variant import is_index
-from ..protocol.replies import RECORD_KEY, RecordError, Reply, record_in, recorded
+from ..protocol.replies import RECORD_KEY, RecordError, Reply, parse_record, record_in
 from .image_content import shown_in
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
 
@@ -98,7 +98,7 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     except NotAReplyError as error:
         raise PredictionError(f"{where}, column prediction: {error}") from None
     try:
-        record = recorded(row.get("extra_records"))
+        record = parse_record(row.get("extra_records"))
     except RecordError as error:
         raise PredictionError(f"{where}, column extra_records: {error}") from None
     if thought and not record.thought:
@@ -135,7 +135,7 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
         rows = read_json(path)
     except TextError as error:
-        raise PredictionError(error.of(path)) from None
+        raise PredictionError(error.message_for(path)) from None
     if not isinstance(rows, list):
         raise PredictionError(f"{path}: should be a list of objects, an object for each query")
     for number, row in enumerate(rows, 1):
@@ -168,7 +168,7 @@ def _opened(path: Path) -> Iterator[TextIO]:
         with open_text(path) as f:
             yield f
     except TextError as error:
-        raise PredictionError(error.of(path)) from None
+        raise PredictionError(error.message_for(path)) from None
 
 
 def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:

@@ -17,17 +17,6 @@ from ..core.text_files import read_json
 PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 
 
-class RunPath:
-    """A file next to the predictions, with an ending of its kind."""
-
-    def __init__(self, ending: str) -> None:
-        self._ending = ending
-
-    def __get__(self, run: RunFiles, kind: type[RunFiles]) -> Path:
-        name, _, suffix = self._ending.partition(".")
-        return run.predictions.with_name(f"{run.predictions.stem}{name}{run.mark}.{suffix}")
-
-
 @dataclass(frozen=True, slots=True)
 class RunFiles:
     """The files of one run, by its prediction file; none need exist.
@@ -43,14 +32,33 @@ class RunFiles:
 
     predictions: Path
     mark: str = ""
-    identity = RunPath("_identity.json")
-    calls = RunPath("_calls.jsonl")
-    score = RunPath("_score.csv")
-    details = RunPath("_details.jsonl")
-    provenance = RunPath(PROVENANCE)
+
+    @property
+    def identity(self) -> Path:
+        return self._file("identity", ".json")
+
+    @property
+    def calls(self) -> Path:
+        return self._file("calls", ".jsonl")
+
+    @property
+    def score(self) -> Path:
+        return self._file("score", ".csv")
+
+    @property
+    def details(self) -> Path:
+        return self._file("details", ".jsonl")
+
+    @property
+    def provenance(self) -> Path:
+        return self._file("provenance", ".json")
+
+    def _file(self, kind: str, suffix: str) -> Path:
+        return self.predictions.with_name(f"{self.predictions.stem}_{kind}{self.mark}{suffix}")
 
 
-OTHER_SPACE = ".space-"  # How the mark of a score in another space than the recorded space begins
+# How the mark of a score in another space than the recorded space begins
+OTHER_SPACE = ".space-"
 
 _RESULT = re.compile(
     rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"
@@ -71,14 +79,14 @@ def run_of(path: Path) -> RunFiles:
     return RunFiles(path.with_name(f"{match['run']}.json"), match["mark"] or "")
 
 
-def in_other_spaces(folder: Path) -> list[Path]:
+def scores_in_other_spaces(folder: Path) -> list[Path]:
     """List the scores below a folder that are in another space than the recorded space."""
     pattern = f"*_provenance{OTHER_SPACE}*.json"
     return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
 
 
+# Folder for further replies to each query, with a folder for each sample but the first
 MORE_SAMPLES = "more_samples"
-"""Folder for further replies to each query, with a folder for each sample but the first."""
 
 
 def sample_path(first: Path, sample: int | str) -> Path:

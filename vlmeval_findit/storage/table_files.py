@@ -269,7 +269,7 @@ def _facts(table: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except TextError as error:
-        raise TableError(f"{error.of(meta_path(table))}; delete it") from None
+        raise TableError(f"{error.message_for(meta_path(table))}; delete it") from None
     if not isinstance(facts, dict):
         raise TableError(f"{meta_path(table)}: no JSON object; delete it")
     return facts

@@ -181,7 +181,7 @@ def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
     try:
         text = read_text(path)
     except TextError as error:
-        raise ConfigError(error.of(path)) from None
+        raise ConfigError(error.message_for(path)) from None
     return parse_sweep(text, str(path), work_dir)
 
 

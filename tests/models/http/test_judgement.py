@@ -20,7 +20,7 @@ from vlmeval_findit.models.http.providers.google_content import chat_reply as of
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.prices import prices_from
 from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.replies import recorded
+from vlmeval_findit.protocol.replies import parse_record
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 ANSWERS = (Verdict.ANSWER, Verdict.CUT, Verdict.REFUSED)
@@ -247,7 +247,7 @@ def test_arguments_of_tools_are_kept_in_the_record(
     assert answer_in(judged(body)).text == ""
     assert answer_in(judged(body)).beside["tool_calls"] == kept
     if answer is not None and body["choices"][0]["message"].get("tool_calls"):
-        assert recorded(answer.extra).call["tool_calls"] == kept
+        assert parse_record(answer.extra).call["tool_calls"] == kept
 
 
 def test_a_filtered_answer_keeps_the_filters_word() -> None:

@@ -40,7 +40,7 @@ from vlmeval_findit.models.http.providers.provider_table import Provider
 from vlmeval_findit.models.http.schema import WORDS
 from vlmeval_findit.protocol.call_results import CallResult, StopReason
 from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import recorded
+from vlmeval_findit.protocol.replies import parse_record
 
 every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)
@@ -157,7 +157,7 @@ def test_a_model_with_default_reasoning_gets_no_temperature(
 def test_an_answer_after_a_thought_that_is_truncated(
     protocol: Protocol, reply: Answer, thought: str
 ) -> None:
-    record = recorded(answers(protocol, reply)[0].extra)
+    record = parse_record(answers(protocol, reply)[0].extra)
     assert (record.thought, record.finish_reason) == (thought, "length")
 
 
@@ -235,7 +235,7 @@ def test_log_probabilities_of_who_has_them(protocol: Protocol, reply: Answer) ->
     with ChatServer(in_turn(reply)) as server:
         (answer,) = ask_calls(asked_at(protocol, server), logprobs=True)
     assert "logprobs" in json.dumps(server.asked[0].body)
-    actual = recorded(answer.extra).token_logprobs
+    actual = parse_record(answer.extra).token_logprobs
     assert actual is not None
     assert actual.logprobs == (-0.5, 0.0)
 

@@ -11,10 +11,10 @@ from ...boxes.box_records import NO_BOX, FormatFailure, MatchResult, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, JudgedAnswer, classify_errors
 from ...boxes.matching import as_decimal, match
-from ...boxes.reading import Reader, reader
+from ...boxes.reading import reader
 from ...boxes.representation import MatchRule, ReplyFormat
 from ...protocol.identity import Identity
-from ...protocol.replies import Replies, Reply
+from ...protocol.replies import TRUNCATED, FailureReasons, Replies, Reply, read_reply
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from .annotation_tables import LoadedFindIt
@@ -65,17 +65,22 @@ class ScoredReply:
         return OUTCOMES[self.kind]
 
 
-def read_reply(reply: Reply, read: Reader) -> ParsedReply:
-    """Read a reply; a truncated reply has a separate reason."""
-    if reply.failed:
-        return ParsedReply((), (), (), FormatFailure.FAILED_CALL)
-    reading = read(reply.answer)
-    # What says something before an open thought is the answer, whatever is wrong with it.
-    if reading.reason is not None and reply.ends_in_thought and not states(reply.answer):
-        return reading._replace(reason=FormatFailure.TRUNCATED_THINKING)
-    if reply.cut and reading.reason is FormatFailure.NOT_JSON:
-        return reading._replace(reason=FormatFailure.TRUNCATED)
-    return reading
+class FormatFailures(FailureReasons):
+    """The reasons of readings of boxes, which hold the boxes that were read before the failure."""
+
+    def unread(self, reason: str) -> ParsedReply:
+        return ParsedReply((), (), (), FormatFailure(reason))
+
+    def incomplete(self, parsed: ParsedReply, text: str, reason: str) -> ParsedReply:
+        if reason == TRUNCATED:
+            is_why = parsed.reason is FormatFailure.NOT_JSON
+        else:
+            # What says something before an open thought is the answer, whatever is wrong with it.
+            is_why = parsed.reason is not None and not states(text)
+        return parsed._replace(reason=FormatFailure(reason)) if is_why else parsed
+
+
+FORMAT_FAILURES = FormatFailures()
 
 
 def match_replies(
@@ -89,7 +94,10 @@ def match_replies(
     formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
     readers = {row: reader(how) for row, how in formats.items()}
     queries = [dataset.queries[reply.index] for reply in replies]
-    readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
+    readings = [
+        read_reply(reply, readers[row], FORMAT_FAILURES)
+        for reply, row in zip(replies, rows, strict=True)
+    ]
     truths = [query.truth for query in queries]
     maps = [
         pixel_map(in_force, query, reply)
@@ -119,8 +127,8 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
     logprobs = reply.recorded.token_logprobs
     if logprobs is None or not reading.boxes:
         return None
-    spoken = reply.spoken
-    return confidences(spoken.answer, how, reading, logprobs.behind(spoken.begin))
+    split = reply.split
+    return confidences(split.answer, how, reading, logprobs.tokens_after(split.begin))
 
 
 def events_of(result: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:

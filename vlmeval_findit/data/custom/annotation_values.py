@@ -71,7 +71,7 @@ def text_of(path: Path) -> str:
     try:
         return read_text(path)
     except TextError as error:
-        raise AnnotationError(error.of(path)) from None
+        raise AnnotationError(error.message_for(path)) from None
 
 
 def written_number(text: str, where: str) -> float:

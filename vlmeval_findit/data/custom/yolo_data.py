@@ -90,7 +90,7 @@ def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
         # Every scalar stays the text that it is: no, 007 and 1e3 are names.
         values, _ = parse_yaml(text_of(file), YamlTexts)
     except TextError as error:
-        raise AnnotationError(error.of(file)) from None
+        raise AnnotationError(error.message_for(file)) from None
     names = values.get("names") if isinstance(values, dict) else None
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}
