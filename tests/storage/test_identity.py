@@ -254,5 +254,3 @@ def test_how_often_a_call_was_tried_is_no_other_run() -> None:
 def test_an_object_that_samples_is_sampled(attributes: dict[str, Any]) -> None:
     note = Answering(attributes=attributes).sampling_note
     assert note == "replies were sampled at temperature 0.7"
-        Answering(attributes=attributes).sampling_note == "replies were sampled at temperature 0.7"
-    )
