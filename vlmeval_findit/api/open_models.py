@@ -14,8 +14,8 @@ from ..benchmarks import baselines
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
-from ..core.config import config_from
 from ..core.formatting import nearest
+from ..core.validation import validate
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
@@ -211,7 +211,7 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     from ..models.local.local_runner import load_local
     from ..models.local.run_plan import RunSettings
 
-    runner = load_local(checkpoint, row, config_from(RunSettings, settings))
+    runner = load_local(checkpoint, row, validate(RunSettings, settings))
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         (answer,) = runner.answer_batch([message], variant)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, parse, prefix_of
-from ..core.config import Count, Dollars, Number, config_from
 from ..core.formatting import closest, nearest
+from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
     dataset_names,
     has_dataset,
@@ -60,7 +60,7 @@ def check_amounts(options: ModelOptions, **more: float | None) -> None:
     of_models = {field.name: getattr(options, field.name, None) for field in fields(_Amounts)}
     amounts = {name: value for name, value in {**of_models, **more}.items() if value is not None}
     if amounts:  # Else pydantic need not be imported
-        config_from(_Amounts, amounts, flag_name)
+        validate(_Amounts, amounts, flag_name)
 
 
 # --- datasets -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..core.config import Config, Count, Expected, Number, Seconds
+from ..core.validation import Config, Count, Expected, Number, Seconds
 from ..protocol.call_results import (
     Batch,
     CallResult,

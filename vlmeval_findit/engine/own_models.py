@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, baselines, benchmarks
-from ..core.config import config_from
+from ..core.validation import validate
 from ..core.vlmevalkit import host_version
 from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.run_plan import RunSettings, describe, on_this_machine
@@ -51,13 +51,13 @@ def describe_local(
     Raises ValueError for an unknown row or setting.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    return describe(row, checkpoint, variant, config_from(RunSettings, settings))
+    return describe(row, checkpoint, variant, validate(RunSettings, settings))
 
 
 def local_on_this_machine(answering: Answering, **arguments: Any) -> Answering:
     """Add the device and the hub's revision; the model is not loaded."""
     given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
-    return on_this_machine(answering, config_from(RunSettings, given))
+    return on_this_machine(answering, validate(RunSettings, given))
 
 
 def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..boxes.spaces import Space
-from ..core.config import config_from
 from ..core.formatting import nearest
 from ..core.text_files import read_json
+from ..core.validation import validate
 from ..models.adapter import Adapter, adapter_of
 from ..models.checkpoint_row import OTHER, row_of_checkpoint
 from ..models.http.chat import ChatModel, chat_model, token_limit
@@ -196,7 +196,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     for name in given.keys() & _ELSEWHERE.keys():
         raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
     checkpoint = str(given.pop("model_path", checkpoint))
-    settings = config_from(RunSettings, {**given, "max_new_tokens": limit})
+    settings = validate(RunSettings, {**given, "max_new_tokens": limit})
     model = ServedModel(entry.name, checkpoint, row, serving, settings)
     if model.adapter is None:
         return model

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from vlmeval.api.base import BaseAPI
 
-from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config_from
+from ..core.validation import Config, Count, Dollars, Number, Seconds, Whole, validate
 from ..engine.backend import CallOptions
 from ..engine.http_backend import HttpBackend, HttpService
 from ..engine.named_servers import ServerBackends, policy_of
@@ -56,7 +56,7 @@ def settings_of(given: Mapping[str, Any]) -> ApiSettings:
     Raises ValueError for an unknown setting or an invalid value.
     """
     limit, rest = token_limit(given)
-    return config_from(ApiSettings, {**rest, "max_new_tokens": limit})
+    return validate(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
 class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
@@ -192,7 +192,7 @@ class FindItServed:
         work_dir: str = "outputs",
         **settings: Any,
     ) -> None:
-        serving = config_from(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
+        serving = validate(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
         names = settings.keys() & {"retry", "timeout"}
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
         api = settings_of(calls)

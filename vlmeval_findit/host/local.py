@@ -9,8 +9,8 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
-from ..core.config import config_from
 from ..core.formatting import nearest
+from ..core.validation import validate
 from ..engine.own_models import describe_local, local_on_this_machine
 from ..models.checkpoint_row import row_of_checkpoint, row_to_run
 from ..models.local.local_runner import LocalCompletion, load_local
@@ -47,7 +47,7 @@ class FindItLocalModel(FindItModel):
         super().__init__()
         known, checkpoint = row_to_run(like, model_path, settings.get("space"))
         refuse_missing(checkpoint)
-        self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
+        self._runner = load_local(checkpoint, known, validate(RunSettings, settings))
         self._lock = threading.RLock()
         get_logger("FindIt").info("FindIt: %s", self._runner)
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..boxes.spaces import space_from
-from ..core.config import (
+from ..core.formatting import nearest
+from ..core.redaction import secret_field
+from ..core.validation import (
     Checked,
     Config,
     Count,
@@ -18,10 +20,8 @@ from ..core.config import (
     Number,
     Text,
     Values,
-    config_from,
+    validate,
 )
-from ..core.formatting import nearest
-from ..core.redaction import secret_field
 from ..protocol.custom_prompt import CustomPrompt, custom_prompt
 from ..protocol.settings import settings_from
 from ..protocol.thoughts import thought_marks
@@ -138,7 +138,7 @@ def entry_values(entry: Any) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     given = {key: entry[key] for key in _PLACES.keys() & entry.keys()}
-    config_from(_CallKeys, given)
+    validate(_CallKeys, given)
     values = {key: value for key, value in entry.items() if key not in given}
     for key, value in given.items():
         inner = values.get(_PLACES[key]) or {}

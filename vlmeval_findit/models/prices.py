@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ..core.config import Checked
+from ..core.validation import Checked
 
 AS_OF = "November 2026"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.config import Checked, Config, Count, Expected, Name
 from ..core.formatting import nearest
+from ..core.validation import Checked, Config, Count, Expected, Name
 
 
 @dataclass(frozen=True, slots=True)

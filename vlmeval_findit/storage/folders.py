@@ -14,10 +14,19 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from ..core.command import clone
-from ..core.config import Checked, Config, Count, Expected, MisplacedError, Text, YesNo, config_from
 from ..core.files import file_sha256
 from ..core.formatting import shown
 from ..core.text_files import TextError, parse_json, read_text, yaml_value
+from ..core.validation import (
+    Checked,
+    Config,
+    Count,
+    Expected,
+    MisplacedError,
+    Text,
+    YesNo,
+    validate,
+)
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +141,8 @@ def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueE
     try:
         return _parsed(read_text(path), kind, parse)
     except MisplacedError as error:
-        raise wrong(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+        where = ", ".join(map(str, (path, *error.place)))
+        raise wrong(f"{where}: {error.why}") from None
     except TextError as error:
         raise wrong(error.message_for(path)) from None
     except (OSError, ValueError) as error:
@@ -141,13 +151,7 @@ def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueE
 
 @lru_cache(maxsize=16)
 def _parsed(text: str, kind: Any, parse: Callable[[str], Any]) -> Any:
-    return config_from(kind, parse(text) or {})
-
-
-def _at(error: MisplacedError) -> list[str]:
-    """Return the keys that lead to a value, without a key that the message names."""
-    at = [str(key) for key in error.at if key != "[key]"]
-    return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
+    return validate(kind, parse(text) or {})
 
 
 class FolderError(ValueError):

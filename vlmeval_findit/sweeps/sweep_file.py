@@ -25,22 +25,21 @@ from ..benchmarks.findit.grid import (
 from ..benchmarks.findit.grid import variants as cells_of
 from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import REPRESENTATIONS
-from ..core.config import (
+from ..core.config import ConfigError, YamlText
+from ..core.formatting import nearest
+from ..core.text_files import TextError, read_text
+from ..core.validation import (
     Checked,
     Config,
-    ConfigError,
     Count,
     Dollars,
     MisplacedError,
     Name,
     Several,
     SeveralOrAll,
-    YamlText,
     YesNo,
     refuse_twice,
 )
-from ..core.formatting import nearest
-from ..core.text_files import TextError, read_text
 from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
 from ..models.checkpoint_row import row_of_checkpoint

@@ -252,7 +252,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
         ("GroundingME", (2, "image", "bytes"), None, "row 2, image: holds no image"),
         ("GroundingME", (2, "image", "bytes"), b"GIF89a", "image: is no JPEG, PNG or WebP image"),
         ("RefCOCO-M", (0, "file_name"), "../x.jpg", "'../x.jpg' climbs out of its folder"),
-        ("RefCOCO-M", (0, "samples"), None, "row 0, samples: should be a valid list"),
+        ("RefCOCO-M", (0, "samples"), None, "row 0, samples: should be a list"),
         ("RefCOCO-M", (0, "samples", 1, "bbox"), [1.0], "samples[1], bbox: [1.0] should be [x, y"),
         ("RefCOCO-M", (0, "samples", 1, "sentences"), [""], "sentences[0]: '' should be a text"),
         ("RefCOCO-M", (0, "samples", 1, "mask", "size"), [9, 9], "20000 pixels, its size to 9"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.core.config import MisplacedError, config_from
+from vlmeval_findit.core.validation import MisplacedError, validate
 from vlmeval_findit.models.http.chat import extra_fields
 from vlmeval_findit.models.model_entry import ModelEntry
 
@@ -33,10 +33,10 @@ def test_a_credential_in_recorded_fields_is_refused(fields: dict[str, Any]) -> N
         extra_fields(json.dumps(fields))
     assert "sk-1" not in str(error.value)
     with pytest.raises(MisplacedError, match="looks like a credential"):
-        config_from(ModelEntry, {"name": "GPT-5.4", "settings": fields})
+        validate(ModelEntry, {"name": "GPT-5.4", "settings": fields})
 
 
 @pytest.mark.parametrize("fields", PLAIN)
 def test_other_fields_pass(fields: dict[str, Any]) -> None:
     assert extra_fields(json.dumps(fields)) == fields
-    assert config_from(ModelEntry, {"name": "GPT-5.4", "settings": fields}).settings == fields
+    assert validate(ModelEntry, {"name": "GPT-5.4", "settings": fields}).settings == fields

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 
 from ...boxes.box_records import Ignored, Truth
 from ...boxes.representation import Corners
-from ...core.config import Checked
+from ...core.validation import Checked
 from ...marks.region import PackedMask
 from ...protocol.dataset_variant import LoadedDataset
 from ...protocol.metric import slice_problem

@@ -21,8 +21,8 @@ from ...boxes.representation import (
     STRUCTURES,
     default_key,
 )
-from ...core.config import MisplacedError, refuse_twice
 from ...core.formatting import nearest
+from ...core.validation import MisplacedError, refuse_twice
 from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, format_problem
 

@@ -15,8 +15,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
 
-from ...core.config import Checked, Expected, MisplacedError, Text, YesNo, config_from
 from ...core.text_files import read_json
+from ...core.validation import Checked, Expected, MisplacedError, Text, YesNo, validate
 from ...protocol.replies import Reply, ReplyRecord
 from ...storage.table_files import ImagePath, Side
 
@@ -134,7 +134,7 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
         if key not in stated:
             raise refused(key, "is missing")
     try:
-        return config_from(Annotation, {**stated, "index": stated["id"]})
+        return validate(Annotation, {**stated, "index": stated["id"]})
     except MisplacedError as error:
         key = str(error.at[0])
         raise refused("id" if key == "index" else key, str(error)) from None

@@ -9,8 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...core.config import Checked
 from ...core.formatting import nearest
+from ...core.validation import Checked
 from ...storage.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options

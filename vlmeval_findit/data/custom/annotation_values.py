@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...core.config import Checked, Expected, MisplacedError, config_from
 from ...core.files import unsafe
 from ...core.formatting import shown
 from ...core.text_files import TextError, parse_json, read_text
+from ...core.validation import Checked, Expected, MisplacedError, validate
 from ...marks.region import Mask, PackedMask, packed_mask, rle_of
 from ...storage.image_files import Size, decode_values
 from ..annotated_samples import AnnotationError
@@ -47,15 +47,10 @@ def json_of(text: str, where: str) -> Any:
 def validated(kind: Any, value: Any, where: str) -> Any:
     """Return a value of JSON as a dataclass or an annotated type, or raise an AnnotationError."""
     try:
-        return config_from(kind, value)
+        return validate(kind, value)
     except MisplacedError as error:
-        at = error.at[:-1] if error.is_key else error.at
-        names = [key for key in at if isinstance(key, str)]
-        place = "".join(f", {key}" if isinstance(key, str) else f"[{key}]" for key in at)
-        why = str(error).removeprefix(f"{names[-1]}: ") if names else str(error)
-        # pydantic also names the dataclass.
-        why = why.partition(" or an instance of ")[0]
-        raise AnnotationError(f"{where}{place}: {why}") from None
+        steps = [f", {step}" if isinstance(step, str) else f"[{step}]" for step in error.place]
+        raise AnnotationError(f"{where}{''.join(steps)}: {error.why}") from None
 
 
 # --- text -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
-from ...core.config import Expected
+from ...core.validation import Expected
 from ...marks.region import PackedMask, RLEError
 from ..annotated_samples import (
     AnnotatedBox,

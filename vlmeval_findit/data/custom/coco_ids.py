@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ...boxes.representation import Corners
-from ...core.config import config_from
 from ...core.files import atomic_write
 from ...core.text_files import read_json
+from ...core.validation import validate
 from ...storage.image_files import Size
 from ..annotated_samples import Samples, Units
 from .stored_pixels import to_turned, turned_size
@@ -71,7 +71,7 @@ def read_ids(table: Path) -> CocoIds:
     path = ids_path(table)
     if not path.is_file():
         return CocoIds()
-    return config_from(CocoIds, read_json(path))
+    return validate(CocoIds, read_json(path))
 
 
 def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...core.config import Checked, Expected, Text
 from ...core.formatting import shown
+from ...core.validation import Checked, Expected, Text
 from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED
 

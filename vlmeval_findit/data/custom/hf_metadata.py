@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...core.config import Expected, Text
 from ...core.formatting import shown
+from ...core.validation import Expected, Text
 from ..annotated_samples import CROWD, AnnotationError, Samples
 from .annotation_values import SidesOfJson, json_of, text_of, validated
 from .class_rules import ClassRules

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...core.config import Expected, Text
+from ...core.validation import Expected, Text
 from ..annotated_samples import CROWD, IGNORED, AnnotationError, Samples
 from .annotation_values import Coordinate
 from .collected import Collected

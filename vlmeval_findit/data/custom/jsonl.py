@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...benchmarks.findit.findit_datasets import Family
-from ...core.config import Checked, Config, Expected, Text, YesNo
 from ...core.formatting import nearest, shown
+from ...core.validation import Checked, Config, Expected, Text, YesNo
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated

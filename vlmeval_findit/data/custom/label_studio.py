@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
-from ...core.config import Expected
 from ...core.files import suffix_of
+from ...core.validation import Expected
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples, Units
 from .annotation_values import IMAGE_SUFFIXES, Coordinate, validated

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...boxes.representation import Corners
-from ...core.config import Expected, Text
 from ...core.files import suffix_of
+from ...core.validation import Expected, Text
 from ...marks.region import PackedMask
 from ...storage.image_files import Size
 from ..annotated_samples import Samples

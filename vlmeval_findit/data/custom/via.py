@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...boxes.representation import Corners
-from ...core.config import Expected, Text
+from ...core.validation import Expected, Text
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import Coordinate, json_of, text_of, validated
 from .collected import Collected, around_points

@@ -38,8 +38,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 
 from ...benchmarks.findit.findit_datasets import Family
-from ...core.config import Checked, Count, Expected, Whole
 from ...core.files import unsafe
+from ...core.validation import Checked, Count, Expected, Whole
 from ...marks.region import packed_mask
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples

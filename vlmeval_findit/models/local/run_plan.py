@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from ...boxes.spaces import space_from
 from ...core.command import install
-from ...core.config import Config, Count, Name, Number, Values, YesNo
 from ...core.formatting import nearest
+from ...core.validation import Config, Count, Name, Number, Values, YesNo
 from ...protocol.dataset_variant import DatasetVariant
 from ...protocol.identity import Answering, Described
 from ..adapter import adapter_of, refuse_without_peft

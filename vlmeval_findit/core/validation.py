@@ -1,0 +1,239 @@
+"""Validate what is read from files, servers and YAML: the only way from plain values to types.
+
+Pydantic does it, and is imported only when it is used: :class:`Expected` and :class:`Checked` stand
+in annotations for its ``Field`` and its validators, which would take every command 0.1 s to import.
+A refusal is a :class:`MisplacedError`; who reads knows file and row, and adds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import cache
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+from .formatting import nearest, plain, shown
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+    from pydantic_core import CoreSchema, ErrorDetails
+
+T = TypeVar("T")
+
+
+class MisplacedError(ValueError):
+    """A part of a value cannot be used: ``at`` leads from the value to it, or to its key.
+
+    ``why`` is the message without the ``name`` of the part.
+    """
+
+    def __init__(self, why: str, *at: str | int, is_key: bool = False, name: str = "") -> None:
+        super().__init__(f"{name}: {why}" if name else why)
+        self.why = why
+        self.at = at
+        self.is_key = is_key
+
+    @property
+    def place(self) -> tuple[str | int, ...]:
+        """Return the way to the part, or to what has the key: ``why`` names the key."""
+        return self.at[:-1] if self.is_key else self.at
+
+    def below(self, root: str = "") -> str:
+        """Return the message with the whole way to the part, from ``root``.
+
+        >>> MisplacedError("-1 should be a count", "tokens", 3).below("findit")
+        'findit.tokens.3: -1 should be a count'
+        """
+        steps = [root, *self.place] if root else self.place
+        path = ".".join(map(str, steps))
+        return f"{path}: {self.why}" if path else self.why
+
+
+def refuse_twice(values: Sequence[Any], *at: str) -> None:
+    """Refuse a value that stands twice in a list, with a :class:`MisplacedError`."""
+    for place, value in enumerate(values):
+        if list(values).count(value) > 1:
+            raise MisplacedError(f"{plain(value)} stands twice", *at, place)
+
+
+# --- types of fields ------------------------------------------------------------------------------
+
+
+class Expected:
+    """Describes the expected value; ``limits`` are pydantic core's, ``secret`` hides the value."""
+
+    def __init__(self, words: str, *, secret: bool = False, **limits: Any) -> None:
+        self._words = words
+        self._type = "secret" if secret else "expected"
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        limited: Any = {**handler(kind), **self._limits}
+        return core_schema.custom_error_schema(
+            limited, self._type, custom_error_message=self._words
+        )
+
+
+class Checked:
+    """Passes a value through a function after (or ``before``) its type check; it may refuse."""
+
+    def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
+        self._check = check
+        self._before = before
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        if self._before:
+            return core_schema.no_info_before_validator_function(self._check, handler(kind))
+        return core_schema.no_info_after_validator_function(self._check, handler(kind))
+
+
+Name = Annotated[str, Expected("a name", strict=True, min_length=1)]
+Text = Annotated[str, Expected("a text", strict=True)]
+YesNo = Annotated[bool, Expected("true or false", strict=True)]
+Whole = Annotated[int, Expected("a whole number", strict=True)]
+Count = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)]
+_NUMBER: Mapping[str, Any] = {"strict": True, "allow_inf_nan": False}
+Number = Annotated[float, Expected("a number, at least 0", ge=0, **_NUMBER)]
+Seconds = Annotated[float, Expected("seconds, more than 0", gt=0, **_NUMBER)]
+Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
+Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
+
+
+def _as_list(value: Any) -> Any:
+    if value == []:
+        raise ValueError("an empty list")
+    return value if isinstance(value, list) else [value]
+
+
+# A list; a value alone stands for a list of it
+Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
+SeveralOrAll = Annotated[
+    tuple[T, ...] | Literal["all"],
+    Checked(lambda value: value if value == "all" else _as_list(value), before=True),
+]
+
+
+# --- dataclasses ----------------------------------------------------------------------------------
+
+
+class Config:
+    """A dataclass whose fields are the only keys allowed; ``line`` is set by the reader instead."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
+    called: ClassVar[str] = "key"  # What messages call a key
+    read_before: ClassVar[tuple[str, ...]] = ()  # Keys that are taken out before
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(cls._with_known_keys, handler(kind))
+
+    @classmethod
+    def _with_known_keys(cls, values: Any) -> Any:
+        keys = [field for field in fields(cls) if field.name != "line"]  # type: ignore[arg-type]
+        # A key that must be given comes first.
+        keys.sort(key=lambda key: not (key.default is key.default_factory is MISSING))
+        known = [key.name for key in keys]
+        if not isinstance(values, Mapping):
+            raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
+        for key in values:
+            if key not in known:
+                why = f"no {cls.called} {shown(key)}{nearest(str(key), [*known, *cls.read_before])}"
+                raise MisplacedError(why, key, is_key=True)
+        return values
+
+
+# --- values of JSON -------------------------------------------------------------------------------
+
+
+def _finite(value: Any, *at: str | int) -> Any:
+    """Return a value of JSON; a MisplacedError for NaN and infinity, which JSON cannot hold."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise MisplacedError(f"{value} should be a finite number", *at)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _finite(part, *at, key)
+    elif isinstance(value, list):
+        for place, part in enumerate(value):
+            _finite(part, *at, place)
+    return value
+
+
+# Any object of JSON
+JsonObject = Annotated[Mapping[str, Any], Expected("a JSON object"), Checked(_finite)]
+
+
+# --- validation -----------------------------------------------------------------------------------
+
+# What pydantic calls a wrong kind of value, and what should be there
+_CONTAINERS = {
+    "dataclass_type": "a mapping of names to values",
+    "dict_type": "a mapping of names to values",
+    "mapping_type": "a mapping of names to values",
+    "list_type": "a list",
+    "tuple_type": "a list",
+}
+
+
+def validate(kind: type[T], value: Any, spelled: Callable[[str], str] = str) -> T:
+    """Return a plain value as a type, or raise a MisplacedError.
+
+    A list becomes a tuple where the type says so; nothing else is converted. ``spelled`` spells
+    names as users do.
+
+    >>> validate(Whole, True)
+    Traceback (most recent call last):
+    vlmeval_findit.core.validation.MisplacedError: True should be a whole number
+    """
+    from pydantic import ValidationError
+
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise _misplaced(error, spelled) from None
+    except RecursionError:
+        raise MisplacedError("it is nested too deeply") from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _misplaced(error: ValidationError, spelled: Callable[[str], str]) -> MisplacedError:
+    """Say in our words what pydantic says first."""
+    first = error.errors(include_url=False)[0]
+    at = [spelled(step) if isinstance(step, str) else step for step in first["loc"]]
+    # pydantic also names the branch of a union: `tuple[…]`.
+    names = [step for step in at if isinstance(step, str) and "[" not in step]
+    is_key = at[-1:] == ["[key]"]
+    if is_key:
+        at.pop()
+    if first["type"] == "missing":
+        return MisplacedError(f"{names[-1]} is missing", *at[:-1])
+    if first["type"] == "value_error":
+        why = first["ctx"]["error"]
+        if isinstance(why, MisplacedError):
+            return MisplacedError(why.why, *at, *why.at, is_key=why.is_key)
+        return MisplacedError(str(why), *at)
+    name = names[-1] if names else ""
+    return MisplacedError(_expected(first), *at, is_key=is_key, name=name)
+
+
+def _expected(error: ErrorDetails) -> str:
+    """Say what was expected in place of a value."""
+    expected = _CONTAINERS.get(error["type"]) or error["msg"].removeprefix("Input should be ")
+    # Only what `Expected` describes is known to be no secret.
+    given = f"{shown(error['input'])} " if error["type"] == "expected" else ""
+    return f"{given}should be {expected}"
