@@ -163,7 +163,7 @@ def test_what_is_no_text_is_named_with_its_line(tmp_path: Path, content: bytes, 
     path.write_bytes(content)
     with pytest.raises(TextError) as refused:
         read_text(path)
-    assert refused.value.of("a").startswith(f"a, {why}")
+    assert refused.value.message_for("a").startswith(f"a, {why}")
 
 
 @given(st.text())
