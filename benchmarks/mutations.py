@@ -57,7 +57,7 @@ AREAS = {
         ["storage/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
     ),
     "scheduler": (
-        ["engine/retry_scheduler.py", "engine/server.py"],
+        ["engine/retry_scheduler.py", "engine/server_state.py"],
         ["engine/test_retry_scheduler.py", "engine/test_server.py", "engine/test_http_backend.py"],
     ),
     "journal": (

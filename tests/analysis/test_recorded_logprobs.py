@@ -12,7 +12,7 @@ from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
 
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.protocol.replies import ReplyRecord, TokenLogprobs
 from vlmeval_findit.storage.identity_file import read_identity
 from vlmeval_findit.storage.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows

@@ -14,7 +14,7 @@ import vlmeval_findit as findit
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 from vlmeval_findit.sweeps.sweep_file import parse_sweep
 

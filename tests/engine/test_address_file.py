@@ -15,7 +15,7 @@ from waits import until
 from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.addresses import AddressFile
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint

@@ -16,7 +16,7 @@ from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import Plan
 from vlmeval_findit.models.http.chat import ChatModel, chat_model
-from vlmeval_findit.models.http.spending import Load, load_of
+from vlmeval_findit.models.http.estimates import Load, load_of
 from vlmeval_findit.models.prices import OPUS_5_5
 from vlmeval_findit.sweeps.call_counts import CallGroup, GroupCounts, count_calls
 

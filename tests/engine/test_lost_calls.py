@@ -21,7 +21,7 @@ from vlmeval_findit.engine.http_backend import HttpService, _HttpRun
 from vlmeval_findit.engine.retry_scheduler import Scheduler
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.model_server import HttpEndpoint
+from vlmeval_findit.models.http.http_endpoint import HttpEndpoint
 from vlmeval_findit.models.http.spending import Budget
 
 SWEEP = """

@@ -28,10 +28,7 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.retry_scheduler import Assignment, Scheduler
-from vlmeval_findit.engine.server import (
-    CallOutcome,
-    ServerPolicy,
-)
+from vlmeval_findit.engine.server_state import CallOutcome, ServerPolicy
 
 GOOD = answers(0.5)
 NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))

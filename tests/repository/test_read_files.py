@@ -29,7 +29,7 @@ KNOWN = {
     "models/checkpoint_files.py": "transformers' own code",
     "models/dual_encoder/towers.py": "a vector below the data folder, which it wrote",
     "serving/guard.py": "the system's list of processes",
-    "serving/processes.py": _WRITTEN,
+    "serving/server_process.py": _WRITTEN,
     "engine/journal/view.py": "the journal, which open_regular opened",
     "data/fetch/fetch_images.py": "an archive that it just got, after a look",
     "cli/__init__.py": "the null device",

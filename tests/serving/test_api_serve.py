@@ -13,8 +13,8 @@ from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
 from vlmeval_findit.models.model_client import to_host_message
 from vlmeval_findit.models.model_table import NANO, NANO_PX
-from vlmeval_findit.serving.processes import LocalServers
 from vlmeval_findit.serving.programs import ServeOptions
+from vlmeval_findit.serving.server_process import LocalServers
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from host_runs import RUN_FINDIT, environment, predictions, replies, require_hos
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.started_servers import ServedModel, served_model
+from vlmeval_findit.engine.served_model import ServedModel, served_model
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.models.model_table import NANO_PX
 from vlmeval_findit.serving.programs import ServeOptions

@@ -16,8 +16,8 @@ from fake_program import Machine, ends
 from waits import until
 
 from vlmeval_findit.serving import guard
-from vlmeval_findit.serving.processes import LocalServers, ServerProcess, ServingError
 from vlmeval_findit.serving.programs import ServeOptions
+from vlmeval_findit.serving.server_process import LocalServers, ServerProcess, ServingError
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from vlmeval_findit.engine.calls import Call
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.engine.server import ServerPolicy
+from vlmeval_findit.engine.server_state import ServerPolicy
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.protocol.call_results import CallResult

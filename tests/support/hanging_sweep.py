@@ -23,7 +23,7 @@ from paths import SUPPORT, python_path
 
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.engine.backend import CallOptions, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vlmeval_findit.engine.retry_scheduler import Assignment, FinishedItem, Scheduler
-from vlmeval_findit.engine.server import CallOutcome, ServerPolicy
+from vlmeval_findit.engine.server_state import CallOutcome, ServerPolicy
 
 
 class Reply(NamedTuple):

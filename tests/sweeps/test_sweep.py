@@ -39,7 +39,7 @@ from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import CallOptions, LocalBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.call_results import Batch, CallResult, CancelledError, StopReason

@@ -11,7 +11,7 @@ from vlmeval_findit.benchmarks.findit.grid import benchmark, formats, variants
 from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.named_servers import ServerBackends
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.sweeps.sweep_file import parse_sweep, read_sweep

@@ -12,13 +12,13 @@ from rich.progress import Progress
 
 from ..core.formatting import counted
 from ..engine.calls import given_key
-from ..engine.named_servers import chat_of, settings
-from ..engine.started_servers import served_model
+from ..engine.served_model import served_model
+from ..engine.server_backends import chat_of, settings
 from ..leaderboard.result_table import Field, Table
 from ..leaderboard.result_table import count as number_of
 from ..models.http.chat import ChatModel, chat_model, token_limit
+from ..models.http.estimates import Load
 from ..models.http.providers.provider_table import OPENROUTER
-from ..models.http.spending import Load
 from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF

@@ -22,7 +22,7 @@ from ..protocol.settings import (
     skips_missing,
     wants_logprobs,
 )
-from ..serving.processes import end
+from ..serving.server_process import end
 from ..sweeps.single_runs import SingleRuns, ask_runs
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import ASKED_BY_US, flag_name

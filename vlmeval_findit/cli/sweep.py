@@ -28,16 +28,16 @@ from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions, LostCallError
 from ..engine.cancel import CancelToken, cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
-from ..engine.named_servers import ServerBackends, policy_of
 from ..engine.own_models import OwnModels
-from ..engine.server import ServerPolicy
+from ..engine.served_model import ServedModelBackends
+from ..engine.server_backends import ServerBackends, policy_of
+from ..engine.server_state import ServerPolicy
 from ..engine.sink import Watcher
-from ..engine.started_servers import ServeBackends
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..scoring.run_score import CellResult
-from ..serving.processes import end
 from ..serving.programs import PROGRAMS
+from ..serving.server_process import end
 from ..sweeps.sweep_file import Sweep, all_variants, in_best_formats, read_sweep, refuse_samples
 from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import OWN, USED_BY_EACH, Access, access_of, refuse_unused
@@ -198,7 +198,9 @@ def servers_for(
         assert serving is not None
         nobody_said = inference.threads == CallOptions().threads
         calls = PROGRAMS[serving.program].calls if nobody_said else inference.threads
-        started = ServeBackends(serving, replace(inference, threads=calls), sweep.work_dir, policy)
+        started = ServedModelBackends(
+            serving, replace(inference, threads=calls), sweep.work_dir, policy
+        )
         factories |= dict.fromkeys(served, started)
     if over_http:
         if batch is not None and sweep.logprobs and batch.is_plain:

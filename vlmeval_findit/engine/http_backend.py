@@ -23,7 +23,7 @@ from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
 from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
-from ..models.http.model_server import HttpEndpoint, model_servers
+from ..models.http.http_endpoint import HttpEndpoint, model_servers
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
 from ..protocol.call_results import CallResult, StopReason, error_line
@@ -33,7 +33,7 @@ from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
-from .server import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
+from .server_state import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from .cancel import CancelToken
 from .plan import WorkItem
 from .ray_cluster import cluster, code_sha256, replicas
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
-from .server import CallOutcome, ServerPolicy
+from .server_state import CallOutcome, ServerPolicy
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,14 @@ from itertools import count, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from .server import LONGEST_WAIT, CallOutcome, ImageGroup, QueuedItem, ServerPolicy, ServerState
+from .server_state import (
+    LONGEST_WAIT,
+    CallOutcome,
+    ImageGroup,
+    QueuedItem,
+    ServerPolicy,
+    ServerState,
+)
 
 _AHEAD = 8  # rounds of items, over all limits, to pull ahead for an image of a server
 _REFUSALS_HERE = 3  # refusals of an item after which another server is tried

@@ -19,8 +19,8 @@ from vlmeval.api.base import BaseAPI
 from ..core.validation import Config, Count, Dollars, Number, Seconds, Whole, validate
 from ..engine.backend import CallOptions
 from ..engine.http_backend import HttpBackend, HttpService
-from ..engine.named_servers import ServerBackends, policy_of
-from ..engine.started_servers import ServeBackends
+from ..engine.served_model import ServedModelBackends
+from ..engine.server_backends import ServerBackends, policy_of
 from ..models.http.addresses import provider_endpoints
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.providers.provider_table import OPENROUTER
@@ -198,7 +198,7 @@ class FindItServed:
         api = settings_of(calls)
         options, policy = CallOptions(timeout=api.timeout), policy_of(api.retry)
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
-        self.asked = ServeBackends(serving, options, Path(work_dir), policy), entry
+        self.asked = ServedModelBackends(serving, options, Path(work_dir), policy), entry
 
 
 def _at_address(

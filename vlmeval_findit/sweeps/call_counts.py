@@ -23,8 +23,8 @@ from ..engine.journal.view import JournalView
 from ..engine.plan import Plan
 from ..models.http.batch import HALF
 from ..models.http.chat import ChatModel
+from ..models.http.estimates import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_to_send
-from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.model_entry import ModelEntry
 from ..protocol.dataset_variant import image, reference
 from .sweep_file import Sweep, all_variants, cells_to_ask

@@ -15,8 +15,8 @@ import pytest
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.data.demo.photos import prepare_demo
 from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.estimates import Load
 from vlmeval_findit.models.http.sent_images import ChatRequest
-from vlmeval_findit.models.http.spending import Load
 from vlmeval_findit.models.prices import AS_OF
 from vlmeval_findit.protocol.dataset_variant import image, text
 from vlmeval_findit.sweeps.call_counts import count_calls, sweep_groups

@@ -16,15 +16,9 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.estimates import Load, image_tokens, load_of, words_of
 from vlmeval_findit.models.http.sent_images import ChatRequest, SentImage
-from vlmeval_findit.models.http.spending import (
-    Budget,
-    Load,
-    SpendingError,
-    image_tokens,
-    load_of,
-    words_of,
-)
+from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import TokenPrices, prices_from
 from vlmeval_findit.protocol.dataset_variant import image, text
 

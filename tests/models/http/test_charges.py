@@ -15,14 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.charges import Charge, Usage, charge, token_counts, usage_of
 from vlmeval_findit.models.http.chat import ChatModel, chat_model
 from vlmeval_findit.models.http.chat_call import ChatCall
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.judgement import judge
 from vlmeval_findit.models.http.service_errors import error_of
-from vlmeval_findit.models.http.spending import Budget, SpendingError
+from vlmeval_findit.models.http.spending import (
+    Budget,
+    Charge,
+    SpendingError,
+    Usage,
+    charge,
+    token_counts,
+    usage_of,
+)
 from vlmeval_findit.models.prices import TokenPrices, prices_from
 from vlmeval_findit.protocol.call_results import StopReason
 

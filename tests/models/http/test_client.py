@@ -16,10 +16,15 @@ from typing import Any
 import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 
-from vlmeval_findit.models.http.client import MOST_BYTES, HttpClient, HttpRequest, retry_after
+from vlmeval_findit.models.http.client import (
+    MOST_BYTES,
+    HttpClient,
+    HttpRequest,
+    proxy_for,
+    retry_after,
+)
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.proxies import proxy_for
 
 
 def post(timeout: float, url: str, key: str = "", most: int = MOST_BYTES) -> bytes:

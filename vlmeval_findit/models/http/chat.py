@@ -21,6 +21,7 @@ from ..model_table import MODELS, find_model, known_model, space_options, unknow
 from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
+from .estimates import load_of
 from .providers.provider_table import OPENROUTER, find_provider
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
@@ -33,7 +34,6 @@ from .sent_images import (
     images_to_send,
     marked_urls,
 )
-from .spending import load_of
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
 # Spaces of pixels as sent, which assume the providers' limit of 4096.

@@ -11,17 +11,16 @@ from typing import Any
 from ...protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
 from ...protocol.replies import ReplyRecord
-from .charges import Usage, charge
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
+from .http_endpoint import HttpEndpoint, is_unknown
 from .judgement import read_completion
-from .model_server import HttpEndpoint, is_unknown
 from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
 from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
-from .spending import Budget
+from .spending import Budget, Usage, charge
 
 _ALWAYS = {"model", "messages", "max_tokens"}
 """Fields that a user cannot remove."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.redaction import quoted
 from ...protocol.replies import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
-from .charges import NOTHING_STATED, Usage
+from .spending import NOTHING_STATED, Usage
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
 REFUSED = frozenset({401, 403, 404, 405, 410})  # key, permission, model or address
@@ -66,7 +66,7 @@ class Completion:
     """One answer."""
 
     text: str  # parsed for boxes
-    # What the service says of it; tokens as of :func:`.charges.token_counts`
+    # What the service says of it; tokens as of :func:`.spending.token_counts`
     record: ReplyRecord = NOTHING_RECORDED
     id: str = ""
     usage: Usage = NOTHING_STATED  # what it says of its cost

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+from ...core.json_values import mapping, number_of, objects
 from ...core.redaction import quoted, replace_surrogates
 from ...protocol.call_results import error_line
 from ...protocol.chat_messages import NotAReplyError, answer_in, tool_calls_in
 from ...protocol.replies import ReplyRecord
 from ...protocol.thoughts import USUAL, ThoughtRule, split_thought
-from .charges import usage_of
 from .completion import CallError, Completion
-from .json_values import mapping, number_of
 from .reply_logprobs import reply_logprobs
 from .service_errors import (
+    CODE_KEYS,
+    MESSAGE_KEYS,
     error_of,
     failed_reply,
     inside_reply,
-    is_error,
-    reported_error,
     words_of,
 )
+from .spending import usage_of
 
 _NAME = 200  # characters stored of a name or id
 
@@ -114,13 +114,13 @@ def _failed(error: CallError) -> Judgement:
 
 
 def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judgement:
-    if (reported := reported_error(reply)) is not None:
+    if (reported := _reported_error(reply)) is not None:
         return _failed(reported)
     choices = reply.get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
     for place in (choice, mapping(message)):
-        if is_error(place.get("error")):
+        if _is_error(place.get("error")):
             return _failed(inside_reply(place["error"], reply, begun=True))
     finish = _finish_reason(choice)
     if (stopped := _stopped_by_service(finish, choice, reply)) is not None:
@@ -198,6 +198,37 @@ def _answered_by(reply: Mapping[str, Any]) -> dict[str, str]:
 
 def _name(value: object) -> str:
     return quoted(value, _NAME) if isinstance(value, str) else ""
+
+
+# --- errors inside a reply ------------------------------------------------------------------------
+
+
+def _reported_error(reply: Mapping[str, Any]) -> CallError | None:
+    """Return the error that a reply of status 200 reports as a whole; None if it reports none."""
+    error = _error_in(reply)
+    return None if error is None else inside_reply(error, reply)
+
+
+def _error_in(reply: Mapping[str, Any]) -> object | None:
+    if _is_error(error := reply.get("error")):
+        # With "error": true the words are beside it.
+        return reply if error is True or isinstance(error, int | float) else error
+    if "error" in (reply.get("object"), reply.get("type")):
+        return reply
+    base = mapping(reply.get("base_resp"))  # MiniMax
+    if base.get("status_code") not in (None, 0, "0"):
+        return base
+    if objects(reply.get("choices")) or not any(reply.get(key) for key in MESSAGE_KEYS):
+        return None
+    return {key: reply[key] for key in (*MESSAGE_KEYS, *CODE_KEYS) if key in reply}
+
+
+def _is_error(value: object) -> bool:
+    """Return whether a field for an error states one: some are always there, and empty."""
+    if isinstance(value, dict):
+        is_success = "code" in value and value["code"] in (0, "0", 200, "200")
+        return not is_success and any(map(_is_error, value.values()))
+    return bool(value) and value != "0"
 
 
 # --- finish reasons -------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.formatting import shown
+from ...core.json_values import mapping
 from ...protocol.replies import LEAST, TokenLogprobs
 from ...protocol.thoughts import USUAL, ThoughtRule
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
-from .json_values import mapping
 
 # llama.cpp gives none without top_logprobs.
 LOGPROBS_FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}

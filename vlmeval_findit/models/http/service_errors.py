@@ -7,16 +7,26 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.json_values import mapping
 from ...core.redaction import quoted
-from .charges import usage_of
 from .completion import HOPELESS, LONGEST_MESSAGE, CallError
-from .json_values import mapping, objects
+from .spending import usage_of
 
-_SAYS = (  # Keys of a message, the most telling first
-    *("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage"),
-    *("error", "errors", "description", "title"),
+# Keys of an error's message, the most telling first
+MESSAGE_KEYS = (
+    "message",
+    "detail",
+    "msg",
+    "status_msg",
+    "error_msg",
+    "error_message",
+    "errorMessage",
+    "error",
+    "errors",
+    "description",
+    "title",
 )
-_CODES = ("code", "type", "status", "status_code", "error_code", "reason")
+CODE_KEYS = ("code", "type", "status", "status_code", "error_code", "reason")
 
 _NO_KEY_OR_CREDIT = re.compile(
     r"\b(?:insufficient_quota|billing_error|API_KEY_INVALID)\b|credit balance is too low",
@@ -97,7 +107,7 @@ def words_of(error: object) -> str:
     """Return what an error says: its message, wherever that is, else its JSON."""
     # The place of a wrong field is as telling as the message.
     if isinstance(error, dict) and "loc" not in error:
-        inside = next((error[key] for key in _SAYS if error.get(key)), None)
+        inside = next((error[key] for key in MESSAGE_KEYS if error.get(key)), None)
         if inside is not None:
             return words_of(inside)
     if isinstance(error, list) and len(error) == 1 and "loc" not in mapping(error[0]):
@@ -105,38 +115,10 @@ def words_of(error: object) -> str:
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
-def reported_error(reply: Mapping[str, Any]) -> CallError | None:
-    """Return the error that a reply of status 200 reports as a whole; None if it reports none."""
-    error = _error_in(reply)
-    return None if error is None else inside_reply(error, reply)
-
-
-def _error_in(reply: Mapping[str, Any]) -> object | None:
-    if is_error(error := reply.get("error")):
-        # With "error": true the words are beside it.
-        return reply if error is True or isinstance(error, int | float) else error
-    if "error" in (reply.get("object"), reply.get("type")):
-        return reply
-    base = mapping(reply.get("base_resp"))  # MiniMax
-    if base.get("status_code") not in (None, 0, "0"):
-        return base
-    if objects(reply.get("choices")) or not any(reply.get(key) for key in _SAYS):
-        return None
-    return {key: reply[key] for key in (*_SAYS, *_CODES) if key in reply}
-
-
-def is_error(value: object) -> bool:
-    """Return whether a field for an error states one: some are always there, and empty."""
-    if isinstance(value, dict):
-        is_success = "code" in value and value["code"] in (0, "0", 200, "200")
-        return not is_success and any(map(is_error, value.values()))
-    return bool(value) and value != "0"
-
-
 def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False) -> CallError:
     """Return an error inside a reply of status 200; ``begun``: after the model had begun."""
     whole = mapping(error)
-    codes = [str(whole[key]) for key in _CODES if isinstance(whole.get(key), str | int)]
+    codes = [str(whole[key]) for key in CODE_KEYS if isinstance(whole.get(key), str | int)]
     numbers = (int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code))
     status = next(numbers, 0)
     said = quoted(words_of(error), LONGEST_MESSAGE)

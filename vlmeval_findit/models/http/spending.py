@@ -1,85 +1,163 @@
-"""What calls cost: estimates without a network, and a shared limit in US dollars.
+"""What an attempt is charged, and the limit of what a run may spend, in US dollars.
 
-Calls and images are exact, tokens are estimates.
+An attempt is charged what its reply states, else by its tokens, else the most that it can cost;
+answers and failures by the same rule. Where no price is known, an attempt without a whole reply is
+charged what the dearest attempt cost: perhaps nothing was answered.
+
+A server's numbers are believed only if they are plausible: a limit must hold at servers that fill
+in zeros, negative numbers or text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
-from operator import add
+from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
-from ...boxes.spaces import Space, reference_size
-from ...protocol.dataset_variant import Message, PartKind
-
-if TYPE_CHECKING:
-    from .sent_images import ChatRequest, SentImage
-
-CHARACTERS_A_TOKEN = 4  # usual for English
-_PATCHES = {"claude_standard": 28, "claude_highres": 28}
-_PATCH = 32
+from ...core.json_values import count_of, mapping, number_of, objects
+from ..prices import TokenPrices
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What some calls send and may cost."""
+class Usage:
+    """What a reply says of its cost."""
 
-    calls: int = 0
-    images: int = 0
-    tokens_in: int = 0
-    tokens_out_at_most: int = 0
-    tokens_beginning: int = 0  # up to the last image: cacheable
-    tokens_again: int = 0  # of these, already sent by an earlier call
-    usd_in: float = 0.0  # 0: no price is known
-    usd_out_at_most: float = 0.0
-
-    def __add__(self, other: Load) -> Load:
-        return Load(*map(add, astuple(self), astuple(other)))
-
-    def paid(self, share: float) -> Load:
-        out = self.usd_out_at_most * share
-        return replace(self, usd_in=self.usd_in * share, usd_out_at_most=out)
+    stated: float | None = None  # US dollars; None: nothing plausible
+    tokens: Mapping[str, int] | None = None  # as of :func:`token_counts`
+    wrote: bool = False  # the reply holds something, so that its tokens cannot be 0
 
 
-def words_of(message: Message) -> tuple[int, int]:
-    """Count a message's characters: all, and those before the last image."""
-    count = beginning = 0
-    for kind, value in message:
-        if kind is PartKind.IMAGE:
-            beginning = count
-        else:
-            count += len(value)
-    return count, beginning
+NOTHING_STATED = Usage()
 
 
-def load_of(asked: ChatRequest, message: Message, space: Space, limit: int) -> Load:
-    """Return what one request sends; ``limit`` is of the reply's tokens."""
-    words, beginning = words_of(message)
-    images = sum(image_tokens(image, space) for image in asked.images)
-    return Load(
-        calls=1,
-        images=len(asked.images),
-        tokens_in=words // CHARACTERS_A_TOKEN + images,
-        tokens_out_at_most=limit,
-        tokens_beginning=beginning // CHARACTERS_A_TOKEN + images,
-    )
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What an attempt is charged."""
+
+    cost: float | None  # US dollars; None: unknown
+    source: str = ""  # of the prices of a computed cost
+    is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was said
 
 
-def image_tokens(image: SentImage, space: Space) -> int:
-    """Return the tokens of an image: patches after the space's resize, else as sent.
+def charge(
+    usage: Usage,
+    prices: TokenPrices | None,
+    at_most: float | None,
+    share: float = 1.0,
+    dearest: float | None = None,
+) -> Charge:
+    """Return what an attempt is charged that was answered, or worked on.
 
-    28 x 28 pixels per patch for Claude, 32 x 32 for others: correct for OpenAI's documented sizing,
-    else a guess.
+    Args:
+        usage: what the reply says.
+        prices: of tokens, if known.
+        at_most: US dollars; None without prices.
+        share: of the prices that is charged.
+        dearest: US dollars that another attempt cost, for one without a whole reply.
     """
-    width, height = image.sent
-    if space.kind in ("openai_high", *_PATCHES):
-        width, height = map(int, reference_size(Space(space.kind), width, height))
-    patch = _PATCHES.get(space.kind, _PATCH)
-    return math.ceil(width / patch) * math.ceil(height / patch)
+    # A stated 0 is plausible for free models only, of which no price is known.
+    if usage.stated is not None and (usage.stated > 0 or prices is None):
+        return Charge(usage.stated)
+    by_tokens = _by_tokens(usage, prices)
+    if prices is not None and by_tokens is not None:
+        return Charge(by_tokens * share, prices.source)
+    if at_most is not None:
+        return Charge(at_most * share, is_guess=True)
+    if dearest:
+        return Charge(dearest, is_guess=True)
+    return Charge(None)
+
+
+def _by_tokens(usage: Usage, prices: TokenPrices | None) -> float | None:
+    tokens = usage.tokens or {}
+    if prices is None or not tokens.get("prompt"):  # every request has a prompt
+        return None
+    if usage.wrote and not tokens.get("completion"):
+        return None
+    return prices.of(tokens)
+
+
+def usage_of(reply: Mapping[str, Any]) -> Usage:
+    """Read what a chat reply says of its cost."""
+    usage = mapping(reply.get("usage"))
+    return Usage(stated_cost(usage), token_counts(usage), _wrote(reply))
+
+
+_WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", "function_call")
+
+
+def _wrote(reply: Mapping[str, Any]) -> bool:
+    messages = [mapping(choice.get("message")) for choice in objects(reply.get("choices"))]
+    return any(message.get(key) for message in messages for key in _WORDS)
+
+
+def stated_cost(usage: Mapping[str, Any]) -> float | None:
+    """Return the stated cost in US dollars; None if none is stated, or one that cannot be.
+
+    With one's own provider key, OpenRouter states its fee, and beside it what the provider takes.
+
+    >>> stated_cost({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.05}})
+    0.05
+    >>> stated_cost({"cost": 0.05, "cost_details": {"upstream_inference_cost": 0.05}})
+    0.05
+    """
+    cost = _dollars(usage.get("cost"))
+    upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
+    is_own_key = usage.get("is_byok") not in (None, False)
+    if not is_own_key:
+        return (upstream or 0.0) if cost == 0 else cost
+    if cost is None or not upstream:
+        return None
+    return cost + upstream
+
+
+def _dollars(value: object) -> float | None:
+    number = number_of(value)
+    return None if number is None or number < 0 else number
+
+
+def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Return token counts: prompt, of it cached and cache_write; completion, of it reasoning.
+
+    Tokens that a service counts apart (xAI's thoughts, Anthropic's caches behind some proxies) are
+    added to the whole that they belong to. If it cannot be told, ``completion`` is left out.
+
+    >>> token_counts({"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 5020})
+    {'prompt': 1000, 'completion': 4020}
+    """
+    sent = mapping(usage.get("prompt_tokens_details"))
+    answered = mapping(usage.get("completion_tokens_details"))
+    # Second names are Anthropic's.
+    stated = {
+        "prompt": usage.get("prompt_tokens"),
+        "cached": sent.get("cached_tokens", usage.get("cache_read_input_tokens")),
+        "cache_write": sent.get("cache_write_tokens", usage.get("cache_creation_input_tokens")),
+        "completion": usage.get("completion_tokens"),
+        "reasoning": answered.get("reasoning_tokens", usage.get("reasoning_tokens")),
+        "total": usage.get("total_tokens"),
+    }
+    counts = {name: count_of(value) for name, value in stated.items()}
+    known = {name: count for name, count in counts.items() if count is not None}
+    total = known.pop("total", 0)
+    if "prompt" not in known or "completion" not in known:
+        return known
+    in_cache = known.get("cached", 0) + known.get("cache_write", 0)
+    if in_cache > known["prompt"]:
+        known["prompt"] += in_cache
+    reasoning = known.get("reasoning", 0)
+    if reasoning > known["completion"]:
+        known["completion"] += reasoning
+    known["completion"] = max(known["completion"], total - known["prompt"])
+    for name in ("total", "reasoning"):
+        if stated[name] is not None and counts[name] is None:
+            known.pop("completion", None)
+    return known
+
+
+# --- the limit of a run ---------------------------------------------------------------------------
 
 
 class SpendingError(Exception):

@@ -9,9 +9,9 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
+from ...core.json_values import mapping, objects
 from ...core.redaction import quoted
 from .completion import CallError
-from .json_values import mapping, objects
 
 NOTHING_THERE = frozenset({404, 405, 410})  # no such path, or no such model
 

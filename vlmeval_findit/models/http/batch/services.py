@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
+from ....core.json_values import count_of, mapping, objects
 from ....protocol.call_results import CallResult, error_line
 from ....protocol.dataset_variant import DatasetVariant, Message
 from ....protocol.thoughts import ThoughtRule
@@ -22,7 +23,6 @@ from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import CallError, Completion
 from ..endpoint import Endpoint
-from ..json_values import count_of, mapping, objects
 from ..judgement import object_in, read_completion
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
 from ..reply_logprobs import LOGPROBS_FIELDS

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ....core.json_values import count_of, mapping
 from ..endpoint import Endpoint, limit_in, system_text
-from ..json_values import count_of, mapping
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:

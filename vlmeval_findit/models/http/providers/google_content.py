@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ....core.json_values import count_of, mapping, objects
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
-from ..json_values import count_of, mapping, objects
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:

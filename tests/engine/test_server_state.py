@@ -20,8 +20,8 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.retry_scheduler import Scheduler
-from vlmeval_findit.engine.server import _WINDOW as WINDOW
-from vlmeval_findit.engine.server import (
+from vlmeval_findit.engine.server_state import _WINDOW as WINDOW
+from vlmeval_findit.engine.server_state import (
     CallOutcome,
     ImageGroup,
     QueuedItem,

@@ -29,12 +29,12 @@ from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
-from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
+from ..serving.server_process import LocalServers, serve
 from .backend import CallOptions
 from .calls import given_key
-from .named_servers import ServerBackends, naming_model
-from .server import ServerPolicy
+from .server_backends import ServerBackends, naming_model
+from .server_state import ServerPolicy
 
 if TYPE_CHECKING:
     from .http_backend import HttpService
@@ -213,7 +213,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     return replace(model, settings=replace(settings, merge_adapter=False))
 
 
-class ServeBackends(ServerBackends):
+class ServedModelBackends(ServerBackends):
     """Answers with models served here; logs go to ``servers`` in the work dir."""
 
     def __init__(

@@ -18,7 +18,7 @@ from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
-from .server import ServerPolicy
+from .server_state import ServerPolicy
 
 if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService
