@@ -16,9 +16,10 @@ import pytest
 from scale_runs import import_table
 from stub_servers import stubs
 
-from vlmeval_findit.benchmarks import load, parse
+from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.variant import FindItVariant
+from vlmeval_findit.data.loading import load_dataset
 
 MOST = 1.3
 """Most times as long as what it is compared with."""
@@ -66,7 +67,7 @@ def test_prompts_of_ones_own_data_cost_what_shipped_data_cost(
     assert isinstance(own, FindItVariant)
     shipped = parse("FindIt_RefCOCO_xyxy_json")
     assert isinstance(shipped, FindItVariant)
-    queries = list(load(NAMES[0]).queries.values())
+    queries = list(load_dataset(NAMES[0]).queries.values())
     taken = {}
     for variant in (shipped, own) * 3:
         began = time.process_time()

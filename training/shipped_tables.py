@@ -18,7 +18,7 @@ from training.vp_questions.images import scene_images
 from training.vp_questions.making import mark_rows, questions
 from training.vp_questions.plan import NEED_OUTLINES
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table as write_queries
-from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK, Dataset, Family
+from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK, Family
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
@@ -36,15 +36,17 @@ CLIP_FRAMES = 8
 _QUESTION = {Family.OBJDET: "", Family.REFEXP: "refexp", Family.REFEXP_ALL: "described"}
 
 
-def scene_tables() -> Iterator[tuple[Dataset, bool]]:
-    """Yield every table of scenes as (dataset, multi-label)."""
-    for row in BENCHMARK.values():
-        if row.images in SETS:
-            yield from ((row, multilabel) for multilabel in (False, True)[: 1 + row.has_multilabel])
+def scene_tables() -> Iterator[str]:
+    """Yield the name of every table of scenes."""
+    for dataset in BENCHMARK.values():
+        if dataset.images in SETS:
+            yield from dataset.tables
 
 
-def write_scenes(dataset: Dataset, multilabel: bool, folder: Path) -> Path:
+def write_scenes(table: str, folder: Path) -> Path:
     """Write a table of scenes into a folder."""
+    name, multilabel, _ = table.partition("_multilabel")
+    dataset = BENCHMARK[name]
     scenes = SETS[dataset.images]
     if dataset.family.is_video:
         first = SPLITS[scenes.split].start
@@ -52,11 +54,11 @@ def write_scenes(dataset: Dataset, multilabel: bool, folder: Path) -> Path:
     elif dataset.family is Family.INSDET:
         queries = [_instance_query(shown, i) for i, shown in enumerate(shown_scenes(scenes))]
     else:
-        name = "multilabel" if multilabel else _QUESTION[dataset.family]
+        asked = "multilabel" if multilabel else _QUESTION[dataset.family]
         queries = [
-            _query(shown, i, shown.questions[name]) for i, shown in enumerate(shown_scenes(scenes))
+            _query(shown, i, shown.questions[asked]) for i, shown in enumerate(shown_scenes(scenes))
         ]
-    path = write_queries(folder, dataset.table_name(multilabel), queries, {}).path
+    path = write_queries(folder, table, queries, {}).path
     meta_path(path).unlink()
     return path
 
@@ -162,7 +164,7 @@ def _short(numbers: Iterable[float]) -> Any:
 
 if __name__ == "__main__":
     for scene_table in scene_tables():
-        write_scenes(*scene_table, shipped("").parent)
+        write_scenes(scene_table, shipped("").parent)
     for name in PAIRS:
         write_pairs(name, shipped(name))
     for name in MARKS:

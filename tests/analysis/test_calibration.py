@@ -24,12 +24,12 @@ from vlmeval_findit.analysis.run_calibration import (
     measure_calibration,
     reliability,
 )
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.confidences import DEFINITIONS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, TokenLogprobs
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.run_score import score_file

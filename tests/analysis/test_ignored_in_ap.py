@@ -19,11 +19,11 @@ from scored_runs import World, grid, query, small_world
 
 from vlmeval_findit.analysis.average_precision import Evaluator
 from vlmeval_findit.analysis.coco_boxes import CocoBoxes
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.box_records import Ignored, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.run_score import RunScore, score_file
 

@@ -19,10 +19,10 @@ from simulated_races import rows_of
 from vlmeval_findit.analysis.format_file import best_format, race_calls
 from vlmeval_findit.analysis.race import ROUNDS, rounds_of
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli.result_lines import report_formats
 from vlmeval_findit.cli.sweep import command as sweep_command
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.engine.calls import CellBuilder
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.scoring.run_score import CellResult, SearchError

@@ -11,9 +11,9 @@ from scored_runs import World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis.run_statistics import intervals
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.box_records import FormatFailure
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.identity import IdentityError
 from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
 

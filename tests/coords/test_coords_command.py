@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
-from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
 from vlmeval_findit.benchmarks.findit.reply_scoring import ScoredReply
 from vlmeval_findit.boxes.box_records import ParsedReply, Truth
@@ -23,6 +22,7 @@ from vlmeval_findit.coords import score_check
 from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.coords.run_check import NotBoxesError, RunReplies, metrics_in, replies_of_run
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.identity import Answering
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.new_identity import run_identity
@@ -58,7 +58,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
         replies = [{"index": i, "prediction": _reply(each.numbers)} for i, each in enumerate(built)]
         path.write_text(json.dumps(replies), encoding="utf-8")
         recorded = run_identity(
-            benchmarks.load(name),
+            load_dataset(name),
             "Model",
             Answering("Test"),
             list(range(queries)),
@@ -172,7 +172,7 @@ def read(path: Path, model: str = "Model", space: Any = None) -> RunReplies:
     name = path.stem.partition("_")[2]
     identity = None if space else read_identity(path)
     replies = read_predictions(path)
-    return replies_of_run(model, benchmarks.load(name), replies, Settings(space), identity)
+    return replies_of_run(model, load_dataset(name), replies, Settings(space), identity)
 
 
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])
@@ -261,7 +261,7 @@ def test_a_score_warns_of_a_wrong_coordinate_order(deployment: Deployment) -> No
 
 
 def rows_of(path: Path) -> RunScore:
-    dataset, replies = benchmarks.load(NAME), read_predictions(path)
+    dataset, replies = load_dataset(NAME), read_predictions(path)
     return score_rows(check_replies("Model", dataset, replies, Settings(), read_identity(path)))
 
 
@@ -269,7 +269,7 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_ = rows_of(deployment(queries=400))
-    dataset = benchmarks.load(NAME)
+    dataset = load_dataset(NAME)
     sample = score_check.sample(dataset, run_.rows)
     assert len(sample) == 64
     joined = score_check.join_samples([sample] * 5)

@@ -17,8 +17,8 @@ from scored_runs import World, saying, scored_outputs, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.export.targets import TRAINERS
 from vlmeval_findit.protocol.custom_prompt import CustomPrompt, prompt_set
 from vlmeval_findit.protocol.identity import Answering

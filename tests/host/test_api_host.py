@@ -59,7 +59,7 @@ def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
 
 
 def one_message() -> list[dict[str, str]]:
-    from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
+    from vlmeval_findit.data.loading import load_dataset
     from vlmeval_findit.engine.calls import prompts_of
 
     return to_host_message(prompts_of(load_dataset(DATA)).message(0))

@@ -15,9 +15,10 @@ from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.analysis.run_errors import compare_errors, errors_by_slice, errors_of
 from vlmeval_findit.analysis.run_statistics import StatisticsError
-from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
+from vlmeval_findit.benchmarks import benchmark_of, benchmarks
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import write_board
 from vlmeval_findit.leaderboard.error_tables import errors_table, lost_table
@@ -99,7 +100,8 @@ def test_errors_of_a_cut_reply(world: World, name: str, text: str, kind: str) ->
     world.table("Pascal", [query(0, boxes=[(20, 10, 60, 60), (120, 20, 180, 90)])])
     reply = Reply(0, text, ReplyRecord(finish_reason="length"))
     settings = Settings(space={"kind": "grid1000"})
-    (row,) = benchmark_of(name).score_batch("Model", load(name), [reply], settings, None).rows
+    batch = benchmark_of(name).score_batch("Model", load_dataset(name), [reply], settings, None)
+    (row,) = batch.rows
     assert {e["kind"] for e in row.details["errors"] if e["object"] == 1} == {kind}
 
 

@@ -19,7 +19,6 @@ from jsonschema import Draft202012Validator
 from PIL import Image
 from scored_runs import world
 
-from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, FindItVariant
@@ -27,6 +26,7 @@ from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.engine.calls import settings_of
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import Completion
@@ -125,7 +125,7 @@ def test_constrained_twins_differ_only_in_their_schema() -> None:
     free, held = settings_of(FREE, {}), settings_of(HELD, {})
     assert held.pop("reply_schema") == schema_of(HELD.reply), "They are different calls."
     assert free == held
-    query = next(iter(load(FREE.name).queries.values()))
+    query = next(iter(load_dataset(FREE.name).queries.values()))
     assert message(query, FREE) == message(query, HELD)
 
 

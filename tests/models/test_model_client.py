@@ -24,9 +24,9 @@ from engine_fakes import (
     records,
 )
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.cli.sweep import results_of
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.coords.conventions import SPACES, row_of
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO_PX, SHIPPED
 from vlmeval_findit.protocol.replies import Reply

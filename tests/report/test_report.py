@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.core.formatting import printable, short
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.learning_curve import learning_curves
 from vlmeval_findit.protocol.benchmark import Role

@@ -11,8 +11,8 @@ from scored_runs import World, failing, query, saying, speaking, world
 from test_report import JSON, LABELS
 
 from vlmeval_findit.analysis.run_errors import errors_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.box_drawing import draw
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.report.cards import choose_cards

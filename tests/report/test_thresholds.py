@@ -18,6 +18,7 @@ from vlmeval_findit.analysis.run_statistics import compare_hits, scores_by_index
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.matching import HIT, as_decimal, iou
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.report.transcripts import drawn_values
 from vlmeval_findit.report.values import rounded_down
@@ -95,7 +96,7 @@ def test_a_wrong_label_is_one_where_the_errors_say_so(world: World) -> None:
 def test_the_page_shows_no_miss_as_a_half(world: World, tmp_path: Any) -> None:
     run = answered(world, NAME, [[(height, "")] for height in near(0.5)])
     for row in run.rows:
-        drawing = run.benchmark.draw(run.benchmark.load(run.variant.name), row)
+        drawing = run.benchmark.draw(load_dataset(run.variant.name), row)
         values = drawn_values(drawing, tmp_path, lambda _: 0)
         ((*_, overlap),) = [box for box in values["frames"][0]["boxes"] if box[0] != "truth"]
         assert (overlap >= HIT) == row.details["hits"][0]

@@ -74,7 +74,7 @@ def test_a_server_answers_what_the_model_answers(
     assert path.with_name(f"{path.stem}_score.csv").is_file()
 
     monkeypatch.setenv("LMUData", str(lmu))
-    from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
+    from vlmeval_findit.data.loading import load_dataset
     from vlmeval_findit.engine.calls import prompts_of
 
     prompts = prompts_of(load_dataset(DATA))

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.identity import Answering, Identity
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.protocol.settings import Settings
@@ -66,7 +66,7 @@ class World:
         folder: str = "",
     ) -> Path:
         """Answer a task, score the answers, and return the prediction file."""
-        dataset = benchmarks.load(name)
+        dataset = load_dataset(name)
         generator = np.random.default_rng(7)
         replies = [
             {"index": index, "prediction": answer(query, generator)}

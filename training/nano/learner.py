@@ -19,7 +19,7 @@ from training.negative_samples import negative_clip_sample, negative_sample, neg
 from training.pairs import pair_sample
 from training.recipe import Recipe, parse_recipe
 from training.samples import Sample, Shares, Units
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
 from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.local_runner import load_local

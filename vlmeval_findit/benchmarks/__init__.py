@@ -167,7 +167,10 @@ def is_dataset_name(name: object) -> bool:
 
 
 def load(name: str) -> AnyDataset:
-    """Load the task of a dataset name; see :meth:`.Benchmark.load`."""
+    """Load a dataset whose table is there; see :meth:`.Benchmark.load`.
+
+    The room ``data`` makes tables of the package first: :func:`.load_dataset`.
+    """
     return _by_prefix(name).load(name)
 
 

@@ -16,6 +16,7 @@ from ..core.command import SOME_FAILED, as_called
 from ..core.formatting import nearest
 from ..core.plugin_rows import reported, unreported
 from ..core.redaction import scrub
+from ..data.loading import load_dataset
 from ..data.sources import published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_table import MODELS, find_model
@@ -125,7 +126,7 @@ def _first_with_table(benchmark: Benchmark) -> str:
     """Return a benchmark's first dataset with a table on disk, else its first."""
     for name in benchmark.variant_names():
         with suppress(FileNotFoundError):
-            benchmark.load(name)
+            load_dataset(name)
             return name
     return benchmark.variant_names()[0]
 

@@ -10,13 +10,14 @@ from textwrap import fill
 
 import click
 
-from ..benchmarks import benchmark_of, benchmarks, load
+from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.spaces import reference
 from ..core.command import as_called
 from ..data.fetch.annotations import fetched_tables, images_of
+from ..data.loading import load_dataset
 from ..data.sources import SHIPPED, SOURCES, published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
@@ -48,7 +49,7 @@ def command(
     data: str, index: int | None, model: str | None, system: str | None, prompt_template: str | None
 ) -> int:
     """Print a query: its message with images at their places, its sizes, its boxes."""
-    benchmark, dataset = benchmark_of(data), load(data)
+    benchmark, dataset = benchmark_of(data), load_dataset(data)
     if model:
         dataset = benchmark.for_model(dataset, model.partition("=")[0])
     index = next(iter(dataset.queries), 0) if index is None else index
@@ -167,7 +168,7 @@ def list_datasets() -> int:
 
 def _findit() -> Iterator[Row]:
     """Yield FindIt's datasets; rendered datasets have a row for each image folder."""
-    rendered = {row.images for row in BENCHMARK.values() if row.maker is not None}
+    rendered = {row.images for row in BENCHMARK.values() if row.is_made}
     for row in DATASETS.values():
         if row.folder is not None:
             yield row.name, _has_table(row.name), "yours", "yours"

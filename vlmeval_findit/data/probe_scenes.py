@@ -15,7 +15,6 @@ import numpy as np
 from PIL import Image
 
 from ..benchmarks.findit.annotation_tables import PreparedTable, write_table
-from ..benchmarks.findit.findit_datasets import Dataset
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..boxes.box_records import Truth
 from ..boxes.representation import Corners
@@ -137,18 +136,21 @@ def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def ensure(dataset: Dataset) -> None:
+TABLE = "Probe"  # also the key of its image folder
+
+
+def ensure_probe() -> None:
     """Make the table and its images, unless they are up to date."""
-    if source_checksum(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != _recipe_sha256():
-        prepare(dataset)
+    if source_checksum(lmu_data_root() / f"{TABLE}.tsv") != _recipe_sha256():
+        prepare_probe()
 
 
-def prepare(dataset: Dataset) -> PreparedTable:
+def prepare_probe() -> PreparedTable:
     """Draw the images and write the table, below the LMUData root."""
-    folder = image_folder(dataset.images).path
+    folder = image_folder(TABLE).path
     queries = [_query(folder, index) for index in range(COUNT)]
     origin = {"source": "rendered", "source_sha256": _recipe_sha256()}
-    return write_table(lmu_data_root(), dataset.table_name(False), queries, origin)
+    return write_table(lmu_data_root(), TABLE, queries, origin)
 
 
 def _recipe_sha256() -> str:

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..benchmarks import benchmark_of, load
+from ..benchmarks import benchmark_of
 from ..core.files import file_state
+from ..data.loading import load_dataset
 from ..protocol.benchmark import PromptSet
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import (
@@ -312,7 +313,7 @@ class CellBuilder:
         """Return the task of a question; FileNotFoundError or TableError if it has no table."""
         at = _rows_of(variant)
         if at not in self._datasets:
-            self._datasets[at] = load(variant.name)
+            self._datasets[at] = load_dataset(variant.name)
         return replace(self._datasets[at], name=variant.name, variant=variant)
 
     def cell(

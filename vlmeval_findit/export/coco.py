@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import benchmarks
 from ..analysis.coco_boxes import CocoBoxes, NoConfidenceError, definitions_in
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import counted
+from ..data.loading import load_dataset
 from ..scoring.open_predictions import score_command
 from ..scoring.scored_run import Run, RunError
 from .export_folder import rewrite_folder, unique_names
@@ -81,7 +81,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
 
 
 def _boxes(run: Run) -> CocoBoxes:
-    dataset = benchmarks.load(run.variant.name)
+    dataset = load_dataset(run.variant.name)
     if file_sha256(dataset.table) != run.provenance.table_sha256:
         raise RunError(
             f"{dataset.table} is not the table that {run.path} was scored over; score it again: "

@@ -16,8 +16,9 @@ from typing import Any
 import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
-from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_dataset_name, load
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_dataset_name
 from ..core.command import SOME_FAILED
+from ..data.loading import load_dataset
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
@@ -110,7 +111,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of(ANY, dataset):
-            self.loaded = load(dataset)
+            self.loaded = load_dataset(dataset)
             _refuse_what_is_not_scored(dataset)
             if class_of(dataset) != type(self).__name__:
                 raise DatasetNameError(f"{dataset}: {type(self).__name__} is not its class")

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import benchmarks
 from ..benchmarks.findit.error_costs import size_of
 from ..core.files import file_sha256
+from ..data.loading import load_dataset
 from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import AnyDataset, PartKind
@@ -88,7 +88,7 @@ def gather(
         key = (run.benchmark.name, run.variant.board_dataset)
         try:
             if key not in datasets:
-                datasets[key] = benchmarks.load(run.variant.name)
+                datasets[key] = load_dataset(run.variant.name)
             dataset = replace(datasets[key], variant=run.variant)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
             transcript = _transcript(run, run.benchmark.for_model(dataset, run.model, recorded))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .. import benchmarks
 from ..core.files import file_sha256, suffix_of
+from ..data.loading import load_dataset
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import AnyDataset, rows_text
 from ..protocol.identity import Identity, IdentityConflict, IdentityError, apply_force
@@ -58,7 +59,7 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
     # Without a plug-in neither dataset nor space may be known here, and be blamed instead.
     _overruled(against, settings, str(path))
     model, name = _named(path, named, identity)
-    dataset = benchmarks.load(name)
+    dataset = load_dataset(name)
     if identity is not None:
         recorded = identity.dataset
         if model != identity.model:
@@ -234,7 +235,7 @@ def convert_file(path: Path, named: str | None) -> Path:
     """
     if named is None:
         raise PredictionError(f"{path}: say with --data what it is about")
-    dataset = benchmarks.load(named)
+    dataset = load_dataset(named)
     variant = dataset.variant
     replies = benchmarks.benchmark_of(variant).convert(path, dataset)
     target = path.with_name(f"{path.stem}_{variant.name}.json")

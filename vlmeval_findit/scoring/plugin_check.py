@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks import benchmark_of, load, parse
+from ..benchmarks import benchmark_of, parse
 from ..boxes.reading import read
 from ..boxes.representation import STRUCTURES, Corners, MatchRule, ReplyFormat, Representation
 from ..boxes.spaces import Space, SpaceKind, reference, to_pixels
 from ..boxes.writing import BoxToWrite, write
+from ..data.loading import load_dataset
 from ..data.sources import DataSource
 from ..models.model_row import ModelRow
 from ..protocol.benchmark import Benchmark, Drawing
@@ -67,7 +68,7 @@ def check_benchmark(
     Predictions and scores go into ``folder``, with a model for each kind of replies. ``draw`` gets
     a drawing and the folder of its images.
     """
-    dataset, benchmark = load(name), benchmark_of(name)
+    dataset, benchmark = load_dataset(name), benchmark_of(name)
     yield Finding(
         f"{len(dataset.queries)} rows of {dataset.table}", "" if dataset.queries else "no rows"
     )
@@ -267,7 +268,7 @@ def _no_format(
     try:
         if parse(other_format.name) != other_format:
             return f"`parse` of its name gives {parse(other_format.name)}"
-        if [*load(other_format.name).queries] != [*dataset.queries]:
+        if [*load_dataset(other_format.name).queries] != [*dataset.queries]:
             return f"its table has other rows than that of {variant.name}"
     except (OSError, ValueError) as error:
         return str(error)
@@ -283,7 +284,7 @@ def check_model(
     row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
 ) -> Findings:
     """Check a model's row on some rows of a question, with its processor if it is here."""
-    dataset, words = load(name), prompt_set(benchmark_of(name), prompt)
+    dataset, words = load_dataset(name), prompt_set(benchmark_of(name), prompt)
     space = row.space(dataset.variant)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
     yield from _round_trips(space)

@@ -182,6 +182,17 @@ def find_table(table: str, how_to_make: str) -> Path:
     return first
 
 
+def made_table(table: str) -> Path:
+    """Return a table that the package makes on first use, or raise FileNotFoundError."""
+    path = lmu_data_root() / f"{table}.tsv"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no table {path}: any command that asks for the dataset makes it, and so does "
+            "vlmeval_findit.data.loading.load_dataset"
+        )
+    return path
+
+
 @cache
 def _warn_once(warning: str) -> None:
     log.warning("%s", warning)

@@ -20,6 +20,7 @@ from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.engine.calls import Prompts
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.notes import remarks
@@ -154,7 +155,7 @@ def test_a_system_text_on_every_wire() -> None:
 
 
 def test_a_system_text_and_a_user_text_are_different_calls() -> None:
-    dataset = BENCHMARK.load("FindIt_Demo_xyxy_json")
+    dataset = load_dataset("FindIt_Demo_xyxy_json")
 
     def shared(first: Part) -> tuple[bytes, str]:
         words = PromptSet("test", lambda query, variant: (first, image(query.images[0])))
@@ -244,7 +245,7 @@ def test_other_words_are_told_and_not_ranked_with_the_standard(
     prompts = prompt_set(BENCHMARK, prompt)
 
     def change(asked: Identity) -> Identity:
-        words = {"prompts": prompts.name, "prompt_hash": prompts.hash(BENCHMARK.load(JSON))}
+        words = {"prompts": prompts.name, "prompt_hash": prompts.hash(load_dataset(JSON))}
         custom = {"system": prompt.system, "template": prompt.template}
         return replace(asked, **words, custom_prompt=custom)  # type: ignore[arg-type]
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.findit.marked_references import (
     LONGEST,
@@ -23,6 +22,7 @@ from vlmeval_findit.benchmarks.findit.marked_references import (
 )
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.storage.folders import FolderError
 
 BOX = (40.0, 30.0, 60.0, 50.0)

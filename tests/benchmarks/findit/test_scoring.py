@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.identity import Answering, IdentityError
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord
 from vlmeval_findit.protocol.settings import Settings, settings_from

@@ -18,15 +18,10 @@ from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
     describe_scenes,
     message,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
-    PAIRS,
-    SETS,
-    ImagePair,
-    load_dataset,
-    parse,
-)
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PAIRS, SETS, ImagePair, parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256, sha256_of
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered import tables as rendered_tables
 from vlmeval_findit.protocol.dataset_variant import DatasetNameError, PartKind, located
 from vlmeval_findit.storage.folders import image_folder

@@ -103,7 +103,7 @@ def test_failed_calls_count_as_wrong(marks: World) -> None:
         return failing(each, generator) if "oval" in each.shapes else "B"  # type: ignore[arg-type]
 
     result = find_best_marks([marks.run("Seer", "VPBench_Mine", fails_on_ovals)], 1).models[0]
-    assert result.accuracies["oval"].variants == 3
+    assert result.accuracies["oval"].questions == 3
     assert result.best.shape is Shape.BOX
 
 

@@ -14,8 +14,8 @@ pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 from training.shipped_tables import MARKS, MARKS_SEED, write_marks
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
-from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.tables import shipped
 from vlmeval_findit.storage.image_files import decode
@@ -31,7 +31,7 @@ def test_what_ships_is_what_training_makes(lmu: Path) -> None:
 
 def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
     source, count = MARKS[MINI]
-    dataset = load(MINI)
+    dataset = load_dataset(MINI)
     shown = questions(scene_images(source, count), count, MARKS_SEED)
     for query, each in zip(dataset.queries.values(), shown, strict=True):
         assert kind_of(query.question) is query.kind, query.question
@@ -49,15 +49,15 @@ def test_a_set_is_written_when_new_or_changed(lmu: Path) -> None:
         checksums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
         return table.stat().st_mtime_ns, checksums
 
-    load(MINI)
+    load_dataset(MINI)
     recipe = tables.marked_recipe_sha256(MINI)
     assert json.loads(facts.read_text())["source_sha256"] == recipe
     built = state()
-    load(MINI)
+    load_dataset(MINI)
     assert state() == built
 
     facts.write_text(facts.read_text().replace(recipe, "0" * 64))
-    tables.ensure_marked(MINI)
+    tables.ensure_marked_scenes(MINI)
     again = state()
     assert again[0] != built[0]
     assert again[1] == built[1]

@@ -25,6 +25,7 @@ from vlmeval_findit.benchmarks.vpbench.letter_metrics import (
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.protocol.dataset_variant import DatasetNameError, located
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
@@ -181,7 +182,7 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
 def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
     prepare(write_tsv(lmu / "stage.tsv"), lmu)
     for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
-        dataset = benchmarks.load(name)
+        dataset = load_dataset(name)
         for query in dataset.queries.values():
             asked = message(query, dataset.variant)
             here, there = (located(asked, Path(place)) for place in ("/a", "/b/c"))

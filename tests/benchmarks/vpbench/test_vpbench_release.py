@@ -11,7 +11,6 @@ import pytest
 from edited_tables import edit_cells
 from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
-from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench import stage1_release as release
 from vlmeval_findit.benchmarks.vpbench.question_tables import read_table, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
@@ -23,6 +22,7 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import (
     kind_of,
 )
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.storage.table_files import TableError
 
 
@@ -121,7 +121,8 @@ def test_the_command_reads_a_folder_and_knows_the_authors_file(
     assert "1 rows dropped: no image" in out
     assert "1 of 8 questions do not say their kind" in out
     assert "not vp_bench_stage_1.tsv with MD5 21414c284f1f621be97cdc7ec4587b17" in out
-    assert len(load("VPBench_Stage1").queries) == len(load("VPBench_Stage1_original").queries) == 8
+    for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
+        assert len(load_dataset(name).queries) == 8
     assert set(meta(lmu)["sources"]) == {"stage_1.part0000.parquet", "stage_1.part0001.parquet"}
 
     official = write_tsv(folder / "vp_bench_stage_1.tsv")

@@ -13,9 +13,9 @@ from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
 from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_tables import slices_table
 from vlmeval_findit.protocol.identity import Answering

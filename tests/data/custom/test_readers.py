@@ -12,7 +12,6 @@ import custom_data
 import pytest
 from custom_data import coco_values
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import unsafe
 from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
@@ -22,6 +21,7 @@ from vlmeval_findit.data.custom.reader_options import ReaderOptions
 from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
 from vlmeval_findit.data.ledger import Fate
+from vlmeval_findit.data.loading import load_dataset
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

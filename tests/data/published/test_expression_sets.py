@@ -13,10 +13,11 @@ from PIL import Image
 from scored_runs import World
 from test_importing import all_images_are_there, import_set, known, meta
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.annotated_samples import Counts
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.protocol.metric import metric_values
 from vlmeval_findit.protocol.scored_row import add_up

@@ -12,7 +12,7 @@ import published_stand_ins as published
 import pytest
 from scored_runs import World, grid, speaking
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_dataset, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
@@ -20,6 +20,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.plugin_rows import Group, PluginTable
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.annotated_samples import Counts
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
 from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
 from vlmeval_findit.storage.image_files import rows_to_leave_out

@@ -12,8 +12,9 @@ import pytest
 
 from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_dataset, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
+from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.scene import paint_all
 from vlmeval_findit.data.rendered.scene_drawing import Look, Placement
@@ -88,7 +89,7 @@ def test_a_table_is_remade_only_when_its_code_changed(lmu: Path) -> None:
 
 def test_tables_hold_what_was_pinned(lmu: Path) -> None:
     """The same questions everywhere: scores of two machines can be compared."""
-    table = tables.prepare(BENCHMARK["Scenes_mini"], "Scenes_mini_multilabel")
+    table = tables.prepare_scenes("Scenes_mini_multilabel")
     assert sha256(table.path.read_bytes()) == "65fe35301bdec5cb"
 
 
@@ -100,10 +101,9 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
     ],
 )
 def test_what_ships_is_what_training_makes(name: str, tmp_path) -> None:
-    row = BENCHMARK[name]
-    for multilabel in (False, True)[: 1 + row.has_multilabel]:
-        table = shipped_tables.write_scenes(row, multilabel, tmp_path)
-        assert table.read_bytes() == tables.shipped(row.table_name(multilabel)).read_bytes()
+    for table in BENCHMARK[name].tables:
+        written = shipped_tables.write_scenes(table, tmp_path)
+        assert written.read_bytes() == tables.shipped(table).read_bytes()
 
 
 def test_nothing_that_is_trained_on_is_measured_on() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import chain
 from math import isfinite
 from pathlib import Path
@@ -206,6 +205,9 @@ def write_rows(
 
 def find_table(table: str) -> Path:
     """Find the TSV of a table; see :func:`...storage.folders.find_table`."""
+    dataset = DATASETS.get(table.removesuffix("_multilabel"))
+    if dataset is not None and dataset.is_made:
+        return folders.made_table(table)
     return folders.find_table(table, how_to_make(table))
 
 
@@ -235,15 +237,13 @@ LoadedFindIt = LoadedDataset[
 ]  # all queries of a table, thinned to the variant's frames
 
 
-def load_dataset(name: str) -> LoadedFindIt:
-    """Load the task of a dataset name.
+def load_findit(name: str) -> LoadedFindIt:
+    """Load a dataset whose table is there.
 
     A name that is not valid, a table that is nowhere or cannot be read, or a folder that is not
     writable raises VariantError, FileNotFoundError, TableError or FolderError.
     """
     variant = parse(name)
-    if variant.data.maker is not None:
-        import_module(f"vlmeval_findit.data.{variant.data.maker}").ensure(variant.data)
     table = find_table(variant.table)
     rows = read_table(table)
     if variant.mark is not None:

@@ -19,7 +19,7 @@ from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.image_files import header
 from . import box_prompts as box_prompts
-from .annotation_tables import LoadedFindIt, load_dataset
+from .annotation_tables import LoadedFindIt, load_findit
 from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
 from .dataset_names import parse
@@ -95,7 +95,7 @@ class FindIt(Benchmark):
         return self.parse(f"{variant.name.removesuffix(variant.format)}{name}")
 
     def load(self, name: str) -> LoadedFindIt:
-        return load_dataset(name)
+        return load_findit(name)
 
     def query_set_key(self, variant: FindItVariant) -> tuple[object, ...]:
         return *super().query_set_key(variant), variant.mark

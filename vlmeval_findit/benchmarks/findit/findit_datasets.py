@@ -90,7 +90,7 @@ class Dataset:
     image_name: Callable[[str], str] = str  # name in the subset to path in the image folder
     support_name: Callable[[str], str] = str  # likewise for reference shots
     folder: str | None = None  # image folder of a custom dataset
-    maker: str | None = None  # Module of data/ whose ensure() makes tables and images
+    is_made: bool = False  # whether the package makes tables and images, on first use
     for_training: bool = False  # whether models may be trained on it
 
     def subset_for(self, multilabel: bool) -> Subset | None:
@@ -101,19 +101,24 @@ class Dataset:
         return f"{self.name}_multilabel" if multilabel else self.name
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """Return the names of its tables."""
+        return (self.name, self.table_name(True)) if self.has_multilabel else (self.name,)
+
+    @property
     def how_to_make(self) -> str:
         """Return the command that makes its tables; ``{table}`` stands for a table's name."""
         if self.folder is not None:
             return f"python run_findit.py data import --replace --name {self.name} …"
-        if self.maker == "demo.photos":
+        if self.images == "Demo":
             return "python run_findit.py data get Demo"
-        if self.maker is not None:
+        if self.is_made:
             return "deleting {table}.tsv (the next run makes it again)"
         return OF_THE_RELEASE
 
 
-def _generated(name: str, maker: str, for_training: bool = False) -> tuple[Dataset, ...]:
-    shared: dict[str, Any] = {"images": name, "maker": maker, "for_training": for_training}
+def _made(name: str, for_training: bool = False) -> tuple[Dataset, ...]:
+    shared: dict[str, Any] = {"images": name, "is_made": True, "for_training": for_training}
     return (
         Dataset(name, Family.OBJDET, has_multilabel=True, **shared),
         Dataset(f"{name}_refexp", Family.REFEXP, **shared),
@@ -200,13 +205,13 @@ _ROWS = (
         support_name=lambda name: f"test_video/{name}",
     ),
     # Demonstration: photographs from Python packages, annotated by hand.
-    *_generated("Demo", maker="demo.photos"),
+    *_made("Demo"),
     # Scenes rendered from seeds: the test set, a small set of other scenes, and a training set.
-    *_generated("Scenes", maker="rendered.tables"),
-    *_generated("Scenes_mini", maker="rendered.tables"),
-    *_generated("Scenes_train", maker="rendered.tables", for_training=True),
+    *_made("Scenes"),
+    *_made("Scenes_mini"),
+    *_made("Scenes_train", for_training=True),
     # Images of chosen sizes with one object each, for `probe`.
-    Dataset("Probe", Family.REFEXP, images="Probe", maker="probe_scenes"),
+    Dataset("Probe", Family.REFEXP, images="Probe", is_made=True),
 )
 
 # Without custom datasets.

@@ -25,7 +25,7 @@ from .image_pairs import (
     LoadedPairs,
     PairSide,
     PerSide,
-    load_dataset,
+    load_pairs,
     parse,
 )
 
@@ -51,7 +51,7 @@ def describe_scenes(message: Message, variant: PlainVariant) -> tuple[str, Reply
     """Answer with the captions that rendered images come with, or raise ValueError."""
     shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
     folder = str(image_folder(variant.images).path)
-    for pair in load_dataset(variant.name).queries.values():
+    for pair in load_pairs(variant.name).queries.values():
         if pair.captions and shown == tuple(os.path.join(folder, name) for name in pair.images):
             return _reply(pair.captions), ReplyRecord(finish_reason="stop")
     raise ValueError(f"{variant.name}: no description of {' and '.join(shown)}")
@@ -80,7 +80,7 @@ class SelfRetrieval(Benchmark):
         return list(SETS)
 
     def load(self, name: str) -> LoadedPairs:
-        return load_dataset(name)
+        return load_pairs(name)
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PromptSet(PROMPTS_NAME, message)]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -16,7 +15,7 @@ from ...core.formatting import nearest, shown
 from ...core.text_files import read_json
 from ...protocol.dataset_variant import DatasetNameError, LoadedDataset, PlainVariant
 from ...storage import table_files
-from ...storage.folders import find_table
+from ...storage.folders import find_table, made_table
 from ...storage.table_files import ImagePath, TableError, WrittenTable
 from . import PREFIX
 
@@ -82,7 +81,7 @@ SETS = {PREFIX: "SigLIP", **dict.fromkeys(RENDERED, "FindIt-Nano-SigLIP")}
 def how_to_make(table: str) -> str:
     """Return the command that makes a table."""
     if table in RENDERED:
-        return "nothing: the first run makes it"
+        return f"deleting {table}.tsv (the next run makes it again)"
     return "python run_findit.py data get SelfRetrieval --from dataset.json"
 
 
@@ -97,12 +96,10 @@ def parse(name: str) -> PlainVariant:
     return PlainVariant(name, name, images=name, family_name="Self-retrieval", frames=2)
 
 
-def load_dataset(name: str) -> LoadedPairs:
-    """Load a table's task, or raise DatasetNameError, FileNotFoundError or TableError."""
+def load_pairs(name: str) -> LoadedPairs:
+    """Load a table that is there, or raise DatasetNameError, FileNotFoundError or TableError."""
     variant = parse(name)
-    if name in RENDERED:
-        import_module("vlmeval_findit.data.rendered.tables").ensure_pairs(name)
-    table = find_table(name, how_to_make(name))
+    table = made_table(name) if name in RENDERED else find_table(name, how_to_make(name))
     return LoadedDataset(name, variant, table, {pair.index: pair for pair in read_table(table)})
 
 

@@ -24,7 +24,6 @@ from ...protocol.identity import Identity
 from ...protocol.replies import UNREAD, ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
-from ...storage.folders import find_table
 from . import question_tables as tables
 from . import stage2_dataset
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
@@ -139,8 +138,7 @@ class VPBench(Benchmark):
         variant = self.parse(name)
         if isinstance(variant, Stage2Variant):
             return stage2_dataset.load(name)
-        tables.ensure(variant.table)
-        table = find_table(variant.table, tables.how_to_make(variant.table))
+        table = tables.table_path(variant.table)
         queries = {query.index: query for query in tables.read_table(table)}
         return LoadedDataset(name, variant, table, queries)
 

@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ...core.formatting import nearest
 from ...protocol.dataset_variant import DatasetNameError, Message, PlainVariant, image, text
 from ...storage import table_files
-from ...storage.folders import table_folders
+from ...storage.folders import find_table, made_table, table_folders
 from ...storage.table_files import WrittenTable
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery, check_question
@@ -40,10 +39,9 @@ def how_to_make(table: str) -> str:
     return "writing it again (columns: docs/reference/vp-bench.md)"
 
 
-def ensure(table: str) -> None:
-    """Render a table that is rendered, unless it is up to date."""
-    if table in RENDERED:
-        import_module("vlmeval_findit.data.rendered.tables").ensure_marked(table)
+def table_path(table: str) -> Path:
+    """Find the TSV of a table, or raise FileNotFoundError."""
+    return made_table(table) if table in RENDERED else find_table(table, how_to_make(table))
 
 
 # --- names and messages ---------------------------------------------------------------------------

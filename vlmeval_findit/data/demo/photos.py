@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,7 +24,7 @@ import yaml
 from PIL import Image
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
-from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
+from ...benchmarks.findit.findit_datasets import BENCHMARK
 from ...core.files import sha256_of, write_once
 from ...storage.folders import image_folder, lmu_data_root
 from ...storage.image_files import decode
@@ -111,14 +112,10 @@ def _parts() -> Mapping[str, Any]:
 # --- the tables ----------------------------------------------------------------------------------
 
 
-def demo_tables() -> list[tuple[Dataset, bool]]:
-    """Return the tables, as (dataset, multi-label)."""
-    return [
-        (row, multilabel)
-        for row in BENCHMARK.values()
-        if row.images == IMAGES
-        for multilabel in (False, True)[: 1 + row.has_multilabel]
-    ]
+def demo_tables() -> list[str]:
+    """Return the names of the tables."""
+    datasets = [row for row in BENCHMARK.values() if row.images == IMAGES]
+    return list(chain.from_iterable(dataset.tables for dataset in datasets))
 
 
 def prepare_demo() -> list[PreparedTable]:
@@ -130,8 +127,7 @@ def prepare_demo() -> list[PreparedTable]:
     """
     origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path
-    names = [dataset.table_name(multilabel) for dataset, multilabel in demo_tables()]
-    tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in names}
+    tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in demo_tables()}
     queries = [query for rows in tables.values() for query in rows]
     for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
         encoded = io.BytesIO()
@@ -146,9 +142,9 @@ def recipe_sha256() -> str:
     return sha256_of(*(path.read_bytes() for path in files))
 
 
-def ensure(dataset: Dataset) -> None:
+def ensure_demo() -> None:
     """Make all tables and images, unless the tables are up to date."""
     recipe = recipe_sha256()
-    tables = (f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables())
-    if any(source_checksum(lmu_data_root() / table) != recipe for table in tables):
+    paths = (lmu_data_root() / f"{name}.tsv" for name in demo_tables())
+    if any(source_checksum(path) != recipe for path in paths):
         prepare_demo()

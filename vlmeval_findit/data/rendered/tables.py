@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
-from ...benchmarks.findit.findit_datasets import Dataset
+from ...benchmarks.findit.findit_datasets import BENCHMARK
 from ...benchmarks.findit.findit_query import FindItQuery
 from ...benchmarks.selfretrieval.image_pairs import ImagePair
 from ...benchmarks.selfretrieval.image_pairs import write_table as write_pairs
@@ -49,16 +49,15 @@ def shipped(table: str) -> Path:
     return Path(__file__).with_name("shipped") / f"{table}.tsv"
 
 
-def ensure(dataset: Dataset) -> None:
-    """Make a dataset's tables and images, unless they are up to date."""
-    for multilabel in (False, True)[: 1 + dataset.has_multilabel]:
-        table = dataset.table_name(multilabel)
-        if source_checksum(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
-            prepare(dataset, table)
+def ensure_scenes(table: str) -> None:
+    """Make a table of FindIt's and its images, unless they are up to date."""
+    if source_checksum(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
+        prepare_scenes(table)
 
 
-def prepare(dataset: Dataset, table: str) -> PreparedTable:
+def prepare_scenes(table: str) -> PreparedTable:
     """Render a table's images and write it, below the LMUData root."""
+    dataset = BENCHMARK[table.removesuffix("_multilabel")]
     folder = image_folder(dataset.images).path
     queries = read_table(shipped(table))
     for query in queries:
@@ -108,7 +107,7 @@ class MarkedRow(VPQuery):
     marks: tuple[DrawnMark, ...]
 
 
-def ensure_marked(table: str) -> None:
+def ensure_marked_scenes(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = marked_recipe_sha256(table)
     if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
@@ -157,7 +156,7 @@ class PairRow(ImagePair):
     others: tuple[Placed, ...]
 
 
-def ensure_pairs(table: str) -> None:
+def ensure_scene_pairs(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = recipe_sha256(table)
     if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
