@@ -1,4 +1,4 @@
-"""Tables that the package makes: the room ``data`` makes them, a benchmark needs them to be there."""
+"""Tables of the package: the room ``data`` makes them, a benchmark needs them to be there."""
 
 from __future__ import annotations
 
