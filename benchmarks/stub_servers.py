@@ -23,12 +23,14 @@ from typing import Any
 class Manner:
     """How servers answer.
 
-    ``delay`` seconds a call; ``cold`` instead for the first call over a picture.
+    ``delay`` seconds a call, give or take the share ``spread`` of it; ``cold`` instead for the
+    first call over a picture.
     ``refused`` and ``failed`` are the shares of calls that get 429 and 500 at once.
     """
 
     servers: int = 1
     delay: float = 1.0
+    spread: float = 0.0
     cold: float | None = None
     refused: float = 0.0
     failed: float = 0.0
@@ -168,6 +170,7 @@ class Connection(asyncio.Protocol):
         elif picture not in server.known:
             counts.readings += 1
             seconds = manner.delay if manner.cold is None else manner.cold
+        seconds *= 1 + server.random.uniform(-manner.spread, manner.spread)
         asyncio.get_running_loop().call_later(seconds, self._answer, status, picture)
 
     def _answer(self, status: int, picture: int) -> None:
