@@ -144,7 +144,7 @@ def test_a_picture_is_read_once(bench: Bench, measures: bool) -> None:
 
 
 def test_processor_a_call(bench: Bench, measures: bool) -> None:
-    """Nobody waits for the server: to be woken for a reply costs the more, the less is to be done."""
+    """Replies come at once: a client that waits is woken for each, which costs more."""
     pictures, delay = (100, 0.02) if measures else (2, 0.01)
     bench.table(pictures, LARGE)
     before = bench.floor(delay=delay)
