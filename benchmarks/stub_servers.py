@@ -156,7 +156,9 @@ class Connection(asyncio.Protocol):
         if request.startswith(b"GET"):
             self._send(200, "OK", _MODELS)
             return
-        counts, server, now = self._server.counts, self._server, time.time()
+        counts = self._server.counts
+        server = self._server
+        now = time.time()
         counts.first = counts.first or now
         counts.calls += 1
         counts.now += 1
@@ -193,7 +195,9 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(manner: Manner) -> None:
-    loop, counts, listening = asyncio.get_running_loop(), Counts(), []
+    loop = asyncio.get_running_loop()
+    counts = Counts()
+    listening = []
     for _ in range(manner.servers):
         server = Server(manner, counts)
         socket = await loop.create_server(

@@ -83,7 +83,8 @@ def test_a_finished_sweep_costs_the_same_here_and_at_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
 ) -> None:
     import_table(tmp_path, 500 if measures else 3, monkeypatch, pictures=2)
-    here, there = tmp_path / "here.yaml", tmp_path / "there.yaml"
+    here = tmp_path / "here.yaml"
+    there = tmp_path / "there.yaml"
     here.write_text(f"models: [FullImage]\nwork_dir: here\n{FORMATS}")
     stub = "models: [{name: Stub, served: stub, space: grid1000}]"
     there.write_text(f"{stub}\nwork_dir: there\n{FORMATS}")

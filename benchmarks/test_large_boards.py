@@ -109,7 +109,8 @@ def test_a_run_more_costs_little(
         return
     first, last = costs[0], costs[-1]
     more = last.runs - first.runs
-    mib, seconds = (last.mib - first.mib) / more, (last.seconds - first.seconds) / more
+    mib = (last.mib - first.mib) / more
+    seconds = (last.seconds - first.seconds) / more
     with capsys.disabled():
         print(
             f"  {first.seconds - seconds * first.runs:.1f} s + {seconds:.3f} s a run, "

@@ -28,7 +28,8 @@ def outlines(points: int) -> list[list[float]]:
     generator = np.random.default_rng(0)
     found = []
     for _ in range(OBJECTS):
-        corner, sides = generator.integers(0, 380, 2), generator.integers(20, 100, 2)
+        corner = generator.integers(0, 380, 2)
+        sides = generator.integers(20, 100, 2)
         found.append((corner + generator.random((points, 2)) * sides).round(2).ravel().tolist())
     return found
 

@@ -22,7 +22,9 @@ from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.scoring.scored_run import Run, load_runs
 
 # Names in the folder of a training
-CHECKPOINT, CURVE, VALIDATION = "checkpoint", "curve.jsonl", "validation.jsonl"
+CHECKPOINT = "checkpoint"
+CURVE = "curve.jsonl"
+VALIDATION = "validation.jsonl"
 RECIPE = "recipe.yaml"
 
 PAIRS = 1000  # Pairs of the test split on which a dual encoder is scored

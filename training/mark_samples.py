@@ -114,10 +114,12 @@ def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
     """Return the objects that an option names; None if it names nothing that has a place."""
     if posed.slot.kind is QuestionKind.LOCALISATION:
         parts = posed.slot.fields.value
-        width, height = shown.width / parts, shown.height / parts
+        width = shown.width / parts
+        height = shown.height / parts
         for field, name in FIELD_NAMES[posed.slot.fields].items():
             if name == option:
-                x, y = field.across * shown.width / parts, field.down * shown.height / parts
+                x = field.across * shown.width / parts
+                y = field.down * shown.height / parts
                 return _placed([(x, y, x + width, y + height)])
         return None
     if posed.slot.kind is QuestionKind.REFERENCE:
@@ -130,7 +132,8 @@ def _meant(option: str, posed: PosedMarks, shown: Scene) -> PlacedBoxes | None:
 
 
 def _drawn(marks: _Marks) -> tuple[SampleMark, ...]:
-    image, shape = marks.drawn.image, marks.slot.style.shape
+    image = marks.drawn.image
+    shape = marks.slot.style.shape
     assert image is not None, "the first question was asked"
     # A contrasting colour gets its name when it is drawn; only the first mark's name is known.
     colours = [image.colour, *[*marks.drawn.colours.values()][1:]]
@@ -185,7 +188,8 @@ class _DrawnOnce(Marker):
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
         requested = dict(zip(places, colours, strict=True))
         if self.image is None:
-            self.image, self.colours = self._marker.marked(places, colours), requested
+            self.image = self._marker.marked(places, colours)
+            self.colours = requested
         if self.image is None or requested != self.colours:
             return None
         covers = dict(zip(self.colours, self.image.covers, strict=True))
@@ -291,11 +295,13 @@ def _of_single_mark(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoi
 
 def _of_several_marks(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
     """Return a question that counts marks or asks whether there are any, in either colour."""
-    choice, counted = marks.choice, len(marks.choice.places) - marks.choice.decoys
+    choice = marks.choice
+    counted = len(marks.choice.places) - marks.choice.decoys
     if slot.kind is not QuestionKind.COUNTING and slot.form is not Form.IS_THERE:
         return None
     if choice.decoys and not rng.randint(3):
-        others, decoys = choice.places[:counted], choice.places[counted:]
+        others = choice.places[:counted]
+        decoys = choice.places[counted:]
         slot = replace(slot, colour=marks.drawn.colours[decoys[0]], marks=len(decoys))
         return slot, MarkChoice((*decoys, *others), counted, None)
     return replace(slot, marks=counted), choice

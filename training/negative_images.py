@@ -53,9 +53,11 @@ def negative_frames(rng: Rng, frames: int, size: Size) -> tuple[Pixels, ...]:
     width, height = size
     zooms = rng.randint(3) == 0
     margin = rng.uniform(0.1, 0.4)
-    wide, high = int(width * (1 + margin)), int(height * (1 + margin))
+    wide = int(width * (1 + margin))
+    high = int(height * (1 + margin))
     pixels = _finished(rng, _canvas(rng, (wide, high)))
-    start, end = rng.random_sample(2), rng.random_sample(2)
+    start = rng.random_sample(2)
+    end = rng.random_sample(2)
     out = []
     for frame in range(frames):
         done = frame / max(frames - 1, 1)
@@ -115,7 +117,8 @@ def _noise(rng: Rng, width: int, height: int) -> Floats:
     rough = rng.uniform(0.3, 0.75)
     total, weight = np.zeros((height, width)), 1.0
     for _ in range(2 + rng.randint(3)):
-        down, along = 2 + int(height / cell), 2 + int(width / (cell * stretch))
+        down = 2 + int(height / cell)
+        along = 2 + int(width / (cell * stretch))
         knots = rng.random_sample((min(down, height), min(along, width)))
         total += weight * (
             _across(height, knots.shape[0]) @ knots @ _across(width, knots.shape[1]).T
@@ -143,7 +146,8 @@ def _smooth(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
 
 def _wall(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     """Paint one colour with light from one side and a little noise."""
-    x, y = np.linspace(-0.5, 0.5, width)[None, :], np.linspace(-0.5, 0.5, height)[:, None]
+    x = np.linspace(-0.5, 0.5, width)[None, :]
+    y = np.linspace(-0.5, 0.5, height)[:, None]
     light = rng.uniform(-70.0, 70.0) * x + rng.uniform(-70.0, 70.0) * y
     light = light + (_noise(rng, width, height) - 0.5) * rng.uniform(0.0, 30.0)
     return palette.pick(rng) + light[..., None]
@@ -155,20 +159,23 @@ def _horizon(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     ridge = _noise(rng, width, 1)[0] * rng.uniform(0.0, 0.4) * height
     soft = rng.uniform(0.5, 6.0)
     below = np.clip((np.arange(height)[:, None] - (line - ridge)[None, :]) / soft, 0.0, 1.0)
-    sky, ground = _wall(rng, width, height, palette), _smooth(rng, width, height, palette)
+    sky = _wall(rng, width, height, palette)
+    ground = _smooth(rng, width, height, palette)
     return np.asarray(sky + (ground - sky) * below[..., None])
 
 
 def _silhouette(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     """Paint two tones with a hard, winding border."""
     share = np.clip((_noise(rng, width, height) - rng.uniform(0.35, 0.65)) * 40.0, 0.0, 1.0)
-    tone, other = palette.pick(rng), np.full(3, rng.uniform(0.0, 255.0))
+    tone = palette.pick(rng)
+    other = np.full(3, rng.uniform(0.0, 255.0))
     return np.asarray(tone + (other - tone) * share[..., None])
 
 
 def _stripes(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
     """Paint planks, fences, fabric: soft lines in any direction, bent a little."""
-    x, y = np.arange(width)[None, :], np.arange(height)[:, None]
+    x = np.arange(width)[None, :]
+    y = np.arange(height)[:, None]
     across, down = rng.uniform(-1.0, 1.0, 2)
     period = rng.uniform(8.0, 60.0)
     phase = (across * x + down * y) / period + _noise(rng, width, height) * rng.uniform(0.0, 1.5)
@@ -195,9 +202,12 @@ class _Patch(NamedTuple):
 
 def _patch(canvas: Floats, x: float, y: float, reach: float) -> _Patch:
     height, width, _ = canvas.shape
-    left, right = max(int(x - reach), 0), min(int(x + reach) + 1, width)
-    top, bottom = max(int(y - reach), 0), min(int(y + reach) + 1, height)
-    columns, rows = np.arange(left, max(right, left)), np.arange(top, max(bottom, top))
+    left = max(int(x - reach), 0)
+    right = min(int(x + reach) + 1, width)
+    top = max(int(y - reach), 0)
+    bottom = min(int(y + reach) + 1, height)
+    columns = np.arange(left, max(right, left))
+    rows = np.arange(top, max(bottom, top))
     return _Patch(top, left, columns[None, :] - x, rows[:, None] - y)
 
 
@@ -211,14 +221,16 @@ def _turn(rng: Rng) -> tuple[float, float]:
 def _oval(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     """Return the signed distance in pixels, negative inside, to an oval longer than wide."""
     a, b = _turn(rng)
-    along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.6, 4.0)
+    along = a * x + b * y
+    across = (a * y - b * x) * rng.uniform(1.6, 4.0)
     return np.sqrt(along * along + across * across) - half
 
 
 def _bar(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     """Return the signed distance to a rectangle: a post, a limb, a window."""
     a, b = ((1.0, 0.0), (0.0, 1.0), _turn(rng))[rng.randint(3)]
-    along, across = np.abs(a * x + b * y), np.abs(a * y - b * x)
+    along = np.abs(a * x + b * y)
+    across = np.abs(a * y - b * x)
     return np.maximum(along - half, across - half / rng.uniform(1.8, 12.0))
 
 
@@ -230,7 +242,8 @@ def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     """Return the signed distance to a crooked polygon with five corners or more."""
     normals = _CORNERS[5 + rng.randint(3)]
     a, b = _turn(rng)
-    along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.0, 2.0)
+    along = a * x + b * y
+    across = (a * y - b * x) * rng.uniform(1.0, 2.0)
     reach = half * np.asarray(rng.uniform(0.65, 1.0, normals.shape[1]))
     (nx, ny), sides = normals[:, :, None, None], reach[:, None, None]
     return np.asarray((nx * along + ny * across - sides).max(axis=0))
@@ -245,7 +258,8 @@ def _put(rng: Rng, canvas: Floats, palette: _Palette) -> None:
     share = rng.random_sample()
     half = 5.0 + 0.5 * max(width, height) * share * share
     soft = rng.uniform(1.0, 4.0) if rng.randint(4) else rng.uniform(4.0, 20.0)
-    x, y = rng.uniform(0.0, width), rng.uniform(0.0, height)
+    x = rng.uniform(0.0, width)
+    y = rng.uniform(0.0, height)
     patch = _patch(canvas, x, y, half + soft)
     rows, columns = patch.y.shape[0], patch.x.shape[1]
     if rows < 2 or columns < 2:
@@ -284,7 +298,8 @@ def _finished(rng: Rng, canvas: Floats) -> Pixels:
     canvas = (canvas - 128.0) * rng.uniform(0.5, 1.3) + 128.0 + rng.uniform(-50.0, 50.0)
     canvas += (canvas.mean(axis=2, keepdims=True) - canvas) * rng.uniform(0.0, 0.9)
     if rng.randint(4) == 0:
-        x, y = np.linspace(-1.0, 1.0, width)[None, :], np.linspace(-1.0, 1.0, height)[:, None]
+        x = np.linspace(-1.0, 1.0, width)[None, :]
+        y = np.linspace(-1.0, 1.0, height)[:, None]
         canvas *= (1.0 - rng.uniform(0.1, 0.35) * (x * x + y * y))[..., None]
     if rng.randint(3) == 0:
         # The mean of a pixel and its neighbours: out of focus.

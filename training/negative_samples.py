@@ -170,7 +170,8 @@ def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
             names.insert(rng.randint(len(names) + 1), here)
         del names[_MOST_LABELS:]
     things = [t for t in shown.things if t.look.shape in names]
-    boxes, shapes = tuple(t.box for t in things), tuple(t.look.shape for t in things)
+    boxes = tuple(t.box for t in things)
+    shapes = tuple(t.look.shape for t in things)
     return PosedQuestion(", ".join(names), boxes, shapes)
 
 

@@ -49,7 +49,8 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
     if rng.randint(4) == 0 or len(shapes) == 1:
         shapes = shuffled(rng, [*shapes, pick(rng, absent)])
     things = [t for shape in shapes for t in scene.things if t.look.shape == shape]
-    boxes, labels = tuple(t.box for t in things), tuple(t.look.shape for t in things)
+    boxes = tuple(t.box for t in things)
+    labels = tuple(t.look.shape for t in things)
     return PosedQuestion(", ".join(shapes), boxes, labels)
 
 
@@ -82,7 +83,8 @@ def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
     if not twins:
         return None
     target = twins[rng.randint(len(twins))]
-    by_relation, by_attribute = _relations(scene, target), _attributes(scene, target)
+    by_relation = _relations(scene, target)
+    by_attribute = _attributes(scene, target)
     if by_relation and (rng.randint(5) < 2 or not by_attribute):
         words = by_relation[rng.randint(len(by_relation))]
         if rng.randint(2):
@@ -163,7 +165,8 @@ def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int
     shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
     things = [(n, t) for n, frame in enumerate(frames) for t in frame.things]
     numbered = [(n, t.box) for n, t in things if t.look.shape == shape]
-    boxes, numbers = tuple(box for _, box in numbered), tuple(n for n, _ in numbered)
+    boxes = tuple(box for _, box in numbered)
+    numbers = tuple(n for n, _ in numbered)
     return PosedQuestion(shape, boxes), numbers
 
 

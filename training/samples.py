@@ -158,7 +158,8 @@ def turn_of(
     ``frames`` are those of the boxes, counted from 0; ``first`` is the place of the scene, or of
     the first frame, among the images of the message.
     """
-    names, size = question.label.split(", "), (shown.width, shown.height)
+    names = question.label.split(", ")
+    size = (shown.width, shown.height)
     step = 10 if variant.representation == "cxcywh" else 5
     labels = question.labels or ("",) * len(question.boxes)
     rows = []

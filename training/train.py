@@ -242,7 +242,8 @@ def train(
     Raises:
         ValueError: the recipe is invalid, or ``out`` was begun with another recipe.
     """
-    rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    rank = int(os.environ.get("RANK", "0"))
+    ranks = int(os.environ.get("WORLD_SIZE", "1"))
     if ranks > 1:
         dist.init_process_group("gloo")
     resumes = (out / STATE).is_file()
@@ -286,7 +287,8 @@ def train(
 def _store_recipe(recipe_file: Path, out: Path) -> None:
     """Store the recipe with the training; refuse to continue with another recipe."""
     out.mkdir(parents=True, exist_ok=True)
-    stored, text = out / card.RECIPE, recipe_file.read_text(encoding="utf-8")
+    stored = out / card.RECIPE
+    text = recipe_file.read_text(encoding="utf-8")
     if not stored.is_file():
         write_once(stored, text.encode())
     # As JSON: samples depend on the order of the shares too, which equality ignores.

@@ -158,7 +158,8 @@ def test_formats_are_compared_over_shared_datasets(
     ],
 )
 def test_ties_are_broken_in_order(better: Sums, worse: Sums) -> None:
-    late, early = "FindIt_Pascal_yxhw_json", "FindIt_Pascal_xyxy_text"
+    late = "FindIt_Pascal_yxhw_json"
+    early = "FindIt_Pascal_xyxy_text"
     assert ranked_in([(early, worse), (late, better)])[0].format == "yxhw_json"
     assert ranked_in([(early, better), (late, worse)])[0].format == "xyxy_text"
 

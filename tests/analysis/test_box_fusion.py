@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from vlmeval_findit.analysis.box_fusion import fuse, group_of
 from vlmeval_findit.boxes.writing import BoxToWrite
 
-A, NEAR_A, B = [0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 8.0], [50.0, 50.0, 60.0, 60.0]
+A = [0.0, 0.0, 10.0, 10.0]
+NEAR_A = [0.0, 0.0, 10.0, 8.0]
+B = [50.0, 50.0, 60.0, 60.0]
 BESIDE_A = [2.0, 0.0, 12.0, 10.0]  # IoU with A: 0.67
 POINT = [5.0, 5.0, 5.0, 5.0]
 
@@ -50,8 +52,10 @@ def test_boxes_of_most_answers_are_merged(samples: Any, merged: Any) -> None:
 
 def test_as_many_boxes_as_possible_find_their_object() -> None:
     """The nearest box alone would leave the other without an object."""
-    first, second = (0.0, 0.0, 10.0, 10.0), (4.0, 0.0, 14.0, 10.0)
-    between, far = (1.0, 0.0, 11.0, 10.0), (-3.0, 0.0, 7.0, 10.0)
+    first = (0.0, 0.0, 10.0, 10.0)
+    second = (4.0, 0.0, 14.0, 10.0)
+    between = (1.0, 0.0, 11.0, 10.0)
+    far = (-3.0, 0.0, 7.0, 10.0)
     merged = fuse(plain([[first, second], [between, far]]))
     assert sorted(each.box for each in merged) == [(-1.5, 0, 8.5, 10), (2.5, 0, 12.5, 10)]
 

@@ -59,7 +59,8 @@ def answered(world: World, name: str, answer: CallResult) -> Path:
     how = dataset.variant.reply
     rows = []
     for index, item in dataset.queries.items():
-        reply, record = FAILED, ReplyRecord(call={"error": "down"})
+        reply = FAILED
+        record = ReplyRecord(call={"error": "down"})
         if (boxes := answer(item)) is not None:
             reply = write([BoxToWrite(grid(box), label) for box, label, _ in boxes], how)
             logprobs = [0.0] * len(reply)
@@ -190,7 +191,8 @@ def test_weights_are_images_that_come_again(world: World) -> None:
     """An image with the weight 2 counts as two images, one with 0 as none."""
 
     def answer(item: Any) -> list[Sure]:
-        i, drawn = item.index, noisy(item.index, lambda hit, _: 0.5)(item)
+        i = item.index
+        drawn = noisy(item.index, lambda hit, _: 0.5)(item)
         sure = (0.1 * (i + 1), 0.9 - 0.11 * i)
         return [(box, label, each) for (box, label, _), each in zip(drawn, sure, strict=True)]
 
@@ -210,7 +212,8 @@ def test_queries_of_an_image_are_not_independent(world: World) -> None:
     """The same answers about a quarter of the images have wider intervals."""
 
     def answer(item: Any) -> list[Sure]:  # Alike for the queries of an image
-        hit, sure = int(item.images[0][:-4]) % 2, 0.5 + item.index / 100
+        hit = int(item.images[0][:-4]) % 2
+        sure = 0.5 + item.index / 100
         return [(box if hit else NOWHERE, "", sure) for box in item.truth.boxes]
 
     def width(images: int) -> float:
@@ -226,7 +229,8 @@ def test_ranks_that_matter(world: World) -> None:
     labelled(world)
     right = judged(answered(world, LABELS, noisy(1, lambda hit, _: 0.9 if hit else 0.2)))
     wrong = judged(answered(world, LABELS, noisy(1, lambda hit, _: 0.2 if hit else 0.9)))
-    best, worst = mean_of(right).ranking, mean_of(wrong).ranking
+    best = mean_of(right).ranking
+    worst = mean_of(wrong).ranking
     for of in ("ap", "ap50"):
         assert getattr(worst, of).value < getattr(right.as_output, of).value
         assert getattr(best, of).gain_interval.low > 0

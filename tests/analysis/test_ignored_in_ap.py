@@ -116,7 +116,8 @@ def test_ignored_objects_alone_have_no_average_precision(world: World) -> None:
 @st.composite
 def a_box(draw: st.DrawFn) -> Corners:
     """A box on a coarse lattice, so that boxes overlap and IoUs are often equal."""
-    x, y = 20.0 * draw(st.integers(0, 7)), 20.0 * draw(st.integers(0, 3))
+    x = 20.0 * draw(st.integers(0, 7))
+    y = 20.0 * draw(st.integers(0, 3))
     return x, y, x + 20 * draw(st.integers(1, 3)), y + 20 * draw(st.integers(1, 2))
 
 

@@ -120,7 +120,8 @@ class Skilled(FakeModel):
 
     def generate(self, message: Message, dataset: str) -> Any:
         super().generate(message, dataset)
-        image, text = message[0]["value"], message[-1]["value"]
+        image = message[0]["value"]
+        text = message[-1]["value"]
         query = next(
             each
             for each in self._queries
@@ -222,7 +223,8 @@ race: true
 
 
 def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
-    config, best = tmp_path / "race.yaml", tmp_path / "best.yaml"
+    config = tmp_path / "race.yaml"
+    best = tmp_path / "best.yaml"
     config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
     best.write_text("models: {FullImage: {FindIt: {winner: xyxy_text}}}")
     with pytest.raises(ValueError, match="--formats asks each model in a single format"):

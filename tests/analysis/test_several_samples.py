@@ -62,7 +62,8 @@ def sampled(world: World, answers: Sequence[CallResult], name: str = NAME) -> Pa
 
 def random(seed: int) -> CallResult:
     """A model that says boxes by chance, other ones in each sample."""
-    answer, generator = speaking(NAME, 0.6, 40), np.random.default_rng(seed)
+    answer = speaking(NAME, 0.6, 40)
+    generator = np.random.default_rng(seed)
     return lambda query, _: answer(query, generator)
 
 
@@ -71,7 +72,8 @@ def random(seed: int) -> CallResult:
 
 @given(n=st.integers(1, 7), data=st.data())
 def test_pass_at_k_is_the_share_of_solving_draws(n: int, data: st.DataObject) -> None:
-    solved, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    solved = data.draw(st.integers(0, n))
+    k = data.draw(st.integers(1, n))
     draws = list(combinations([at < solved for at in range(n)], k))
     assert pass_at(n, solved, k) == pytest.approx(fmean(map(any, draws)))
 
@@ -140,7 +142,8 @@ def test_an_image_with_all_its_samples_is_one_cluster(
             assert influence == pytest.approx(lost * sqrt((count - 1) / count))
         alone = estimate_metrics([metric], clustered_sums(samples[0], "x"))
         alike = mean([alone] * len(samples))
-        one, same = metric_intervals(alone)["F1"], metric_intervals(alike)["F1"]
+        one = metric_intervals(alone)["F1"]
+        same = metric_intervals(alike)["F1"]
         # The same reply in every sample is no more evidence than one.
         assert (same.low, same.high) == pytest.approx((one.low, one.high))
 
@@ -175,7 +178,9 @@ def row(boxes: Any, *, failed: bool = False, **details: Any) -> ScoredRow:
     return ScoredRow(0, "a.png", {}, failed=failed, details={"boxes": boxes, **details})
 
 
-A, NEAR_A, B = [0.0, 0.0, 10.0, 10.0], [0.0, 0.0, 10.0, 8.0], [50.0, 50.0, 60.0, 60.0]
+A = [0.0, 0.0, 10.0, 10.0]
+NEAR_A = [0.0, 0.0, 10.0, 8.0]
+B = [50.0, 50.0, 60.0, 60.0]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +262,8 @@ def test_the_consensus_has_both_of_two_people_side_by_side(world: World) -> None
 
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
-    box, failed = '[{"bbox_2d": [100, 100, 300, 600]}]', f"{FAILED} via API. HTTP 500"
+    box = '[{"bbox_2d": [100, 100, 300, 600]}]'
+    failed = f"{FAILED} via API. HTTP 500"
     replies = {
         0: ([box, box, failed, failed], 1, None),  # two of two answers
         1: ([box, "[]", "oh no", "[]"], 0, None),

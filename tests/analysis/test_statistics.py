@@ -214,7 +214,8 @@ def test_differences_of_a_share_are_students(run: Run) -> None:
     assert 0.001 < student.pvalue < 0.5
     for name in ("Recall", "F1@0.5"):
         assert student.pvalue < actual[name].p_value < 1.1 * student.pvalue
-    expected, interval = student.confidence_interval(0.95), actual["Recall"].interval
+    expected = student.confidence_interval(0.95)
+    interval = actual["Recall"].interval
     ends = interval.low / 100, interval.high / 100
     # Larger differences vary more.
     assert ends == pytest.approx((expected.low, expected.high), abs=0.01)
@@ -340,7 +341,8 @@ def test_metrics_are_tested_where_both_answered_the_same(
 ) -> None:
     run = with_queries(module_run, 20)
     worse = without_boxes(run, {0, 1, 2})
-    one, other = headline_counting_failures(run, failed), headline_counting_failures(worse, failed)
+    one = headline_counting_failures(run, failed)
+    other = headline_counting_failures(worse, failed)
     assert not untested_metrics(one, other)
     answered = [row for row in one.rows if not row.failed]
     expected = compare(of_answers(one, answered), of_answers(other, [

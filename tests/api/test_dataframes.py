@@ -90,7 +90,8 @@ def test_two_runs_are_compared(world: World) -> None:
 
 
 def test_metrics_over_different_queries_have_no_test(world: World) -> None:
-    good, fails = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, failing)
+    good = world.run("A", JSON, speaking(JSON, 1))
+    fails = world.run("B", JSON, failing)
     with pytest.warns(UserWarning, match=r"failed calls \(A: 0, B: 4\)"):
         table = findit.compare(good, fails)
     untested = table.drop(index="F1@0.5 (failed calls as misses)")
@@ -102,7 +103,8 @@ def test_metrics_over_different_queries_have_no_test(world: World) -> None:
 
 def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)  # Without a folder "outputs"
-    run, other = world.run("A", JSON, speaking(JSON, 1)), world.run("B", JSON, speaking(JSON, 0.2))
+    run = world.run("A", JSON, speaking(JSON, 1))
+    other = world.run("B", JSON, speaking(JSON, 0.2))
     runs = findit.open_runs(world.runs)
     expected = findit.compare(runs[0], runs[1])
     assert findit.compare(run.path, str(other.path)).equals(expected)

@@ -20,8 +20,10 @@ HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
 
 def test_a_baseline_is_asked_about_images_of_all_kinds(tmp_path) -> None:
     IMAGE.save(tmp_path / "a.png")
-    model, array = findit.open_model("FullImage"), np.asarray(IMAGE)
-    grey, clear = np.asarray(IMAGE.convert("L")), np.asarray(IMAGE.convert("RGBA"))
+    model = findit.open_model("FullImage")
+    array = np.asarray(IMAGE)
+    grey = np.asarray(IMAGE.convert("L"))
+    clear = np.asarray(IMAGE.convert("RGBA"))
     for image in (IMAGE, tmp_path / "a.png", str(tmp_path / "a.png"), array, grey, clear):
         answer = model.ask(image, "dog", "cxcywh_text")
         assert answer.parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)

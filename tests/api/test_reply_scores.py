@@ -21,7 +21,8 @@ __all__ = ["world"]
 
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]
-BOXES, NOT_READABLE = findit.ReplyKind.BOXES, findit.ReplyKind.NOT_READABLE
+BOXES = findit.ReplyKind.BOXES
+NOT_READABLE = findit.ReplyKind.NOT_READABLE
 
 # --- read -----------------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")
 
 @given(st.lists(st.tuples(written | noise, boxes), min_size=1, max_size=6))
 def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, Any]]) -> None:
-    replies, truths = [reply for reply, _ in pairs], [true for _, true in pairs]
+    replies = [reply for reply, _ in pairs]
+    truths = [true for _, true in pairs]
     options: dict[str, Any] = {"sizes": SIZE, "space": "pixels"}
     name = "xyxy_json_bbox_2d"
     scored = findit.score(replies, truths, name, **options)
@@ -66,7 +67,8 @@ class Tensor:
 
 
 def test_sizes_and_truths_may_be_tensors_and_arrays() -> None:
-    replies, boxes = ["[0, 0, 500, 500]"] * 2, [[0, 0, 50, 100]]
+    replies = ["[0, 0, 500, 500]"] * 2
+    boxes = [[0, 0, 50, 100]]
     for sizes in (
         Tensor([100, 200]),
         Tensor([[100, 200], [100, 200]]),

@@ -180,7 +180,8 @@ def test_text_formats_read_no_box_of_a_thought(thought: str) -> None:
     """They adhere whatever stands around their boxes."""
     options: Any = {"sizes": SIZE, "space": SPACE}
     said = thought.replace(OTHER, "Is it [0, 0, 50, 50]? No.")
-    found, none = f"{said}[100, 200, 500, 800]", f"{said}[]"
+    found = f"{said}[100, 200, 500, 800]"
+    none = f"{said}[]"
     assert findit.reward([found, none], [[TRUTH], []], "xyxy_text", **options).tolist() == [1, 1]
 
 

@@ -21,7 +21,8 @@ NESTED = ReplyFormat("json", "xyxy", "bbox_2d", "nested")
 
 A: Corners = (100, 200, 300, 400)
 B: Corners = (500, 600, 700, 800)
-A_JSON, B_JSON = '{"bbox_2d": [100, 200, 300, 400]}', '{"bbox_2d": [500, 600, 700, 800]}'
+A_JSON = '{"bbox_2d": [100, 200, 300, 400]}'
+B_JSON = '{"bbox_2d": [500, 600, 700, 800]}'
 GRID1000 = ImageExtent(1000, 1000)
 
 

@@ -190,7 +190,8 @@ TEXT_REPLIES = [
     ),
 ]  # fmt: skip
 
-BOX_A, BOX_B = '{"bbox": [1, 2, 3, 4]}', '{"bbox": [5, 6, 7, 8]}'
+BOX_A = '{"bbox": [1, 2, 3, 4]}'
+BOX_B = '{"bbox": [5, 6, 7, 8]}'
 
 
 def json_box(numbers: str) -> str:

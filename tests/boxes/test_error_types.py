@@ -49,7 +49,8 @@ def answered(
         return list(zip(*parts, strict=True)) or [(), (), ()]
 
     (labels, boxes, frames), (true_labels, objects, true_frames) = columns(predicted), columns(true)
-    labelled, video = any(labels + true_labels), any(frames + true_frames)
+    labelled = any(labels + true_labels)
+    video = any(frames + true_frames)
     truth = Truth(objects, true_frames, true_labels if labelled else ())
     reading = ParsedReply(boxes, labels if labelled else (), frames if video else (), reason)
     (matched,) = match([reading], [truth])
@@ -225,7 +226,8 @@ def test_error_costs_are_mean_gains_and_add_up(t: int, pairs: int, many: int, fe
     if true and predicted:
         whole = predicted + true + SHARE * (few - many)
         part = 2 * (t + SHARE * (pairs + few))
-        pair, box = (2 / whole) @ WEIGHT, (part / whole**2) @ WEIGHT
+        pair = (2 / whole) @ WEIGHT
+        box = (part / whole**2) @ WEIGHT
         assert np.array(price) == pytest.approx(np.array([pair, box, pair - box]))
 
 

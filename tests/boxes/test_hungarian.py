@@ -21,7 +21,8 @@ Query = tuple[ParsedReply, Truth]
 SIDE = 100
 LABELS = ["cat", "Dog.", "dog", "a  b"]
 
-OVERLAP, INSIDE = MatchRule.BOX_OVERLAP, MatchRule.POINT_IN_OBJECT
+OVERLAP = MatchRule.BOX_OVERLAP
+INSIDE = MatchRule.POINT_IN_OBJECT
 
 
 def matched(query: Query, match_rule: MatchRule = OVERLAP) -> MatchResult:
@@ -55,7 +56,8 @@ costs = st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]) | st.floats(-1, 1, width=32
 @st.composite
 def tables(draw: st.DrawFn) -> np.ndarray:
     """Cost tables with many ties."""
-    rows, columns = draw(st.integers(1, 12)), draw(st.integers(1, 12))
+    rows = draw(st.integers(1, 12))
+    columns = draw(st.integers(1, 12))
     row = st.lists(costs, min_size=columns, max_size=columns)
     return np.array(draw(st.lists(row, min_size=rows, max_size=rows)), dtype=np.float32)
 
@@ -65,7 +67,8 @@ def tables(draw: st.DrawFn) -> np.ndarray:
 @given(tables(), st.integers(1, 50))
 def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: int) -> None:
     rows, columns = cost.shape
-    left, right = np.arange(100, 100 + rows), np.arange(columns)[::-1]
+    left = np.arange(100, 100 + rows)
+    right = np.arange(columns)[::-1]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hungarian, "CELLS", cells)
         ones, others = assign_sparse(left, right, lambda some, of: cost[some - 100, of])
@@ -82,7 +85,8 @@ def ugly(draw: st.DrawFn) -> Query:
     """Boxes on a coarse grid, many of them the same, with labels and frames or without."""
     corner = st.integers(0, 4).map(lambda n: 10.0 * n) | st.sampled_from([1e300, float("nan"), -1])
     box = st.tuples(corner, corner, corner, corner)
-    labelled, frames = draw(st.booleans()), draw(st.integers(1, 3))
+    labelled = draw(st.booleans())
+    frames = draw(st.integers(1, 3))
 
     def side() -> tuple[list, list[str], list[int]]:
         result = draw(st.lists(box, max_size=8))
@@ -100,7 +104,8 @@ def ugly(draw: st.DrawFn) -> Query:
 @pytest.mark.parametrize("match_rule", [OVERLAP, INSIDE])
 @given(ugly(), st.integers(1, 50))
 def test_totals_are_over_the_whole_table(match_rule: MatchRule, query: Query, cells: int) -> None:
-    whole, result = matched(query, match_rule), sparsely(query, match_rule, cells)
+    whole = matched(query, match_rule)
+    result = sparsely(query, match_rule, cells)
     assert total(result) == pytest.approx(total(whole), abs=1e-5)
     frames = query[1].frames
     assert pair_runs(result, frames) == pair_runs(whole, frames)

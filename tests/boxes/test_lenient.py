@@ -38,7 +38,8 @@ TEXT_VIDEO = ReplyFormat("text", "xyxy", frames=3)
 
 A: Corners = (1, 2, 3, 4)
 B: Corners = (5, 6, 7, 8)
-BOX_A, BOX_B = '{"bbox_2d": [1, 2, 3, 4]}', '{"bbox_2d": [5, 6, 7, 8]}'
+BOX_A = '{"bbox_2d": [1, 2, 3, 4]}'
+BOX_B = '{"bbox_2d": [5, 6, 7, 8]}'
 
 
 class Ugly(NamedTuple):

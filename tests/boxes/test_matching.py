@@ -215,7 +215,8 @@ def cheapest_ious(predicted: ParsedReply, true: Truth, frame: int) -> list[list[
 def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) -> None:
     """Query by query the cheapest assignment; and the same in batches of any size."""
     actual = data.draw(st.lists(queries(labelled, frames), max_size=6))
-    predicted, true = [r for r, _ in actual], [t for _, t in actual]
+    predicted = [r for r, _ in actual]
+    true = [t for _, t in actual]
     results = match(predicted, true)
     for r, t, matched in zip(predicted, true, results, strict=True):
         assert matched.boxes == r.boxes

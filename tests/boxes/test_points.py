@@ -189,7 +189,8 @@ def test_a_point_hits_the_mask_or_else_the_box(
 
 
 def test_each_point_hits_one_object_and_hits_are_maximal() -> None:
-    outer, inner = (0.0, 0.0, 100.0, 90.0), (10.0, 10.0, 20.0, 20.0)
+    outer = (0.0, 0.0, 100.0, 90.0)
+    inner = (10.0, 10.0, 20.0, 20.0)
     two = Truth((outer, inner), (0, 0))
     assert sum(hits(two, (15, 15))) == 1
     # The point in both is the inner's, so that the other finds the outer, whatever their order.

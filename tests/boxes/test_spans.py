@@ -73,7 +73,8 @@ def test_boxes_of_ugly_replies_are_located(form: ReplyFormat, row: Row) -> None:
         assert form.numbers.to_corners(numbers) == box
 
 
-A, B = '"bbox": [1, 2, 3, 4]', '"bbox": [5, 6, 7, 8]'
+A = '"bbox": [1, 2, 3, 4]'
+B = '"bbox": [5, 6, 7, 8]'
 TWICE = '[{"bbox": [1, 1, 1, 1]}, {"bbox": [1, 1, 1, 1]}]'
 
 

@@ -30,7 +30,8 @@ def test_every_metric_with_interval_p_and_queries(
 ) -> None:
     good = world.run("Good", JSON, speaking(JSON, 1.0))
     poor = world.run("Poor", TEXT, speaking(TEXT, 0.3, 25.0))
-    out, page = tmp_path / "new" / "differences.json", tmp_path / "both.html"
+    out = tmp_path / "new" / "differences.json"
+    page = tmp_path / "both.html"
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     flags = ["--json", str(out), "--show", str(page)]
@@ -53,7 +54,8 @@ def test_every_metric_with_interval_p_and_queries(
         assert f"{cell['value']:+.1f}" in line
     queries = written["queries"]
     assert (queries["found by neither"], queries["found by b only"]) == ([], [])
-    both, only = queries["found by both"], queries["found by a only"]
+    both = queries["found by both"]
+    only = queries["found by a only"]
     assert sorted(both + only) == [row.index for row in good.rows]
     shown = "\n".join(lines)
     assert f"by both {len(both)}, only by A {len(only)}, only by B 0, by neither 0" in shown
@@ -97,7 +99,8 @@ def test_of_folders_failed_calls_are_misses_and_are_counted(
         lacking = failed.get(of, 0), empty.get(of, 0)
         world.run("Down", name, _without(name, "failed", *lacking))
         world.run("Steady", name, _without(name, "empty", *lacking))
-    folders, out = [_moved(world, model) for model in ("Down", "Steady")], world.folder / "o.json"
+    folders = [_moved(world, model) for model in ("Down", "Steady")]
+    out = world.folder / "o.json"
     assert main(["compare", *folders, "--json", str(out)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "A: Down; B: Steady. F1@0.5 (failed calls as misses)."
@@ -141,7 +144,8 @@ def _moved(world: World, model: str) -> str:
 def test_failed_calls_are_counted_apart_and_other_rows_are_refused(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    good, fails = world.run("Good", JSON, speaking(JSON, 1.0)), world.run("Fails", JSON, failing)
+    good = world.run("Good", JSON, speaking(JSON, 1.0))
+    fails = world.run("Fails", JSON, failing)
     assert main(["compare", str(good.path), str(fails.path)]) == 0
     shown = capsys.readouterr().out
     assert f"B: Fails on {JSON}; {fails.failed} calls failed" in shown

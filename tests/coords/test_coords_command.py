@@ -34,7 +34,8 @@ from vlmeval_findit.storage.predictions import read_predictions
 from vlmeval_findit.storage.run_files import RunFiles
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
-GRID, PIXELS = convention("grid1000/xyxy"), convention("pixels/xyxy")
+GRID = convention("grid1000/xyxy")
+PIXELS = convention("pixels/xyxy")
 
 Deployment = Callable[..., Path]
 
@@ -88,7 +89,8 @@ def test_a_terminal_shows_doubtful_runs_first(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "FindIt_Pascal_xyxy_text"
-    right, _ = deployment(), deployment(space={"kind": "pixels"}, name=text)
+    right = deployment()
+    _ = deployment(space={"kind": "pixels"}, name=text)
     assert coords(right.parent) == 1
     assert capsys.readouterr().out.count("if the answers were read as") == 2
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -178,7 +180,8 @@ def read(path: Path, model: str = "Model", space: Any = None) -> RunReplies:
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])
 def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deployment) -> None:
     """Read as declared the metrics are the score's; read as answered, those of the right run."""
-    grid, pixels = convention(f"grid1000/{order}"), convention(f"pixels/{order}")
+    grid = convention(f"grid1000/{order}")
+    pixels = convention(f"pixels/{order}")
     path = deployment(says=pixels, name=f"FindIt_Pascal_{order}_json_bbox_2d")
     wrong, right = (read(path, space={"kind": kind}) for kind in ("grid1000", "pixels"))
     scored = score_file(path).metric_values
@@ -261,7 +264,8 @@ def test_a_score_warns_of_a_wrong_coordinate_order(deployment: Deployment) -> No
 
 
 def rows_of(path: Path) -> RunScore:
-    dataset, replies = load_dataset(NAME), read_predictions(path)
+    dataset = load_dataset(NAME)
+    replies = read_predictions(path)
     return score_rows(check_replies("Model", dataset, replies, Settings(), read_identity(path)))
 
 

@@ -39,7 +39,8 @@ SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211
 GOOD = Habit(miou=0.7)
 
 
-GRID, PIXELS = convention("grid1000/xyxy"), convention("pixels/xyxy")
+GRID = convention("grid1000/xyxy")
+PIXELS = convention("pixels/xyxy")
 
 
 def answered(
@@ -178,7 +179,8 @@ def test_numbers_that_are_none_are_left_out() -> None:
 
 
 def test_boxes_are_held_against_objects_of_their_label() -> None:
-    truths, labels = [(0, 0, 5, 5), (5, 5, 9, 9)], ("cat", "Traffic light")
+    truths = [(0, 0, 5, 5), (5, 5, 9, 9)]
+    labels = ("cat", "Traffic light")
     said = [(0, 0, 5, 5)] * 2, ("traffic light.", "bird")
     seen = run_arrays([AnsweredQuery(10, 10, "a", truths, said[0], labels, said[1])])
     assert (seen.pair_box.tolist(), seen.pair_truth.tolist()) == ([0], [1])
@@ -197,7 +199,8 @@ def test_of_a_long_run_a_fixed_sample_is_checked() -> None:
     queries = [
         AnsweredQuery(10, 10, str(i), [(0, 0, 5, 5)], [(i % 7, 1, 9, 9)] * 4) for i in range(900)
     ]
-    first, again = run_arrays(queries), run_arrays(queries)
+    first = run_arrays(queries)
+    again = run_arrays(queries)
     assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
     assert np.array_equal(first.numbers, again.numbers)
 
@@ -345,7 +348,8 @@ def bent(scale: tuple[float, float], offset: tuple[float, float]) -> UnlistedCon
     return UnlistedConvention(GRID, options, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
 
 
-LARGER, SMALLER = bent((1.2, 1.2), (0.1, 0.1)), bent((0.85, 0.85), (0.0, 0.01))
+LARGER = bent((1.2, 1.2), (0.1, 0.1))
+SMALLER = bent((0.85, 0.85), (0.0, 0.01))
 FAR = bent((0.6, 0.6), (-0.2, -0.2))
 
 

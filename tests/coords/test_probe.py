@@ -29,7 +29,8 @@ def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
     # Half of the way from the background to the ink, by the channel that differs most.
     off = np.abs(scene.pixels.astype(int) - scene.pixels[0, 0])
     mask = off.max(-1) >= off.max() / 2
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    rows = np.flatnonzero(mask.any(1))
+    columns = np.flatnonzero(mask.any(0))
     seen = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     assert np.abs(np.subtract(seen, scene.box)).max() <= 1
     assert np.array_equal(probe_scene(index).pixels, scene.pixels)
@@ -99,7 +100,8 @@ def test_a_scale_or_an_offset(fault: Fault, verdict: ProbeVerdict) -> None:
 
 def test_two_conventions_by_size() -> None:
     """Large images in pixels of what a provider shrank, small ones in thousandths."""
-    small, large = told(GRID), told(convention("limit1280/xyxy"))
+    small = told(GRID)
+    large = told(convention("limit1280/xyxy"))
     mixed = [b if max(b.width, b.height) > 1080 else a for a, b in zip(small, large, strict=True)]
     assert judge_probe(mixed, GRID, GRID).verdict.is_fault
 

@@ -107,7 +107,8 @@ def test_prose_is_no_finding(serve: Serve, capsys: Out) -> None:
 
 
 def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: Out) -> None:
-    right, broken = answering(convention("grid1000/xyxy")), True
+    right = answering(convention("grid1000/xyxy"))
+    broken = True
 
     def script(asked: Asked, number: int) -> Answer:
         too_large = max(seen(sent(asked))[0]) > 2000

@@ -9,7 +9,8 @@ from vlmeval_findit.data.annotated_samples import (
     Sample,
 )
 
-CAT, DOG = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
+CAT = (1.0, 2.0, 3.0, 4.0)
+DOG = (5.0, 6.0, 7.0, 8.0)
 
 
 def test_the_truth_of_several_labels_and_of_each() -> None:

@@ -60,7 +60,9 @@ def test_servers_come_and_go_while_they_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.02)
-    path, looks, asked_when_gone = tmp_path / "servers", list[int](), list[int]()
+    path = tmp_path / "servers"
+    looks = list[int]()
+    asked_when_gone = list[int]()
     followed = AddressFile(path, Endpoint)
 
     def endpoints() -> list[Endpoint]:

@@ -92,7 +92,8 @@ def test_batches_give_the_same_records_as_single_calls(tmp_path: Path) -> None:
         stored = {line["key"]: line for line in records(tmp_path / kind / "calls.jsonl")}
         assert stored.keys() == expected.keys()
         for key, line in stored.items():
-            record, other = record_of(line), record_of(expected[key])
+            record = record_of(line)
+            other = record_of(expected[key])
             call = record.pop("call")
             assert (call["batch"], call["server"]) == ("batch_0", other.pop("call")["server"])
             if kind == "anthropic":

@@ -67,7 +67,8 @@ def test_shared_images_are_marked_for_the_cache(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 3000, "completion_tokens": 9, "cache_creation_input_tokens": 500}
     usage |= {"prompt_tokens_details": {"cached_tokens": 2000}}
     reply = completion(usage=usage, cache_discount=-0.0015)
-    no, yes = [False] * 4, [False, False, True, False]
+    no = [False] * 4
+    yes = [False, False, True, False]
     for name, marks in (("Claude-Opus-5.5", [yes, yes, no]), ("GPT-5.4", [no, no, no])):
         with ChatServer(in_turn(reply)) as server:
             asked = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])

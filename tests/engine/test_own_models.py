@@ -90,7 +90,8 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
     require_host()
     from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
-    host, own = VLMEvalKitBackends(CallOptions()), OwnModels(no_host)
+    host = VLMEvalKitBackends(CallOptions())
+    own = OwnModels(no_host)
     said = []
     for factory in (host, own):
         try:
@@ -143,7 +144,8 @@ def test_a_late_backend_is_made_once_and_for_calls_only() -> None:
         made.append(1)
         return Echo()
 
-    backend, item = LateBackend(make), WorkItem((), shares_images=False)
+    backend = LateBackend(make)
+    item = WorkItem((), shares_images=False)
     assert answered(backend, [], CancelToken()) == 0
     assert not made
     assert answered(backend, [item, item], CancelToken()) == 2

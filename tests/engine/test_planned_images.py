@@ -127,7 +127,8 @@ def test_a_model_that_read_another_image_gave_no_answer(path: Path) -> None:
 
 @pytest.mark.parametrize("extra", [None, "a text", {"mine": 1}, {"findit": {"images": [{}]}}])
 def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, extra: Any) -> None:
-    call, answer = call_about(path), CallResult("[]", extra)
+    call = call_about(path)
+    answer = CallResult("[]", extra)
     assert about_planned_images(call, answer) is answer
     touched(path)
     assert about_planned_images(call, answer) is answer

@@ -87,7 +87,8 @@ def rays(folder: Path) -> list[str]:
     ("number", "times"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
 )
 def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, short_tmp: Path) -> None:
-    begun, answered = RAY_REPLICAS * (QUICK + 1), RAY_REPLICAS * QUICK
+    begun = RAY_REPLICAS * (QUICK + 1)
+    answered = RAY_REPLICAS * QUICK
     with hanging("ray", short_tmp) as run:
         run.until(lambda: run.asked() == begun and run.answered() == answered)
         assert rays(short_tmp)

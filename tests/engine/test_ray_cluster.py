@@ -111,7 +111,8 @@ def machines(cluster: Any) -> Iterator[Machines]:
 def load(behaviours: Mapping[str, str], marks: Path) -> GenerateClient:
     """Return a model that behaves on each machine as told, and writes down its calls."""
     here = ray.get_runtime_context().get_node_id()
-    kind, calls = behaviours.get(here, ""), marks / "calls"
+    kind = behaviours.get(here, "")
+    calls = marks / "calls"
     (marks / f"{kind or 'well'}-{os.getpid()}").touch()
     if kind == "does not load":
         raise OSError("no such checkpoint")
@@ -159,7 +160,8 @@ class Run:
         self.folder, self.marks = folder, folder / "marks"
         self.marks.mkdir(parents=True)
         self.watcher = Silent()
-        client, options = partial(load, behaviours, self.marks), CallOptions(**inference)
+        client = partial(load, behaviours, self.marks)
+        options = CallOptions(**inference)
         self._host = FakeBackends(None, lambda _: RayBackend(client, options))
 
     def go(self) -> Run:

@@ -32,7 +32,8 @@ LETTERS = VPQuery(
 @pytest.fixture(autouse=True)
 def imported(tmp_path, monkeypatch) -> Path:
     data_folder(tmp_path, monkeypatch)
-    images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
+    images = make_images(tmp_path / "pictures")
+    instances = write_coco(tmp_path)
     arguments = [str(instances), "--image-root", str(images), "--name", "MyData"]
     assert main(["data", "import", *arguments]) == 0
     return instances

@@ -22,7 +22,8 @@ DATA = "FindIt_Demo_xyxy_json"
 def test_registering_twice_registers_once_and_shadows_nothing(host) -> None:
     from vlmeval_findit.host import register, register_models
 
-    classes, names = list(host.dataset.DATASET_CLASSES), list(host.dataset.SUPPORTED_DATASETS)
+    classes = list(host.dataset.DATASET_CLASSES)
+    names = list(host.dataset.SUPPORTED_DATASETS)
     register()
     assert host.dataset.DATASET_CLASSES == classes
     assert host.dataset.SUPPORTED_DATASETS == names

@@ -262,7 +262,8 @@ def test_a_contradiction_is_refused_before_the_first_call_unless_forced(
 
 
 def test_a_class_whose_code_changed_is_another_model(host: Any, tmp_path: Path) -> None:
-    path, run = tmp_path / "user_class.py", tmp_path / "run"
+    path = tmp_path / "user_class.py"
+    run = tmp_path / "run"
 
     def write(reply: str) -> None:
         """Make a user's class known, as an edited file and a new process do."""

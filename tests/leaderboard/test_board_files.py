@@ -139,7 +139,8 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
     assert line.startswith("Searched: one of 3 formats that were tried, on the queries that it is")
     rows = csv_rows(tmp_path / "leaderboard.csv")
     assert {r["model"]: r["formats tried"] for r in rows} == {"Searched": "3", "Asked once": "1"}
-    latex, page = (tmp_path / "leaderboard.tex").read_text("utf-8"), make_page(board, NOW)
+    latex = (tmp_path / "leaderboard.tex").read_text("utf-8")
+    page = make_page(board, NOW)
     for text in (capsys.readouterr().out, latex, page):
         assert line in text
     assert "| 1 | Searched | 3 |" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")

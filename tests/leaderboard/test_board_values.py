@@ -208,7 +208,8 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
             if row.run is reported:
                 assert row.to_reported is None
                 continue
-            raw, test = compare(row.run, reported)["F1@0.5"], row.to_reported
+            raw = compare(row.run, reported)["F1@0.5"]
+            test = row.to_reported
             assert test is not None
             assert (test.value, test.p_value) == (pytest.approx(raw.value), raw.p_value)
             tests.append(test)

@@ -69,7 +69,8 @@ def test_a_run_without_rows_is_excluded(world: World) -> None:
 
 # --- several runs of a model in a format ----------------------------------------------------------
 
-JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
+JANUARY = "2026-01-05T00:00:00+00:00"
+NOVEMBER = "2026-11-05T00:00:00+00:00"
 
 
 def asked(world: World, when: str | None, chance: float, folder: str, **change: Any) -> Run:

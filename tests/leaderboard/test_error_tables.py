@@ -145,7 +145,8 @@ def test_a_mean_over_slices_has_error_types_too(letters: World, monkeypatch) -> 
 
 def test_too_few_pictures_have_no_interval(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg") for i in range(6)])
-    run, other = world.run("Model", NAME, ODD), world.run("Other", NAME, speaking(NAME, 0.5))
+    run = world.run("Model", NAME, ODD)
+    other = world.run("Other", NAME, speaking(NAME, 0.5))
     assert {cost.interval for cost in errors_of(run)} == {None}
     assert {(d.p_value, d.interval) for d in compare_errors(run, other).values()} == {(None, None)}
 
@@ -175,10 +176,8 @@ def test_intervals_cover_the_points_of_all_pictures(world: World) -> None:
 
 
 def test_two_runs_by_error_type(world: World) -> None:
-    run, other = (
-        world.run("One", NAME, speaking(NAME, 0.9, 12.0)),
-        world.run("Other", TEXT, failing),
-    )
+    run = world.run("One", NAME, speaking(NAME, 0.9, 12.0))
+    other = world.run("Other", TEXT, failing)
     differences = compare_errors(run, other)
     values = {key: difference.value for key, difference in differences.items()}
     assert sum(values.values()) == pytest.approx(lost_points(run) - lost_points(other))
@@ -192,12 +191,14 @@ def test_two_runs_by_error_type(world: World) -> None:
 
 
 def test_runs_that_cannot_be_compared_are_refused(letters: World) -> None:
-    run, short = letters.run("One", NAME, ODD), letters.run("Short", NAME, ODD, rows=8)
+    run = letters.run("One", NAME, ODD)
+    short = letters.run("Short", NAME, ODD, rows=8)
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         compare_errors(run, short)
     # The same rows of the same pictures, but other objects.
     letters.table("Pascal", [query(i, f"{i}.jpg") for i in range(5)])
-    single, many = letters.run("One", NAME, ODD), letters.run("One", MANY, ODD)
+    single = letters.run("One", NAME, ODD)
+    many = letters.run("One", MANY, ODD)
     for other in (run, many, letters.run("One", PLAIN, guessing(0.5))):
         with pytest.raises(StatisticsError, match="only runs of one question over one table"):
             compare_errors(single, other)
@@ -235,7 +236,8 @@ def test_on_a_terminal_runs_are_a_line_each(world: World, monkeypatch, capsys) -
 
 
 def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:
-    run, other = world.run("One", NAME, speaking(NAME, 0.6, 12.0)), world.run("Other", NAME, ODD)
+    run = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
+    other = world.run("Other", NAME, ODD)
     out = tmp_path / "errors.json"
     words = ["errors", "--json", str(out), "--by", "size", str(run.path), "--against"]
     texts = []

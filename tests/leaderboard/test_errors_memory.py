@@ -31,7 +31,8 @@ def paths(letters: World) -> list[str]:
     some = [replace(q, truth=Truth((), ())) if q.index % 5 == 0 else q for q in queries]
     letters.table("Pascal", [replace(q, tags={"time": "dn"[q.index % 2]}) for q in some])
     talks = saying("It is at [100, 100, 300, 600], I think.")
-    good, twin = speaking(JSON, 0.8, 12), speaking(JSON, 0.9, 12)
+    good = speaking(JSON, 0.8, 12)
+    twin = speaking(JSON, 0.9, 12)
     named = (("Fails", JSON, failing), ("Good", JSON, good), ("Good", f"{JSON}_constrained", twin))
     return [str(letters.predict(*each)) for each in (*named, ("Talks", JSON, talks))]
 

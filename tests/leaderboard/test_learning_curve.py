@@ -105,7 +105,8 @@ def test_no_grouping_of_equal_checkpoints_spends_more_than_5_percent() -> None:
         after: dict[tuple[int, ...], float] = {}
         for groups, spent in most.items():
             for larger in _with_one_more(groups):
-                before, pairs = _equal_pairs(groups), _equal_pairs(larger)
+                before = _equal_pairs(groups)
+                pairs = _equal_pairs(larger)
                 chance = level * (pairs - before) / pairs if pairs else 0.0
                 after[larger] = max(after.get(larger, 0.0), spent + chance)
         most = after

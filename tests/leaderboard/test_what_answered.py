@@ -67,13 +67,15 @@ def test_one_changed_image_is_enough(world: World) -> None:
 
 
 def test_formats_show_the_same_images(world: World) -> None:
-    a, b = showing(one(world, "A"), "1"), showing(one(world, "B", TEXT), "2")
+    a = showing(one(world, "A"), "1")
+    b = showing(one(world, "B", TEXT), "2")
     assert len(make_board([a, b]).excluded) == 1
 
 
 def test_images_of_other_names_are_no_contradiction(world: World) -> None:
     """Each mark has images of its own; runs with different marks are compared."""
-    a, b = showing(one(world, "A"), "1"), showing(one(world, "B"), "2", names="vp/oval/")
+    a = showing(one(world, "A"), "1")
+    b = showing(one(world, "B"), "2", names="vp/oval/")
     assert make_board([a, b]).models == ("A", "B")
 
 
@@ -109,7 +111,8 @@ def test_transparent_images_that_1_0_did_not_lay_on_white(
 
 
 def test_predictions_of_other_programs_are_compared_with_transparent_ones(world: World) -> None:
-    new, old = showing(one(world, "New"), "1+alpha"), one(world, "Old")
+    new = showing(one(world, "New"), "1+alpha")
+    old = one(world, "Old")
     old = replace(old, provenance=replace(old.provenance, identity=None, prompts="findit-own-1"))
     assert not [why for why in reasons(make_board([new, old])).values() if "images" in why]
 
@@ -149,7 +152,8 @@ def recorded(
 
 
 def test_every_command_refuses_other_images(world: World, capsys: Capsys) -> None:
-    a, b = recorded(world, "A"), recorded(world, "B", content="2" * 16)
+    a = recorded(world, "A")
+    b = recorded(world, "B", content="2" * 16)
     out = world.folder / "board"
     assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
     assert "B FindIt_Pascal_xyxy_json" in capsys.readouterr().out
@@ -209,8 +213,10 @@ NOTE = "answered by 2 models: 5 rows by gpt-x-2026-01, 7 rows by gpt-x-2026-09"
 def test_every_output_says_which_model_answered(
     world: World, capsys: Capsys, answered_by: list[str], note: str | None
 ) -> None:
-    path, other = recorded(world, "A", answered_by=answered_by), recorded(world, "B")
-    out, page = world.folder / "board", world.folder / "report.html"
+    path = recorded(world, "A", answered_by=answered_by)
+    other = recorded(world, "B")
+    out = world.folder / "board"
+    page = world.folder / "report.html"
     assert main(["score", str(path)]) == 0
     said = [capsys.readouterr().out]
     assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0

@@ -48,7 +48,8 @@ def test_what_is_no_mask_is_refused(coco: Any, says: str) -> None:
 @given(st.data())
 def test_run_lengths_are_read_as_coco_reads_them(data: st.DataObject) -> None:
     coco = pytest.importorskip("pycocotools.mask", reason="run lengths are held against its own")
-    height, width = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+    height = data.draw(st.integers(1, 40))
+    width = data.draw(st.integers(1, 40))
     share = data.draw(st.floats(0, 1))
     seed = data.draw(st.integers(0, 999))
     mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
@@ -87,8 +88,12 @@ def zhang_suen(mask: np.ndarray) -> np.ndarray:
         for step in (1, 2):
             gone = []
             for y, x in np.argwhere(image):
-                p2, p3, p4 = image[y - 1, x], image[y - 1, x + 1], image[y, x + 1]
-                p5, p6, p7 = image[y + 1, x + 1], image[y + 1, x], image[y + 1, x - 1]
+                p2 = image[y - 1, x]
+                p3 = image[y - 1, x + 1]
+                p4 = image[y, x + 1]
+                p5 = image[y + 1, x + 1]
+                p6 = image[y + 1, x]
+                p7 = image[y + 1, x - 1]
                 p8, p9 = image[y, x - 1], image[y - 1, x - 1]
                 ring = [p2, p3, p4, p5, p6, p7, p8, p9]
                 turns = sum(

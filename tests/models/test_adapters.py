@@ -121,7 +121,8 @@ def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> Non
         assert described.checkpoint == folder
         return dict(described.settings)
 
-    of_hub, base = settings(HUB), write_base(tmp_path / "base")
+    of_hub = settings(HUB)
+    base = write_base(tmp_path / "base")
     assert (of_hub["base"], of_hub["base_revision"]) == (HUB, "0" * 40)
     of_folder = settings(base)
     assert of_folder["base"] == known_revision(str(base)), "the same files under any path"

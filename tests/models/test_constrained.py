@@ -122,7 +122,8 @@ def test_constrained_twins_differ_only_in_their_schema() -> None:
         free, held = (dict(asked.body) for asked in server.asked if not is_first(asked))
     assert held.pop("response_format")["json_schema"]["schema"] == schema_of(HELD.reply)
     assert free == held
-    free, held = settings_of(FREE, {}), settings_of(HELD, {})
+    free = settings_of(FREE, {})
+    held = settings_of(HELD, {})
     assert held.pop("reply_schema") == schema_of(HELD.reply), "They are different calls."
     assert free == held
     query = next(iter(load_dataset(FREE.name).queries.values()))

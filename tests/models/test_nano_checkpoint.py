@@ -77,7 +77,9 @@ NEVER_TAUGHT = ("yxhw_json_bbox_2d", "all-labelled_json_bbox_2d")
 def test_it_answers_only_the_formats_it_was_taught(lmu: Path) -> None:
     names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, *TAUGHT, *NEVER_TAUGHT)]
     actual = [scored.metric_values["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
-    best, taught, others = actual[0], actual[1 : 1 + len(TAUGHT)], actual[1 + len(TAUGHT) :]
+    best = actual[0]
+    taught = actual[1 : 1 + len(TAUGHT)]
+    others = actual[1 + len(TAUGHT) :]
     assert all(figure > 80.0 for figure in taught)
     assert all(best > other + 20.0 for other in others)
 

@@ -19,7 +19,8 @@ from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.open_predictions import check_replies
 from vlmeval_findit.scoring.run_score import score_rows
 
-SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"
+SCENES = "FindIt_Scenes_mini_xywh_json"
+PHOTOGRAPHS = "FindIt_Demo_xywh_json"
 SPACE = MODELS[NANO_PX].space(parse(SCENES))
 RIGHT = "smart24_2304_28224"
 

@@ -13,7 +13,8 @@ from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.protocol.settings import Settings
 
-CUT, THINKING = ReplyRecord(finish_reason="length"), ReplyRecord(ends_in_thought=True)
+CUT = ReplyRecord(finish_reason="length")
+THINKING = ReplyRecord(ends_in_thought=True)
 
 
 def row(text: str, recorded: ReplyRecord) -> ScoredRow:

@@ -82,7 +82,8 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
     paths = [tmp_path / "pictures" / "big" / f"{i}.png" for i in range(12)]
     for i in range(12):
         world.picture(f"big/{i}.png", i, (900, 600))
-    rich, poor = thumbnails(paths), thumbnails(paths, budget=40_000)
+    rich = thumbnails(paths)
+    poor = thumbnails(paths, budget=40_000)
     assert {(small.width, small.height) for small in rich.values()} == {(900, 600)}
     size = sum(len(thumbnail.address) for thumbnail in poor.values())
     assert size < 50_000 < sum(len(thumbnail.address) for thumbnail in rich.values())
@@ -224,7 +225,8 @@ UGLY = (
 
 def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
-    run, text = world.run("M", JSON, speaking(JSON, 0.5, 10)), world.run("M", TEXT, saying(EVIL))
+    run = world.run("M", JSON, speaking(JSON, 0.5, 10))
+    text = world.run("M", TEXT, saying(EVIL))
     page = page_of([replace(each, model=name) for name in UGLY for each in (run, text)])
     page.encode("utf-8")
     assert not set(page) & {"\x07", "\x1b", "\u202e", "\ud800"}

@@ -20,7 +20,9 @@ pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
-BOX, SMALL, LARGE = (50.0, 25.0, 150.0, 75.0), (10.0, 10.0, 30.0, 30.0), (40.0, 0.0, 160.0, 100.0)
+BOX = (50.0, 25.0, 150.0, 75.0)
+SMALL = (10.0, 10.0, 30.0, 30.0)
+LARGE = (40.0, 0.0, 160.0, 100.0)
 
 
 def near(asked: Any, _: Any) -> str:
@@ -148,7 +150,8 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
         "return [rect(svg.querySelector('image')), rect(svg.querySelector('[data-role=truth]'))]"
     )
     # A thumbnail may be smaller than its original, and is shown larger or smaller.
-    across, down = (right - left) / WIDTH, (bottom - top) / HEIGHT
+    across = (right - left) / WIDTH
+    down = (bottom - top) / HEIGHT
     assert across == pytest.approx(down, rel=1e-3)
     expected = [left + 50 * across, top + 25 * down, left + 150 * across, top + 75 * down]
     assert box == pytest.approx(expected, abs=1.6)

@@ -66,7 +66,8 @@ def test_every_run_and_error_type_has_cards(world: World) -> None:
 
     runs = [world.run("M", JSON, mixed), world.run("Loose", JSON, speaking(JSON, 0.5, 20))]
     transcripts, _ = gather(runs)
-    every, some = choose_cards(transcripts), choose_cards(transcripts, 24)
+    every = choose_cards(transcripts)
+    some = choose_cards(transcripts, 24)
     assert (len(every), len(some)) == (120, 24)
     error_types = {error_type for card in every for error_type in card.error_types}
     assert len(error_types) >= 3
@@ -82,7 +83,8 @@ def test_every_run_and_error_type_has_cards(world: World) -> None:
 
 def test_lenient_boxes_have_a_separate_role(world: World) -> None:
     run = world.run("M", LABELS, saying('[{"label": "cat", "bbox": [10, 20, 300, 400]}]'))
-    first, row = load_dataset(LABELS).queries[0], run.rows[0]
+    first = load_dataset(LABELS).queries[0]
+    row = run.rows[0]
     lenient = {
         "steps": ["closed"],
         "boxes": [*row.details["boxes"], [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],

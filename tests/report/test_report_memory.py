@@ -16,7 +16,8 @@ from vlmeval_findit.scoring.scored_run import Run, read_details
 
 __all__ = ["world"]
 
-PASCAL, TEXT = "FindIt_Pascal_xyxy_json_bbox_2d", "FindIt_Pascal_xyxy_text"
+PASCAL = "FindIt_Pascal_xyxy_json_bbox_2d"
+TEXT = "FindIt_Pascal_xyxy_text"
 
 
 def rows_in_memory() -> list[ScoredRow]:

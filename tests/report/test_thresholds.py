@@ -27,7 +27,8 @@ from vlmeval_findit.scoring.scored_run import Run
 __all__ = ["world"]
 
 SIDE = 2000  # pixels: boxes of four megapixels, where IoUs lie within 1e-6 of each other
-NAME, LABELS = "FindIt_Pascal_xyxy_json_bbox_2d", "FindIt_Pascal_multilabel_xyxy_json"
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 
 
 def near(threshold: float) -> list[float]:

@@ -74,7 +74,8 @@ def test_the_file_says_which_servers_answer(tmp_path: Path) -> None:
     """A job on one node of four GPUs, with servers of two each."""
     if shutil.which("curl") is None or shutil.which("flock") is None:
         pytest.skip("curl or flock is absent")
-    programs, record = fake_program.install(tmp_path / "bin", "vllm"), tmp_path / "record"
+    programs = fake_program.install(tmp_path / "bin", "vllm")
+    record = tmp_path / "record"
     (programs / "srun").write_text(SRUN)
     (programs / "srun").chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:

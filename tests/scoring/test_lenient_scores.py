@@ -35,7 +35,8 @@ __all__ = ["world"]
 NAME = "FindIt_Pascal_xyxy_json"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 # In thousandths of 200 x 100: the two objects of query 0.
-FIRST, SECOND = "[50, 100, 250, 600]", "[600, 200, 900, 900]"
+FIRST = "[50, 100, 250, 600]"
+SECOND = "[600, 200, 900, 900]"
 BOTH = f'[{{"bbox": {FIRST}}}, {{"bbox": {SECOND}}}]'
 
 
@@ -129,8 +130,10 @@ def test_an_adherent_run_has_equal_strict_and_lenient_scores(world: World) -> No
 
 # --- queries with nothing to find -----------------------------------------------------------------
 
-JSON, TEXT = ReplyFormat("json", "xyxy"), ReplyFormat("text", "xyxy")
-VIDEO, VIDEO_TEXT = ReplyFormat("json", "xyxy", frames=3), ReplyFormat("text", "xyxy", frames=3)
+JSON = ReplyFormat("json", "xyxy")
+TEXT = ReplyFormat("text", "xyxy")
+VIDEO = ReplyFormat("json", "xyxy", frames=3)
+VIDEO_TEXT = ReplyFormat("text", "xyxy", frames=3)
 SAYS = NegativeOutcome
 
 SAID = [

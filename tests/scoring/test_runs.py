@@ -50,7 +50,8 @@ def test_numbers_that_are_not_finite_and_labels(world: World) -> None:
 def test_folders_are_searched_and_every_run_is_loaded_once(world: World) -> None:
     path = world.predict("A", JSON, saying("[]"), folder="A/T20260101")
     world.predict("A", TEXT, saying("[]"), folder="A")
-    files, links = RunFiles(path), RunFiles(world.runs / "A" / path.name)
+    files = RunFiles(path)
+    links = RunFiles(world.runs / "A" / path.name)
     links.provenance.symlink_to(files.provenance)
     links.details.symlink_to(files.details)
     for given in ([world.runs], [world.runs, path], [world.runs, links.provenance]):

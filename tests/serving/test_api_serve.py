@@ -58,7 +58,8 @@ def test_a_server_answers_what_the_model_answers(
         pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
     from tiny_checkpoints import build
 
-    checkpoint, lmu = build("Qwen3-VL", tmp_path / "checkpoint"), tmp_path / "lmu"
+    checkpoint = build("Qwen3-VL", tmp_path / "checkpoint")
+    lmu = tmp_path / "lmu"
     how = ServeOptions("transformers", 0, arguments=("--device", "cpu", "--dtype", "float32"))
     with closing(LocalServers(how, str(checkpoint), "Qwen3-VL", tmp_path / "logs")) as running:
         running.start()

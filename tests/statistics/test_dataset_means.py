@@ -89,7 +89,8 @@ def test_the_order_of_datasets_does_not_matter(parts: list[list[tuple[int, int]]
         dataset([0.0] * len(images), [of for _, of in images], f"{at} ")
         for at, images in enumerate(parts)
     ]
-    first, test = ends(mean(datasets)), difference(mean(datasets), mean(empty), "recall")
+    first = ends(mean(datasets))
+    test = difference(mean(datasets), mean(empty), "recall")
     low, high = first
     assert 0 <= low <= mean(datasets).value("recall") + 1e-9  # type: ignore[operator]
     assert mean(datasets).value("recall") <= high + 1e-9 <= 100 + 2e-9  # type: ignore[operator]

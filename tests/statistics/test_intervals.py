@@ -54,7 +54,8 @@ def test_the_interval_is_where_the_score_test_rejects(
     """
     actual = bounds(value, variance, images)
     assert actual is not None
-    missed, hit = (value / (3 * images)) ** 2, ((1 - value) / (3 * images)) ** 2
+    missed = (value / (3 * images)) ** 2
+    hit = ((1 - value) / (3 * images)) ** 2
     spread = value * (1 - value)
     trials = spread / (variance + min(missed + hit, spread / images))
     for end in (actual.low / 100, actual.high / 100):
@@ -87,9 +88,13 @@ def test_shares_of_similar_queries_are_more_skewed(value: float) -> None:
 
 def test_the_chance_of_a_lead_against_student_s_t() -> None:
     """A share 10 points behind after 20 of 50 images is ahead after all."""
-    metric, images, share = Metric("F1", {"tp": 1}, {"n": 1}), 20, 0.4
-    names, moves = tuple(map(str, range(images))), np.full((images, 1), 0.01)
-    weight, queries = np.full((images, 1), 1 / images), np.array([images])
+    metric = Metric("F1", {"tp": 1}, {"n": 1})
+    images = 20
+    share = 0.4
+    names = tuple(map(str, range(images)))
+    moves = np.full((images, 1), 0.01)
+    weight = np.full((images, 1), 1 / images)
+    queries = np.array([images])
     run, front = (
         Estimate((metric,), np.array([value]), names, influence, weight, queries)
         for value, influence in ((0.5, moves), (0.6, 0 * moves))
@@ -126,7 +131,8 @@ def test_a_mean_error_has_students_interval() -> None:
 
 
 def test_differences_of_mean_errors_are_students() -> None:
-    ours, theirs = [140.0, 90.0, 210.0, 60.0, 130.0], [100.0, 80.0, 150.0, 50.0, 100.0]
+    ours = [140.0, 90.0, 210.0, 60.0, 130.0]
+    theirs = [100.0, 80.0, 150.0, 50.0, 100.0]
     pair = of_errors(ours), of_errors(theirs)
     expected = stats.ttest_rel(ours, theirs)
     actual = difference(*pair, "MAE")
@@ -141,7 +147,8 @@ def test_differences_of_mean_errors_are_students() -> None:
     assert ends == pytest.approx((30 - reach, 30 + reach))
     ours, theirs = [*ours, 70.0, 91.0], [*theirs, 75.0, 80.0]
     pair = of_errors(ours), of_errors(theirs)
-    expected, actual = stats.ttest_rel(ours, theirs), difference(*pair, "MAE")
+    expected = stats.ttest_rel(ours, theirs)
+    actual = difference(*pair, "MAE")
     assert actual.p_value == pytest.approx(expected.pvalue)
     assert actual.interval is not None
     ends = actual.interval.low, actual.interval.high
@@ -159,7 +166,8 @@ def test_a_metrics_difference_does_not_depend_on_other_metrics() -> None:
     """The runs are over different images, so their influences are put in a common order."""
     asked = Metric("Asked", {"asked": 1}, {"asked": 1})
     random = np.random.default_rng(5)
-    ours, theirs = random.normal(1.0, 0.5, 20).tolist(), random.normal(2.0, 0.5, 17).tolist()
+    ours = random.normal(1.0, 0.5, 20).tolist()
+    theirs = random.normal(2.0, 0.5, 17).tolist()
     alone = difference(of_errors(ours), of_errors(theirs), "MAE")
     among_others = difference(
         of_errors(ours, MAE, asked, asked), of_errors(theirs, MAE, asked, asked), "MAE"

@@ -14,7 +14,9 @@ from vlmeval_findit.storage.folders import table_folders
 def test_the_first_folder_that_has_a_table_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    named, here, lmu = tmp_path / "named", tmp_path / "here" / "datasets_tsv", tmp_path / "lmu"
+    named = tmp_path / "named"
+    here = tmp_path / "here" / "datasets_tsv"
+    lmu = tmp_path / "lmu"
     for folder in (named, here, lmu):
         folder.mkdir(parents=True)
     monkeypatch.setenv("FINDIT_TABLES", str(named))

@@ -82,7 +82,8 @@ def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[FindItQuery]:
 def test_rows_are_left_out_when_told_and_others_are_left(
     tmp_path: Path, there: tuple[bool, ...], skip: bool, left_out: set[int] | None
 ) -> None:
-    asked, folder = queries(tmp_path, there), Folder("Pascal", tmp_path, "a test")
+    asked = queries(tmp_path, there)
+    folder = Folder("Pascal", tmp_path, "a test")
     if left_out is not None:
         assert rows_to_leave_out(asked, folder, skip) == left_out
         return

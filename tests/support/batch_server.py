@@ -146,14 +146,16 @@ class BatchServer(ServerProcess):
             if outcome == "errored":
                 response = {"status_code": 400, "body": {"error": {"message": "too many pixels"}}}
             if outcome == "expired":
-                response, error = None, {"code": "batch_expired", "message": "too late"}
+                response = None
+                error = {"code": "batch_expired", "message": "too late"}
             lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
         return self.settings.spoils(kind, "\n".join(map(json.dumps, lines)).encode())
 
     # --- Anthropic --------------------------------------------------------------------------------
 
     def _anthropic(self, batch: Batch) -> dict[str, Any]:
-        ended, count = batch.polls > self.settings.polls, len(batch.requests)
+        ended = batch.polls > self.settings.polls
+        count = len(batch.requests)
         done = "succeeded" if ended else "processing"
         return {
             "id": batch.id, "type": "message_batch",
@@ -226,10 +228,12 @@ class BatchServer(ServerProcess):
             lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
             assert {(line["method"], line["url"]) for line in lines} == {("POST", body["endpoint"])}
             requests = {line["custom_id"]: line["body"] for line in lines}
-            batch, shown = self._create(requests, body["metadata"]), self._openai
+            batch = self._create(requests, body["metadata"])
+            shown = self._openai
         else:
             requests = {each["custom_id"]: each["params"] for each in body["requests"]}
-            batch, shown = self._create(requests, {}), self._anthropic
+            batch = self._create(requests, {})
+            shown = self._anthropic
         if self._lost():
             raise ConnectionError
         return shown(batch)
@@ -243,7 +247,8 @@ class BatchServer(ServerProcess):
                 self._answer(lambda: outer._get(url.path[3:], parse_qs(url.query)))
 
             def do_POST(self) -> None:
-                data, kind = self.read(), self.headers["Content-Type"]
+                data = self.read()
+                kind = self.headers["Content-Type"]
                 self._answer(lambda: outer._post(self.path[3:], kind, data))
 
             def _answer(self, make: Callable[[], bytes | dict[str, Any]]) -> None:
@@ -255,11 +260,14 @@ class BatchServer(ServerProcess):
                             raise PermissionError
                         content, status = make(), 200
                     except PermissionError:
-                        content, status = {"error": {"message": "this key may not"}}, 401
+                        content = {"error": {"message": "this key may not"}}
+                        status = 401
                     except ConnectionError:
-                        content, status = {"error": {"message": "bad gateway"}}, 502
+                        content = {"error": {"message": "bad gateway"}}
+                        status = 502
                     except KeyError as error:
-                        content, status = {"error": {"message": f"no {error}"}}, 404
+                        content = {"error": {"message": f"no {error}"}}
+                        status = 404
                 if f"{self.command} {self.path}".startswith(outer.settings.hangs):
                     outer._ended.wait()
                 self.say(status, content)

@@ -43,7 +43,8 @@ def perfect_answers(
 def perfect_answer(dataset: LoadedFindIt, query: FindItQuery, space: Space, digits: int = 3) -> str:
     """Return the reply that names every box of a row, in a space."""
     width, height, left, top = reference(space, query.width, query.height)
-    across, down = width / query.width, height / query.height
+    across = width / query.width
+    down = height / query.height
     truth = query.truth
     labels = truth.labels or [""] * len(truth.boxes)
     scale, shift = (across, down) * 2, (left, top) * 2

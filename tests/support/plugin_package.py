@@ -21,7 +21,8 @@ TEMPLATE = ROOT / "docs" / "plugin-template"
 
 def install(folder: Path, version: str = "0.1.0") -> Path:
     """Install a copy of the template as of a version; the folder that it is in afterwards."""
-    source, site = folder / f"source-{version}", folder / f"site-{version}"
+    source = folder / f"source-{version}"
+    site = folder / f"site-{version}"
     shutil.copytree(TEMPLATE, source, ignore=shutil.ignore_patterns("__pycache__", "build"))
     settings = source / "pyproject.toml"
     settings.write_text(settings.read_text().replace('version = "0.1.0"', f'version = "{version}"'))

@@ -94,7 +94,8 @@ def seen(url: str) -> tuple[tuple[int, int], tuple[float, ...]]:
     with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) as picture:
         pixels = np.asarray(picture.convert("RGB")).astype(np.int16)
     mask = (np.abs(pixels - pixels[0, 0]) > 60).any(-1)
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    rows = np.flatnonzero(mask.any(1))
+    columns = np.flatnonzero(mask.any(0))
     box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     return (pixels.shape[1], pixels.shape[0]), tuple(map(float, box))
 

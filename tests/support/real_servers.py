@@ -44,7 +44,8 @@ def llama_cpp(folder: Path, context: int, *, vision: bool) -> Iterator[str]:
 def litellm_proxy(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     """Serve LiteLLM's proxy with a configuration; its address."""
     python = _python_with_litellm()
-    path, log = folder / "config.yaml", folder / "litellm.log"
+    path = folder / "config.yaml"
+    log = folder / "litellm.log"
     path.write_text(json.dumps(config))  # JSON is YAML
     port = _free_port()
     code = "from litellm import run_server; run_server()"
@@ -100,7 +101,8 @@ def _python_with_litellm() -> Path:
     It lies in the clone, above the packages of the tests' environment, and is made once.
     """
     folder = ROOT / ".venv-servers" / f"litellm-{LITELLM}"
-    python, complete = folder / "bin" / "python", folder / "complete"
+    python = folder / "bin" / "python"
+    complete = folder / "complete"
     folder.parent.mkdir(exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not complete.exists():

@@ -63,7 +63,8 @@ def rows(split: str, first: int, count: int) -> list[dict[str, Any]]:
     return annotations
 
 
-VAL, TEST = rows("val", 1000, 8), rows("test", 3000, 12)
+VAL = rows("val", 1000, 8)
+TEST = rows("test", 3000, 12)
 
 
 def write_parquet(folder: Path, **splits: list[dict[str, Any]]) -> Path:

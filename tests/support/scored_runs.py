@@ -110,7 +110,8 @@ def scored_outputs(folder: Path, patch: pytest.MonkeyPatch, **more: CallResult) 
 
     The models are Good, Poor and ``more``.
     """
-    created, name = small_world(folder, patch), "FindIt_Pascal_xyxy_json_bbox_2d"
+    created = small_world(folder, patch)
+    name = "FindIt_Pascal_xyxy_json_bbox_2d"
     for model, answer in {"Good": speaking(name, 0.9), "Poor": speaking(name, 0.2), **more}.items():
         created.run(model, name, answer)
     created.runs.rename(folder / "outputs")

@@ -209,7 +209,8 @@ class Pictures:
         """Estimate F1 of one model's answers to pictures that were drawn."""
         from scipy.special import betaincinv
 
-        there, chance = drawn[:, 0].astype(int), np.full(self.count, self.rate)
+        there = drawn[:, 0].astype(int)
+        chance = np.full(self.count, self.rate)
         if 0 < self.rate < 1:
             sure = 1 / self.alike - 1
             chance = betaincinv(self.rate * sure, (1 - self.rate) * sure, drawn[:, 2])

@@ -155,7 +155,8 @@ def run(
         if picture < 0 or rng.random() < 1 / profile.queries_a_picture:
             picture += 1
             width, height, _often = profile.sizes[rng.choice(len(weights), p=weights)]
-            size, others = (width, height), objects(rng, profile, 3)
+            size = (width, height)
+            others = objects(rng, profile, 3)
         truths = objects(rng, profile, int(rng.choice(len(counts), p=counts / counts.sum())))
         boxes = _drawn(rng, profile, truths, np.concatenate([others, truths]), habit)
         actual = says if isinstance(says, Convention) else says(rng)
@@ -185,7 +186,8 @@ def _drawn(rng: Rng, profile: Profile, truths: Floats, others: Floats, habit: Ha
         far = objects(rng, profile, len(drawn))
         other = np.where(rng.random((len(drawn), 1)) < 0.5, near, far)
         drawn = np.where(wrong[:, None], other, drawn)
-    centre, side = (drawn[:, :2] + drawn[:, 2:]) / 2, drawn[:, 2:] - drawn[:, :2]
+    centre = (drawn[:, :2] + drawn[:, 2:]) / 2
+    side = drawn[:, 2:] - drawn[:, :2]
     noise = rng.standard_t(5, (len(drawn), 4)) * SIGMA[habit.miou] * 0.77
     centre = 0.5 + (1 - habit.pull) * (centre - 0.5) + (noise[:, :2] + habit.shift) * side
     side = side * habit.size * np.exp(noise[:, 2:].clip(-2, 2))

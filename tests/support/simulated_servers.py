@@ -94,7 +94,8 @@ class Simulation:
         started = {name: limit for name, limit in limits.items() if not name.startswith("later")}
         scheduler = self.scheduler = Scheduler(iter(self.items), started, self.policy, self.seed)
         scheduler.servers_may_come = self.servers_may_come
-        rng, events = random.Random(self.seed), sorted(self.events)
+        rng = random.Random(self.seed)
+        events = sorted(self.events)
         flying: list[tuple[float, int, Assignment, Reply]] = []
         known: defaultdict[str, set[str]] = defaultdict(set)
         in_flight: Counter[str] = Counter()

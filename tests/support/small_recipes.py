@@ -9,7 +9,9 @@ import yaml
 
 from training.recipe import RECIPES
 
-NANO, NANO_PX, SIGLIP = "findit_nano", "findit_nano_px", "findit_nano_siglip"
+NANO = "findit_nano"
+NANO_PX = "findit_nano_px"
+SIGLIP = "findit_nano_siglip"
 
 _TOWER = {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2}
 _SHORT = {"warmup": 2, "save_every": 2, "evaluate_every": 1000}

@@ -202,7 +202,8 @@ def _idefics3() -> Parts:
         scale_factor=2,
     )
     sides = {"size": {"longest_edge": 4 * 56}, "max_image_size": {"longest_edge": 56}}
-    opens, closes = "{{ '<|im_start|>' + m.role + ':' }}", "{{ '<end_of_utterance>\\n' }}"
+    opens = "{{ '<|im_start|>' + m.role + ':' }}"
+    closes = "{{ '<end_of_utterance>\\n' }}"
     processor = hf.Idefics3Processor(
         image_processor=hf.Idefics3ImageProcessor(**sides),
         tokenizer=tokenizer,

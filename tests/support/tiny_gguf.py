@@ -43,7 +43,8 @@ def build_text(path: Path) -> None:
     """Write a Llama of one layer whose tokens are bytes."""
     weights = Weights(path, "llama")
     file = weights.file
-    special, single = ["<unk>", "<s>", "</s>"], [f"<0x{number:02X}>" for number in range(256)]
+    special = ["<unk>", "<s>", "</s>"]
+    single = [f"<0x{number:02X}>" for number in range(256)]
     tokens = [*special, *single, "▁"]
     file.add_context_length(32768)
     file.add_embedding_length(WIDTH)

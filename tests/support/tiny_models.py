@@ -49,7 +49,9 @@ def ready(row: str) -> LocalRunner:
 
 def messages_of_one_image() -> list[Message]:
     """Different images, numbers of images and lengths of text."""
-    a, b, c = picture(320, 200), picture(200, 260, 1), picture(640, 480, 2)
+    a = picture(320, 200)
+    b = picture(200, 260, 1)
+    c = picture(640, 480, 2)
     return [
         (image(a), text("Find the cat.")),
         (image(b), text("Find every instance of the dog and of the bicycle, please. " * 3)),

@@ -137,7 +137,8 @@ class Letters(Benchmark):
         )
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
-        query, chosen = dataset.queries[row.index], row.details.get("chosen")
+        query = dataset.queries[row.index]
+        chosen = row.details.get("chosen")
         lines = [DrawnLine(Role.TRUTH, f"{query.right}: {ANIMALS[query.right]}")]
         if chosen is not None:
             role = Role.HIT if chosen == query.right else Role.MISS

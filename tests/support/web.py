@@ -92,12 +92,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Answer) -> None:
         etag = answer.etag if answer.etag is not None else f'"{sha256(answer.body).hexdigest()}"'
-        body, status, headers = answer.body, answer.status, dict(answer.headers)
+        body = answer.body
+        status = answer.status
+        headers = dict(answer.headers)
         asked = self.headers.get("Range")
         fresh = self.headers.get("If-Range") in (None, etag)
         if asked and answer.ranges and status == 200 and fresh:
             first, _, last = asked.removeprefix("bytes=").partition("-")
-            start, end = int(first), min(int(last or len(body) - 1), len(body) - 1)
+            start = int(first)
+            end = min(int(last or len(body) - 1), len(body) - 1)
             if start >= len(body):
                 status, body = 416, b""
             else:

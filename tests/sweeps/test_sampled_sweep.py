@@ -52,7 +52,8 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         model = Sampler()
         for samples, new in runs:
-            before, sweep = model.calls, demo_sweep(tmp_path / folder, SAMPLED, samples=samples)
+            before = model.calls
+            sweep = demo_sweep(tmp_path / folder, SAMPLED, samples=samples)
             results = go(sweep, FakeBackends(model))
             assert Counter(r.sample for r in results) == dict.fromkeys(range(1, samples + 1), 8)
             assert model.calls - before == new * CALLS
@@ -61,7 +62,9 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
         written[folder] = files(sweep.work_dir)
     assert written["parts"] == written["whole"]
 
-    stem, whole, replies = "FullImage_FindIt_Demo_xyxy_text", written["whole"], set()
+    stem = "FullImage_FindIt_Demo_xyxy_text"
+    whole = written["whole"]
+    replies = set()
     endings = (".json", "_identity.json", "_score.csv", "_details.jsonl", "_provenance.json")
     assert len(whole) == 3 * 8 * len(endings)
     for sample in (1, 2, 3):

@@ -39,7 +39,9 @@ class Knowing(FakeModel):
         self.calls += 1
         if dataset not in self._right:
             return "[]"
-        loaded, image, text = load_dataset(dataset), message[0]["value"], message[-1]["value"]
+        loaded = load_dataset(dataset)
+        image = message[0]["value"]
+        text = message[-1]["value"]
         query = next(
             query
             for query in loaded.queries.values()
@@ -91,7 +93,8 @@ def result(name: str, f1: int = 50) -> CellResult:
 
 
 def test_the_best_format_was_run_on_every_table() -> None:
-    xyxy, xywh = result("FindIt_Pascal_xyxy_text", 80), result("FindIt_SVG_xywh_text", 50)
+    xyxy = result("FindIt_Pascal_xyxy_text", 80)
+    xywh = result("FindIt_SVG_xywh_text", 50)
     also = [result("FindIt_SVG_xyxy_text", 20), result("FindIt_Pascal_xywh_text", 60)]
     assert best_format([xyxy, xywh, *also]).format == "xywh_text"
     with pytest.raises(SearchError, match="no format was run on every table"):

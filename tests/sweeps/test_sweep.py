@@ -99,7 +99,9 @@ def test_a_killed_sweep_goes_on_to_the_same_files(
     assert files(sweep.work_dir) == undisturbed
     assert_answered_once(sweep.journal, CALLS)
 
-    before, watcher, model = sweep.journal.read_bytes(), Silent(), FakeModel()
+    before = sweep.journal.read_bytes()
+    watcher = Silent()
+    model = FakeModel()
     go(sweep, FakeBackends(model), watcher=watcher)
     assert (model.calls, watcher.finished) == (0, [CALLS]), "another run asks nothing"
     assert files(sweep.work_dir) == undisturbed
@@ -197,7 +199,8 @@ def test_a_full_disk_stops_a_sweep_but_loses_nothing(
     undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, journal = FakeModel(), tmp_path / "calls.jsonl"
-    real, reserve = os.write, tmp_path / "calls.jsonl.reserve"
+    real = os.write
+    reserve = tmp_path / "calls.jsonl.reserve"
 
     def write(handle: int, data: bytes) -> int:
         """Be full once the journal is long, but for its reserve."""
@@ -277,7 +280,8 @@ class Says(FakeBackends):
 
 def test_answers_of_another_run_in_the_journal_are_refused(tmp_path: Path) -> None:
     go(demo_sweep(tmp_path), Says(FakeModel(), endpoint="http://here/v1"))
-    again, model = demo_sweep(tmp_path, work_dir=tmp_path / "again"), FakeModel()
+    again = demo_sweep(tmp_path, work_dir=tmp_path / "again")
+    model = FakeModel()
     elsewhere = Says(model, endpoint="http://elsewhere/v1")
     what = "endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"
     with pytest.raises(IdentityError, match=what):

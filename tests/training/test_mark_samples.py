@@ -99,7 +99,8 @@ def test_options_name_what_lies_in_the_image(asked: list[MarkQuestions]) -> None
     checked = set()
     for item in asked:
         for posed, query in zip(item.posed, item.queries, strict=True):
-            turn, kind = mark_samples.turn(posed, query, item.shown), posed.slot.kind
+            turn = mark_samples.turn(posed, query, item.shown)
+            kind = posed.slot.kind
             question, *options = turn.phrases
             assert turn.request[: question.end].endswith(posed.question)
             assert (question.objects, question.right) == (turn.objects, None)
@@ -170,7 +171,8 @@ def test_captions_of_a_pair_are_true_of_their_image_only() -> None:
         assert [turn.reply[span.start : span.end] for span in turn.reply_spans] == texts
         assert [span.which for span in turn.reply_spans] == [0, 1]
         for at, (caption, (image, box)) in enumerate(zip(texts, turn.objects, strict=True)):
-            shown, other = sample.images[at], sample.images[1 - at]
+            shown = sample.images[at]
+            other = sample.images[1 - at]
             assert image == at
             assert box in {thing.box for thing in shown.things}
             assert is_true(caption or "", shown), caption

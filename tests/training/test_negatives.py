@@ -154,7 +154,9 @@ def test_a_seed_is_a_sample() -> None:
         lambda seed: negative_clip_sample(seed, 2, SHARES, 4, (168, 144)),
         lambda seed: negative_shot_sample(seed, 2, SHARES, (168, 144)),
     ):
-        first, again, other = make(TRAIN), make(TRAIN), make(TRAIN + 1)
+        first = make(TRAIN)
+        again = make(TRAIN)
+        other = make(TRAIN + 1)
         assert (first.opening, first.turns) == (again.opening, again.turns)
         for item, same in zip(first.images, again.images, strict=True):
             assert (item.pixels == same.pixels).all()

@@ -45,7 +45,9 @@ def steps_of(training: Path) -> list[int]:
 def test_a_stopped_training_continues_as_if_it_had_not_been(
     name: str, quick_validation: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe, whole, stopped = small_recipe(name, tmp_path), tmp_path / "whole", tmp_path / "stopped"
+    recipe = small_recipe(name, tmp_path)
+    whole = tmp_path / "whole"
+    stopped = tmp_path / "stopped"
     train.train(recipe, whole, report_every=2)
     training = Training(learner_of(recipe))
     for step in range(2):
@@ -67,7 +69,8 @@ def test_a_stopped_training_continues_as_if_it_had_not_been(
 def test_a_training_leaves_a_checkpoint_with_a_card(
     name: str, quick_validation: None, tmp_path: Path
 ) -> None:
-    recipe, out = small_recipe(name, tmp_path), tmp_path / "out"
+    recipe = small_recipe(name, tmp_path)
+    out = tmp_path / "out"
     train.main([str(recipe), "--out", str(out), "--report-every", "2"])
     assert steps_of(out) == [2, 4]
     (line,) = (out / "validation.jsonl").read_text().splitlines()
@@ -121,7 +124,8 @@ def test_importing_vlmevalkit_does_not_stop_a_training(tmp_path: Path) -> None:
 def test_a_misspelt_recipe_is_refused(
     name: str, right: str, wrong: str, message: str, tmp_path: Path
 ) -> None:
-    path, text = tmp_path / "recipe.yaml", (RECIPES / f"{name}.yaml").read_text()
+    path = tmp_path / "recipe.yaml"
+    text = (RECIPES / f"{name}.yaml").read_text()
     assert right in text
     path.write_text(text.replace(right, wrong))
     with pytest.raises(ValueError, match=rf"recipe\.yaml.*{message}"):

@@ -37,7 +37,9 @@ def attend(
     **_: Any,
 ) -> tuple[Any, None]:
     """Compute attention as transformers calls it: (B, heads, T, D) each, out (B, T, heads, D)."""
-    opening, slots, length = turns.opening, turns.slots, turns.length
+    opening = turns.opening
+    slots = turns.slots
+    length = turns.length
     batch, heads, _, size = query.shape
     query = query * scaling
 

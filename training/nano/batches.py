@@ -158,7 +158,8 @@ class Writer:
         longest = max(len(tokens.ids) for row in turns for _, tokens in row)
         patches = tuple(w * h // PATCH**2 for w, h in sizes)
         layout = Layout(len(opening), max(map(len, turns)), longest + -longest % 8, patches)
-        rows, total = len(samples), layout.opening + layout.slots * layout.length
+        rows = len(samples)
+        total = layout.opening + layout.slots * layout.length
 
         ids = torch.full((rows, total), self._tokenizer.pad_token_id)
         ids[:, : layout.opening] = torch.tensor(opening)
@@ -169,7 +170,8 @@ class Writer:
         for row, (sample, row_turns) in enumerate(zip(samples, turns, strict=True)):
             for slot, (turn, tokens) in enumerate(row_turns):
                 at = layout.opening + slot * layout.length
-                reply, end = at + tokens.request, at + len(tokens.ids)
+                reply = at + tokens.request
+                end = at + len(tokens.ids)
                 ids[row, at:end] = torch.tensor(tokens.ids)
                 targets[row, reply - 1 : end - 1] = ids[row, reply:end]
                 pointers.add(sample.images, turn, tokens, row, at)
@@ -258,13 +260,15 @@ def cells(shown: Scene) -> Any:
     left, top, right, bottom; then 1 at its shape, its colour, its texture. All zero without an
     object.
     """
-    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    across = shown.width // TOKEN_SIDE
+    down = shown.height // TOKEN_SIDE
     out = torch.zeros(down, across, CELL)
     names = [*SHAPES, *COLOURS, *TEXTURES]
     for thing in shown.things:
         x1, y1, x2, y2 = thing.box
         for row, column in _under(thing.box, across, down):
-            x, y = (column + 0.5) * TOKEN_SIDE, (row + 0.5) * TOKEN_SIDE
+            x = (column + 0.5) * TOKEN_SIDE
+            y = (row + 0.5) * TOKEN_SIDE
             out[row, column] = 0
             out[row, column, :4] = torch.tensor([x - x1, y - y1, x2 - x, y2 - y])
             for name in thing.look:
@@ -283,7 +287,8 @@ def mark_cells(shown: Scene, marks: Sequence[SampleMark]) -> Any:
 
     1 at the shape and at the colour of a mark that covers some pixels there.
     """
-    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    across = shown.width // TOKEN_SIDE
+    down = shown.height // TOKEN_SIDE
     out = torch.zeros(down, across, MARK)
     for mark in marks:
         parts = torch.from_numpy(mark.cover).reshape(down, TOKEN_SIDE, across, TOKEN_SIDE)

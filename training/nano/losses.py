@@ -184,5 +184,6 @@ def _scores(
     """Yield, for each layer, how far tokens (N, 2) point at visual tokens: (N, V)."""
     rows, places = tokens.T
     for query_of, key_of, hidden in zip(queries, keys, layers, strict=True):
-        query, key = query_of(hidden[rows, places]), key_of(hidden[:, visual])[rows]
+        query = query_of(hidden[rows, places])
+        key = key_of(hidden[:, visual])[rows]
         yield (key @ query[..., None]).squeeze(-1).float() / _HEAD_WIDTH**0.5

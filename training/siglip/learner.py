@@ -73,7 +73,8 @@ class SiglipLearner:
         self.heads = Heads(recipe.vision["hidden_size"]).to(device)
 
     def batch(self, step: int, rank: int = 0, ranks: int = 1) -> Batch:
-        recipe, shares = self.recipe, self.recipe.stage(step).shares
+        recipe = self.recipe
+        shares = self.recipe.stage(step).shares
         whole = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
         drawn = whole[rank::ranks]
         scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]

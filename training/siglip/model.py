@@ -125,7 +125,8 @@ class Losses(NamedTuple):
 
 def both_right(images: Any, captions: Any) -> Any:
     """Return n booleans: both captions of a pair are nearest to their image; ties count."""
-    a, b = functional.normalize(images, dim=-1), functional.normalize(captions, dim=-1)
+    a = functional.normalize(images, dim=-1)
+    b = functional.normalize(captions, dim=-1)
     near = torch.einsum("pcd,pid->pci", b.unflatten(0, (-1, 2)), a.unflatten(0, (-1, 2)))
     return (near[:, 0, 0] >= near[:, 0, 1]) & (near[:, 1, 1] >= near[:, 1, 0])
 
@@ -136,9 +137,11 @@ def grade(model: Any, heads: Heads, batch: Batch, sharpness: float) -> Losses:
     ``sharpness`` is the scale of the cosines within a pair.
     """
     seen = model.vision_model(pixel_values=batch.pixels)
-    images, patches = seen.pooler_output.float(), seen.last_hidden_state.float()
+    images = seen.pooler_output.float()
+    patches = seen.last_hidden_state.float()
     captions = model.text_model(input_ids=batch.ids).pooler_output.float()
-    a, b = functional.normalize(images, dim=-1), functional.normalize(captions, dim=-1)
+    a = functional.normalize(images, dim=-1)
+    b = functional.normalize(captions, dim=-1)
     cosines = b @ a.T
     scores = cosines * model.logit_scale.exp() + model.logit_bias
     signs = 2 * torch.eye(len(a), device=a.device) - 1

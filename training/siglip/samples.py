@@ -57,7 +57,8 @@ def varied_sample(rng: Rng, seed: int) -> PairSample:
     order = [0, *(i for i in range(1, len(names)) if rng.randint(3))]
     if rng.randint(2):
         order = shuffled(rng, order)
-    opening, separator = pick(rng, OPENINGS), pick(rng, SEPARATORS)
+    opening = pick(rng, OPENINGS)
+    separator = pick(rng, SEPARATORS)
     captions = [
         opening + separator.join(phrase(things[i], names[i]) for i in order)
         for things in (left, right)

@@ -143,7 +143,8 @@ _WHOLE = 0.9
 
 
 def _common(a: Corners, b: Corners) -> float:
-    across, down = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    across = min(a[2], b[2]) - max(a[0], b[0])
+    down = min(a[3], b[3]) - max(a[1], b[1])
     return max(across, 0.0) * max(down, 0.0)
 
 

@@ -54,7 +54,8 @@ class MarkedImage(NamedTuple):
 def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
     """Return the region to mark: an object's box, a little inside the image, and its outlines."""
     x1, y1 = max(box[0], INSET), max(box[1], INSET)
-    x2, y2 = min(box[2], width - 1 - INSET), min(box[3], height - 1 - INSET)
+    x2 = min(box[2], width - 1 - INSET)
+    y2 = min(box[3], height - 1 - INSET)
     return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
 
 

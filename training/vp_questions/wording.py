@@ -60,7 +60,8 @@ def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | Non
         height: of the image, in pixels.
         fields: the number of fields.
     """
-    across, down = _place(box[0], box[2], width, fields), _place(box[1], box[3], height, fields)
+    across = _place(box[0], box[2], width, fields)
+    down = _place(box[1], box[3], height, fields)
     if across is None or down is None:
         return None
     inside = _inside(box[0], box[2], width, fields, across)
@@ -80,7 +81,8 @@ def _place(first: float, last: float, side: int, fields: Fields) -> int | None:
 
 def _inside(first: float, last: float, side: int, fields: Fields, place: int) -> float:
     """Return the share of an interval that lies in a field."""
-    begin, end = side * place / fields.value, side * (place + 1) / fields.value
+    begin = side * place / fields.value
+    end = side * (place + 1) / fields.value
     return max(min(last, end) - max(first, begin), 0.0) / max(last - first, 1e-9)
 
 

@@ -86,7 +86,8 @@ class Evaluator:
         if self._results is None:
             return Precision(np.zeros(len(weights)), np.zeros(len(weights)))
         evaluation = self.run(scores)
-        params, images = evaluation.params, len(evaluation.params.imgIds)
+        params = evaluation.params
+        images = len(evaluation.params.imgIds)
         starts = range(0, images * len(params.catIds), images)
         of_categories = (evaluation.evalImgs[at : at + images] for at in starts)
         thresholds = len(params.iouThrs)
@@ -100,7 +101,8 @@ class Evaluator:
     def _precision(self, evaluated: Sequence[Any], weights: Array, thresholds: int) -> Array:
         """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
         images = [image for image in evaluated if image]
-        objects, values = np.zeros(self.images), np.zeros((len(weights), thresholds))
+        objects = np.zeros(self.images)
+        values = np.zeros((len(weights), thresholds))
         if not images:
             return values * np.nan
         places = [self._place[image["image_id"]] for image in images]

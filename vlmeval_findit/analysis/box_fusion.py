@@ -80,7 +80,8 @@ def _pairs(boxes: Sequence[Corners], objects: Sequence[Corners]) -> Iterator[tup
     """Yield places of boxes and their objects: the highest sum of IoUs of at least HIT."""
     if not boxes or not objects:
         return
-    left, right = np.array(boxes, dtype=float), np.array(objects, dtype=float)
+    left = np.array(boxes, dtype=float)
+    right = np.array(objects, dtype=float)
 
     def cost(rows: Indices, columns: Indices) -> NDArray[np.float32]:
         values = iou(left[rows], right[columns])
@@ -88,7 +89,8 @@ def _pairs(boxes: Sequence[Corners], objects: Sequence[Corners]) -> Iterator[tup
         values[(left[rows] == right[columns]).all(axis=1)] = 1
         return np.where(values >= HIT, -values, 0.0).astype(np.float32)
 
-    rows, columns = np.arange(len(left)), np.arange(len(right))
+    rows = np.arange(len(left))
+    columns = np.arange(len(right))
     if len(rows) * len(columns) > CELLS:
         chosen = zip(*(each.tolist() for each in assign_sparse(rows, columns, cost)), strict=True)
     else:

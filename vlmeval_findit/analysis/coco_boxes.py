@@ -214,7 +214,8 @@ class CocoBoxes:
         for other in truth.ignored:
             ignore = Ignore.CROWD if other.crowd else Ignore.OBJECT
             corners = self._in_file(query, other.frame, other.box)
-            name, image = other.label or label, query.images[other.frame]
+            name = other.label or label
+            image = query.images[other.frame]
             self._add_object(corners, numbers[other.frame], image, name, ignore)
         self._add_results(row, query, numbers)
 

@@ -70,26 +70,32 @@ def _row(
     row: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
     if not answers:
         why = "the calls of all samples failed"
-        text, extra = f"{FAILED} via API. {why}", replies[0].recorded.as_json()
+        text = f"{FAILED} via API. {why}"
+        extra = replies[0].recorded.as_json()
         return {**row, "prediction": text, "extra_records": with_error(extra, why)}
     unreadable = [reply for row_, reply in answers if row_.reason and not row_.details["boxes"]]
     texts = {reply.text for _, reply in answers}
     if len(texts) == 1 or 2 * len(unreadable) > len(answers):
         reply = answers[0][1] if len(texts) == 1 else unreadable[0]
-        text, record = reply.text, replace(reply.recorded, token_logprobs=None)
+        text = reply.text
+        record = replace(reply.recorded, token_logprobs=None)
     else:
         reply = answers[0][1]
         samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
-        text, known = _text(opened, reply, fuse(samples)), reply.recorded
+        text = _text(opened, reply, fuse(samples))
+        known = reply.recorded
         record = ReplyRecord(known.space, "stop", known.images, model=known.model)
     return {**row, "prediction": text, "extra_records": record.as_json()}
 
 
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:
-    variant, query = opened.dataset.variant, opened.dataset.queries[reply.index]
+    variant = opened.dataset.variant
+    query = opened.dataset.queries[reply.index]
     assert isinstance(variant, FindItVariant)
     assert isinstance(query, FindItQuery)
-    model, settings, identity = opened.model, opened.settings, opened.identity
+    model = opened.model
+    settings = opened.settings
+    identity = opened.identity
     (in_force,) = spaces_of([reply], model, variant, settings, identity)
     scale_x, scale_y, left, top = pixel_map(in_force, query, reply)
     row = reply.recorded.model.get("row", (identity and identity.answering.row) or "")

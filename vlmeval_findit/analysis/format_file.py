@@ -93,7 +93,8 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     results = list(results)
     finished = sum(result.rows for result in results if result.dropped is None)
     dropped = dropped_formats(results).values()
-    asked, of = sum(each.queries for each in dropped), sum(each.of for each in dropped)
+    asked = sum(each.queries for each in dropped)
+    of = sum(each.of for each in dropped)
     return RaceCalls(finished + asked, finished + of)
 
 
@@ -103,7 +104,8 @@ def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
-    benchmark, metric_values = benchmark_of(result.variant), result.metric_values
+    benchmark = benchmark_of(result.variant)
+    metric_values = result.metric_values
     bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
     for metric in benchmark.metrics:
@@ -168,7 +170,8 @@ class BestFormats:
         """
         if not variant.format:
             return variant
-        benchmark, known = benchmark_of(variant), self.models.get(model, {})
+        benchmark = benchmark_of(variant)
+        known = self.models.get(model, {})
         name = benchmark.name if benchmark.name in known else _ASKED_LIKE.get(benchmark.name)
         if name not in known:
             raise ValueError(

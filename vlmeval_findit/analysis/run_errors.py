@@ -48,8 +48,10 @@ def errors_of(run: Run) -> tuple[ErrorCost, ...]:
     Raises:
         StatisticsError: the run has no rows, or was scored before events were counted.
     """
-    analysis, sums = run.benchmark.errors, _sums_with_events(run)
-    points, bounds = analysis.points(sums), metric_intervals(error_estimate(run))
+    analysis = run.benchmark.errors
+    sums = _sums_with_events(run)
+    points = analysis.points(sums)
+    bounds = metric_intervals(error_estimate(run))
     return tuple(
         ErrorCost(each, sums.get(each.key, 0), float(points[each.key]), bounds.get(each.key))
         for each in analysis.error_types
@@ -88,7 +90,8 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
             "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
-    left, right = error_estimate(run), error_estimate(other)
+    left = error_estimate(run)
+    right = error_estimate(other)
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
     tests = correct(difference(left, right, key) for key in keys)
     return dict(zip(keys, tests, strict=True))
@@ -134,7 +137,8 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     Raises:
         StatisticsError: there is no such kind; the message names the nearest.
     """
-    analysis, sums = run.benchmark.errors, _sums_with_events(run)
+    analysis = run.benchmark.errors
+    sums = _sums_with_events(run)
     kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
         known = ", ".join(sorted(kinds))
@@ -183,7 +187,8 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     counts = rejections(run.sums)
     if not counts:
         return ()
-    sums, total = clustered_sums(run.rows, run.variant.images), sum(counts.values())
+    sums = clustered_sums(run.rows, run.variant.images)
+    total = sum(counts.values())
     bounds = metric_intervals(estimate_metrics(SHARES, sums))
     return tuple(
         RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])

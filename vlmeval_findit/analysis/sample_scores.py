@@ -54,7 +54,8 @@ def load_samples(first: Path) -> list[Run]:
     runs = [run for path in files for run in load_runs([path])]
     for other in runs[1:]:
         check_comparable(runs[0], other)
-        recorded, now = runs[0].provenance.identity, other.provenance.identity
+        recorded = runs[0].provenance.identity
+        now = other.provenance.identity
         if recorded is None or now is None:
             raise SamplesError(f"{other.path}: nothing says that it is a sample of {first}")
         for conflict in identity_conflicts(recorded, now):

@@ -226,7 +226,8 @@ def query_rows(run: Run) -> Iterator[dict[str, Any]]:
 def _call(reply: Reply | None) -> dict[str, Any]:
     if reply is None:
         return {"reply": None}
-    call, tokens = reply.recorded.call, reply.recorded.tokens
+    call = reply.recorded.call
+    tokens = reply.recorded.tokens
     return {
         "reply": None if reply.failed else reply.text,
         "error": call.get("error") or (reply.text if reply.failed else None),

@@ -139,7 +139,8 @@ def truth(
         ValueError: a box is invalid, or the number of labels or frames is not N.
     """
     corners = _corners(boxes)
-    names, places = tuple(labels), tuple(frames) or (0,) * len(corners)
+    names = tuple(labels)
+    places = tuple(frames) or (0,) * len(corners)
     for what, values in (("labels", names or corners), ("frames", places)):
         if len(values) != len(corners):
             raise ValueError(f"{len(values)} {what} for {len(corners)} boxes")

@@ -89,7 +89,8 @@ class Model:
         """
         images = as_list(image)
         with _files([*images, *as_list(references)]) as paths:
-            shown, shots = paths[: len(images)], paths[len(images) :]
+            shown = paths[: len(images)]
+            shots = paths[len(images) :]
             size = header(shown[0]).size
             more: Any = {"family": family, "references": shots, "caption": caption}
             query, variant = custom_query(label, format, shown, **more, size=size)

@@ -136,8 +136,16 @@ _SIGNATURES: Mapping[str, Callable[[By, Query], RewardFunction]] = {
 
 # OpenRLHF decodes the token that ended a reply. GLM's marks of boxes must stay.
 _ENDS = (
-    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "<|user|>"),
-    *("</s>", "<eos>", "<end_of_turn>", "<turn|>"),
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<|user|>",
+    "</s>",
+    "<eos>",
+    "<end_of_turn>",
+    "<turn|>",
 )
 _PROMPT_END = 40  # Characters
 

@@ -108,7 +108,8 @@ def _rounded(value: float | None) -> float | None:
 def _tokens(place: BoxSpans | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
     if place is None:
         return Tokens((), (), ())
-    label, before = filter(None, [place.label]), place.before
+    label = filter(None, [place.label])
+    before = place.before
     if before is not None and before[0] == before[1]:
         # Nothing between: the box's first token is where the reply could have stopped.
         before = (before[1], before[1] + 1)

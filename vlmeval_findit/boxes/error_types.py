@@ -213,7 +213,8 @@ def _near_pairs(query: JudgedAnswer, boxes: Sequence[int]) -> list[_Near]:
     """Find the objects near each box, hits among them."""
     reading, truth = query.reading, query.truth
     with np.errstate(over="ignore"):  # models can answer 1e300
-        predicted, true = _array(query.matched.boxes[at] for at in boxes), _array(truth.boxes)
+        predicted = _array(query.matched.boxes[at] for at in boxes)
+        true = _array(truth.boxes)
     rows, columns = np.indices((len(predicted), len(true))).reshape(2, -1)
     values = iou(predicted[rows], true[columns])
     near = np.flatnonzero(values >= NEAR)

@@ -241,7 +241,8 @@ class _Pairs:
                 if width
             ]
             self.left, self.right = np.concatenate(pairs, axis=1)
-            self._sizes, self._widths = np.ones_like(self.left), np.ones_like(self.left)
+            self._sizes = np.ones_like(self.left)
+            self._widths = np.ones_like(self.left)
             return
         self.left = np.repeat(order, widths)
         ends = np.cumsum(widths)
@@ -251,7 +252,8 @@ class _Pairs:
     def assigned(self, cost: Array) -> list[int]:
         """Return the places of the assigned pairs, at most one per row and column."""
         tables = self._sizes > 0
-        sizes, widths = self._sizes[tables], self._widths[tables]
+        sizes = self._sizes[tables]
+        widths = self._widths[tables]
         if not len(sizes):
             return []
         starts = np.cumsum(sizes) - sizes
@@ -274,7 +276,8 @@ def _frame_keys(
     expected: Sequence[int],
 ) -> tuple[Indices, Indices]:
     queries = np.arange(len(readings))
-    owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
+    owners = np.repeat(queries, predicted)
+    targets = np.repeat(queries, expected)
     if any(reading.frames for reading in readings) or any(any(t.frames) for t in truths):
         frames = [r.frames or (0,) * n for r, n in zip(readings, predicted, strict=True)]
         predicted_frames = np.fromiter(chain.from_iterable(frames), np.intp, len(owners))
@@ -366,7 +369,8 @@ def points_inside(matched: MatchResult, reading: ParsedReply, truth: Truth) -> i
     ignored = {*matched.ignored}
     keys = enumerate(_keys(points, reading.frames, reading.labels))
     candidates = [(at, key) for at, key in keys if at not in ignored]
-    boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
+    boxes = np.array(points, dtype=float)
+    targets = np.array(truth.boxes, dtype=float)
     at_a_time = max(1, _POINT_PAIRS // len(expected))
     inside: set[int] = set()
     for first in range(0, len(candidates), at_a_time):

@@ -280,7 +280,8 @@ def _label_of(entry: dict[str, Any]) -> str:
 
 def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
     key = PLURAL_KEYS.get(fmt.key, fmt.key) if fmt.structure == "nested" else fmt.key
-    keys, excluded_keys = fmt.numbers.keys, fmt.numbers.excluded_keys
+    keys = fmt.numbers.keys
+    excluded_keys = fmt.numbers.excluded_keys
 
     def decomposed(entry: dict[str, Any]) -> tuple[str, Any]:
         if not excluded_keys.isdisjoint(entry):
@@ -312,7 +313,8 @@ def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
 def _json_reader(fmt: ReplyFormat) -> Reader:
     """Read a list of objects of any structure; over frames each object names its frame."""
     row, boxes_of = fmt.numbers, _boxes_of(fmt)
-    nested, video = fmt.structure == "nested", fmt.frames > 1
+    nested = fmt.structure == "nested"
+    video = fmt.frames > 1
     value_in = _video_json if video else _image_json
 
     def reading(reply: str) -> ParsedReply:

@@ -56,7 +56,9 @@ def _from_cxcywh(n: Numbers) -> Corners:
 
 def _from_four_corners(n: Numbers) -> Corners:
     xs, ys = n[0::2], n[1::2]
-    x_values, y_values, corners = set(xs), set(ys), set(zip(xs, ys, strict=True))
+    x_values = set(xs)
+    y_values = set(ys)
+    corners = set(zip(xs, ys, strict=True))
     if len(x_values) != 2 or len(y_values) != 2 or len(corners) != 4:
         return NO_RECTANGLE
     return (min(x_values), min(y_values), max(x_values), max(y_values))

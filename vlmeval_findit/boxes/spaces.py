@@ -44,7 +44,8 @@ class ToPixels(NamedTuple):
         ImageExtent(width=1000.0, height=1000.0, left=0.0, top=0.0)
         """
         across, down = self.scale_x, self.scale_y
-        left, top = (0.0 - self.left) / across, (0.0 - self.top) / down
+        left = (0.0 - self.left) / across
+        top = (0.0 - self.top) / down
         return ImageExtent(width / across, height / down, left, top)
 
 
@@ -143,7 +144,8 @@ def to_pixels(space: Space, width: int, height: int) -> ToPixels:
 
 def as_sent(space: Space, width: int, height: int) -> Size:
     """Return the size in pixels of a width x height image after ``scene_max_size``."""
-    limit, longer = space.scene_max_size, max(width, height)
+    limit = space.scene_max_size
+    longer = max(width, height)
     if limit is None or longer <= limit:
         return width, height
     # A thin strip keeps at least one pixel.
@@ -184,7 +186,8 @@ def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
     patch = 28
 
     def fits(long: int, short: int) -> bool:
-        across, down = math.ceil(long / patch), math.ceil(short / patch)
+        across = math.ceil(long / patch)
+        down = math.ceil(short / patch)
         return max(across, down) * patch <= edge and across * down <= tokens
 
     def reference(size: Size, space: Space) -> Size:

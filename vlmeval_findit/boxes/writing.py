@@ -50,7 +50,8 @@ def _json(rows: Rows, fmt: ReplyFormat) -> str:
         entry: dict[str, object] = {"frame_idx": box_.frame + 1} if fmt.frames > 1 else {}
         if fmt.multilabel and fmt.key != CLASS_KEY:
             entry["label"] = box_.label
-        name, group = box_.label if fmt.key == CLASS_KEY else key, (box_.frame, box_.label)
+        name = box_.label if fmt.key == CLASS_KEY else key
+        group = (box_.frame, box_.label)
         if fmt.structure == "decomposed":
             entries.append({**entry, **dict(zip(fmt.numbers.keys, numbers, strict=True))})
         elif not nested:

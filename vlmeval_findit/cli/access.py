@@ -62,8 +62,13 @@ USED_BY: Mapping[str, frozenset[Access]] = {
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
 USED_BY_EACH = (
-    *("temperature", "samples", "batch_size", "device", "dtype"),
-    *("system", "prompt_template"),
+    "temperature",
+    "samples",
+    "batch_size",
+    "device",
+    "dtype",
+    "system",
+    "prompt_template",
 )
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
@@ -83,9 +88,23 @@ USED_BY_NONE: Mapping[str, str] = {
 """Flags of VLMEvalKit's that no run of a FindIt dataset uses, and why."""
 
 FINDIT_ONLY = (
-    *("image_root", "skip_missing_images", "prompts", "force", "logprobs", "dry_run", "system"),
-    *("prompt_template", "space", "max_usd", "provider", "header", "prices", "batch_size"),
-    *("dtype", "device", "samples"),
+    "image_root",
+    "skip_missing_images",
+    "prompts",
+    "force",
+    "logprobs",
+    "dry_run",
+    "system",
+    "prompt_template",
+    "space",
+    "max_usd",
+    "provider",
+    "header",
+    "prices",
+    "batch_size",
+    "dtype",
+    "device",
+    "samples",
 )
 """FindIt's flags that VLMEvalKit's datasets do not use."""
 

@@ -59,7 +59,8 @@ def command(
     MODEL=CHECKPOINT; a coordinate space; a representation; a published set. Exit status 1:
     something is wrong.
     """
-    wrong, prompt = 0, custom_prompt(system, prompt_template)
+    wrong = 0
+    prompt = custom_prompt(system, prompt_template)
     with tempfile.TemporaryDirectory() as temporary:
         for finding in _findings(name, data, folder, encoder, out or Path(temporary), prompt):
             print_text(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
@@ -148,12 +149,14 @@ def plugins() -> int:
     rows = [(group, *row) for group, added in tables.items() for row in added.items()]
     for group, name, added in rows:
         plugin = added.plugin
-        row, version = f"{group:<{_GROUP}}{name:<{_ROW}}", f"{plugin.name} {plugin.version}"
+        row = f"{group:<{_GROUP}}{name:<{_ROW}}"
+        version = f"{plugin.name} {plugin.version}"
         fits = len(name) < _ROW and len(row) + len(version) <= _WIDTH
         _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
     broken = reported()
     for each in broken:
-        plugin, group = each.plugin, each.group.value if each.group else "file"
+        plugin = each.plugin
+        group = each.group.value if each.group else "file"
         why = wrap(scrub(each.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
         first = f"{group:<{_GROUP}}{f'broken: {each.what}'.rstrip()}"
         _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)

@@ -250,7 +250,8 @@ def _verdict(check: CoordinateCheck) -> str:
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"
-    near, second = fit.unlisted.convention.description, fit.second
+    near = fit.unlisted.convention.description
+    second = fit.second
     share = f"{100 * second.share:.0f} % of the answers are {second.convention.description}"
     sentences = {
         Verdict.OTHER: f"{with_f1(fit.best)}; {agree}: the run's convention is wrong",
@@ -271,7 +272,8 @@ def folded(lines: Sequence[str]) -> Iterator[str]:
 
 def scale_and_offset(distortion: Distortion) -> str:
     """Return a distortion in words: scale and offset by axis, with standard errors."""
-    scale, offset = distortion.scale, 100 * distortion.at_origin
+    scale = distortion.scale
+    offset = 100 * distortion.at_origin
     errors = zip(distortion.scale_error, 100 * distortion.at_origin_error, strict=True)
     return "; ".join(
         f"{axis} × {scale[at]:.3f} ± {by_scale:.3f}, {offset[at]:+.1f} ± {by_offset:.1f} %"

@@ -213,7 +213,9 @@ def _print_order(demo: Demonstration, result: CellResult) -> None:
 def _print_space(demo: Demonstration, result: CellResult) -> None:
     """Print the score of good answers in a wrong space, and the check that detects it."""
     declared, best, f1, agreement = _check(demo, result, WRONG)
-    right, wrong, space = f1[best], f1[declared], best.partition("/")[0]
+    right = f1[best]
+    wrong = f1[declared]
+    space = best.partition("/")[0]
     say(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
     say(f"   F1@0.5 {right:.1f} would be {wrong:.1f}; the check finds {space}: {agreement}")
 

@@ -205,7 +205,8 @@ def check_entry(
 
 def check_model(entry: ModelEntry, access: Access) -> None:
     """Refuse a model whose name or checkpoint does not exist."""
-    name, checkpoint = check_model_name(entry.name), entry.checkpoint
+    name = check_model_name(entry.name)
+    checkpoint = entry.checkpoint
     if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
         raise ValueError(
             f"{name}: {entry.served} is its name at a server: at which? --base-url URL"

@@ -133,7 +133,8 @@ Declared = Callable[[RunReplies], Convention | None]
 
 def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Declared]:
     """Return the model as it is asked, and what is declared of it."""
-    space, name = settings_from({"space": entry.space}).space, entry.like or entry.name
+    space = settings_from({"space": entry.space}).space
+    name = entry.like or entry.name
 
     def declared(run: RunReplies) -> Convention:
         if space is None:
@@ -190,7 +191,9 @@ def _sweep(
 
 def _report(path: Path, declared: Declared) -> ProbeReport:
     predictions = open_predictions(path, Settings())
-    model, dataset, replies = predictions.model, predictions.dataset, predictions.replies
+    model = predictions.model
+    dataset = predictions.dataset
+    replies = predictions.replies
     run = replies_of_run(model, dataset, replies, predictions.settings, predictions.identity)
     assert isinstance(dataset.variant, FindItVariant)  # Else its answers were no boxes
     asked = Convention(SPACES[_PLACEHOLDER], run.declared.order)

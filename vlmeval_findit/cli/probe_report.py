@@ -140,7 +140,9 @@ def _sizes_table(report: ProbeReport) -> Table:
 
 def _verdict(report: ProbeReport) -> str:
     result = report.result
-    verdict, named, diagnosis = result.verdict, result.named, result.diagnosis
+    verdict = result.verdict
+    named = result.named
+    diagnosis = result.diagnosis
     declared = "nothing was declared"
     if result.declared is not None:
         declared = f"declared {result.declared.description}"
@@ -173,7 +175,8 @@ def _verdict(report: ProbeReport) -> str:
 
 
 def _details(report: ProbeReport) -> Iterator[str]:
-    result, fit = report.result, report.result.diagnosis.fit
+    result = report.result
+    fit = report.result.diagnosis.fit
     if fit is None or result.named is None or result.nearest is None or result.distortion is None:
         return
     yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
@@ -196,7 +199,8 @@ def _details(report: ProbeReport) -> Iterator[str]:
 
 def _advice(report: ProbeReport) -> Iterator[str]:
     """Say what else could be asked, where replies had another format or were too few."""
-    scenes, other = len(report.run.matched), report.other_format
+    scenes = len(report.run.matched)
+    other = report.other_format
     if other is not None:
         name = other.variant.name.partition("_Probe_")[2]
         yield f"{other.count} of {scenes} replies are as {name} asks for them: type --format {name}"

@@ -80,7 +80,8 @@ def report_formats(
         key = result.model, benchmark_of(result.variant).name
         contests.setdefault(key, []).append(result)
     for (model, name), contest in contests.items():
-        ranked, benchmark = averages(contest), benchmark_of(contest[0].variant)
+        ranked = averages(contest)
+        benchmark = benchmark_of(contest[0].variant)
         if race and len({result.variant.format for result in contest}) > 1:
             _print_race(contest)
         several = len(ranked) > 1 or any(result.dropped is not None for result in contest)

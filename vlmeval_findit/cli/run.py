@@ -98,7 +98,8 @@ def command(**values: Any) -> int:
     if needs_runner or package_folder() is not None:
         runner = find_runner(_host_arguments(run))
     host_values = parse_host_flags(runner, run, command)
-    budget, retry = Budget(options.max_usd or math.inf), host_values.get("retry", 6)
+    budget = Budget(options.max_usd or math.inf)
+    retry = host_values.get("retry", 6)
     factories: Mapping[str, BackendFactory] = {}
     if run.variants:
         factories = servers_for(_sweep(run), options, run.entries, budget, retry)

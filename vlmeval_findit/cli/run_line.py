@@ -74,7 +74,8 @@ class RunLine:
     @property
     def settings(self) -> dict[str, Any]:
         """``--judge-args`` with ``--space``; a ValueError if they contradict."""
-        settings, space = judge_args(self.judge_args), self.options.space_value
+        settings = judge_args(self.judge_args)
+        space = self.options.space_value
         if space is None:
             return settings
         if settings.get("space", space) != space:
@@ -89,7 +90,8 @@ class RunLine:
         if not self.variants:
             like = ModelOptions(like=self.options.like)
             return [(like.entry(model), Access.VLMEVALKIT) for model in self.model]
-        space, serves = self.settings.get("space"), self.options.serve is not None
+        space = self.settings.get("space")
+        serves = self.options.serve is not None
         entries = [replace(self.options.entry(model), space=space) for model in self.model]
         return [(entry, access_of(entry, serves)) for entry in entries]
 

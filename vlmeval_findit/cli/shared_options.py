@@ -25,7 +25,8 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_de
 """Settings of every command's context."""
 
 PLUGIN = "--plugin"
-_QUIET, _VERBOSE = "vlmeval_findit.quiet", "vlmeval_findit.verbose"
+_QUIET = "vlmeval_findit.quiet"
+_VERBOSE = "vlmeval_findit.verbose"
 
 RENAMED_FLAGS = {
     "--endpoints": "--base-url",

@@ -189,7 +189,9 @@ def servers_for(
 
     A call is tried ``retry`` times at most.
     """
-    inference, batch, serving = _inference(sweep, options), sweep.batch, sweep.serve
+    inference = _inference(sweep, options)
+    batch = sweep.batch
+    serving = sweep.serve
     over_http = [entry.name for entry, access in accesses if access in _WITHOUT_HOST]
     served = [entry.name for entry, access in accesses if access is Access.SERVED]
     factories: dict[str, BackendFactory] = {}

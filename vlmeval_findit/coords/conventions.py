@@ -39,7 +39,8 @@ class CoordinateMap(NamedTuple):
         if distortion is NO_DISTORTION:
             return self
         axes = [1, 0] if self.turned else [0, 1]
-        scale, start = distortion.scale[axes, None], distortion.at_origin[axes, None]
+        scale = distortion.scale[axes, None]
+        start = distortion.at_origin[axes, None]
         return CoordinateMap(self.scale * scale, self.offset + self.scale * start, self.turned)
 
 
@@ -87,7 +88,9 @@ class Distortion:
 
 def scaled(scale: float) -> Distortion:
     """Scale both axes about the corner (0, 0)."""
-    both, none, nan = np.full(2, scale), np.zeros(2), np.full(2, np.nan)
+    both = np.full(2, scale)
+    none = np.zeros(2)
+    nan = np.full(2, np.nan)
     return Distortion(both, (both - 1) / 2, none, none, nan, nan)
 
 
@@ -125,7 +128,8 @@ def seen_turned(kind: str, far: tuple[bool, bool], turned: bool) -> CoordinateMa
     size = of_space(Space(kind))
 
     def frame(sizes: Floats) -> CoordinateMap:
-        scale, back = size(sizes[::-1] if turned else sizes).scale, np.array(far)[:, None]
+        scale = size(sizes[::-1] if turned else sizes).scale
+        back = np.array(far)[:, None]
         return CoordinateMap(np.where(back, -scale, scale), np.where(back, scale, 0), turned)
 
     return frame
@@ -268,7 +272,8 @@ def _mixed() -> Iterator[SpaceRow]:
     for x_name, x_words, of_x in _OF_A_SIDE:
         for y_name, y_words, of_y in _OF_A_SIDE:
             if x_name != y_name:
-                name, words = f"x_{x_name}_y_{y_name}", f"{x_words} for x, {y_words} for y"
+                name = f"x_{x_name}_y_{y_name}"
+                words = f"{x_words} for x, {y_words} for y"
                 yield _sized(name, words, EXOTIC, _by_side(of_x, of_y))
 
 
@@ -279,8 +284,29 @@ def _by_side(of_x: SizeOf, of_y: SizeOf) -> SizeOf:
 # Inputs of vision encoders and detectors. None lies within 4 % of 1000, where it could not be told
 # from thousandths that a weak model draws to a corner; 1024 has a row of its own.
 _SQUARES = (
-    *(224, 256, 288, 320, 336, 384, 416, 448, 490, 512, 560, 600, 640, 672, 728, 768, 800, 840),
-    *(896, 1120, 1152, 1280, 1344),
+    224,
+    256,
+    288,
+    320,
+    336,
+    384,
+    416,
+    448,
+    490,
+    512,
+    560,
+    600,
+    640,
+    672,
+    728,
+    768,
+    800,
+    840,
+    896,
+    1120,
+    1152,
+    1280,
+    1344,
 )
 
 

@@ -154,7 +154,8 @@ def diagnose(
 
 
 def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) -> RunFit:
-    known, few = conventions(declared), arrays.some(_SCREENED)
+    known = conventions(declared)
+    few = arrays.some(_SCREENED)
     screened = screen(few, known)
     prior = np.array([_preference(each, declared) - each.cost for each in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
@@ -164,7 +165,8 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     def worth(fit: ConventionFit) -> float:
         return fit.nats + _preference(fit.convention, declared)
 
-    best, declared_fit = max(fits.values(), key=worth), fits[declared.name]
+    best = max(fits.values(), key=worth)
+    declared_fit = fits[declared.name]
     far = {name: convention_distance(arrays, best.convention, each) for name, each in tried.items()}
     behind = {name: worth(best) - worth(each) for name, each in fits.items()}
     z, z_iou = steadiness(arrays, best, declared_fit)
@@ -265,7 +267,8 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
         return Verdict.NONE, False
     least, steady_from = DISTORTED, DISTORTED_STEADY
     if fit.best.space.one_of_many:
-        least, steady_from = DISTORTED_BESIDE, DISTORTED_BESIDE_STEADY
+        least = DISTORTED_BESIDE
+        steady_from = DISTORTED_BESIDE_STEADY
     off = distorted.gain >= least and distorted.distance >= DISTORTED_APART
     known = distorted.convention.name in (declared.name, fit.best.name)
     drift = off and known and distorted.distortion.is_small

@@ -80,7 +80,8 @@ def iou(left: Floats, right: Floats) -> Floats:
     >>> iou(np.array([[0.0, 0, 2, 2]]).T, np.array([[1.0, 0, 3, 2]]).T).round(3).tolist()
     [0.333]
     """
-    low, high = np.maximum(left[:2], right[:2]), np.minimum(left[2:], right[2:])
+    low = np.maximum(left[:2], right[:2])
+    high = np.minimum(left[2:], right[2:])
     common = (high - low).clip(0).prod(0)
     areas = [(box[2:] - box[:2]).clip(0).prod(0) for box in (left, right)]
     union = areas[0] + areas[1] - common
@@ -274,7 +275,8 @@ def fit_distortion(
     only habits are fitted.
     """
     truth = arrays.paired
-    unit, none = np.ones_like(truth.side), np.zeros_like(truth.side)
+    unit = np.ones_like(truth.side)
+    none = np.zeros_like(truth.side)
     # Derivatives by (offset, log scale, shift, log size) of centres in shares of sides and of log
     # sides, per axis.
     centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, unit, none]

@@ -59,4 +59,5 @@ _ORDERS = [
     *_exchanged(),
 ]
 ORDERS: Mapping[str, Order] = {each.name: each for each in _ORDERS}
-USUAL_ORDERS, RARE_ORDERS = _ORDERS[: len(_USUAL)], _ORDERS[len(_USUAL) :]
+USUAL_ORDERS = _ORDERS[: len(_USUAL)]
+RARE_ORDERS = _ORDERS[len(_USUAL) :]

@@ -88,19 +88,22 @@ def judge_probe(
         # The best convention is then compared with its rivals as if it were declared.
         against = diagnosis.fit.best
         diagnosis = diagnose(arrays, against, PROBE_THRESHOLDS)
-    verdict, fit = _OF_VERDICTS.get(diagnosis.verdict, ProbeVerdict.NOTHING), diagnosis.fit
+    verdict = _OF_VERDICTS.get(diagnosis.verdict, ProbeVerdict.NOTHING)
+    fit = diagnosis.fit
     if fit is None or verdict is ProbeVerdict.NOTHING:
         return ProbeResult(verdict, declared, None, diagnosis)
     # Of conventions that cannot be told apart we name the declared convention.
     named = against if fit.distance < ALIKE else fit.best
-    nearest, distortion = fit.unlisted.convention, fit.unlisted.distortion
+    nearest = fit.unlisted.convention
+    distortion = fit.unlisted.distortion
     if verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.UNDECIDED):
         if fit.unlisted.gain >= DRIFTS and named is against:
             verdict = ProbeVerdict.DRIFT
         elif verdict is ProbeVerdict.CONFIRMED and declared is None:
             verdict = ProbeVerdict.NAMED
     if verdict.is_clear:
-        nearest, distortion = named, fit_distortion(arrays, named, shift=PROBE_THRESHOLDS.shift)
+        nearest = named
+        distortion = fit_distortion(arrays, named, shift=PROBE_THRESHOLDS.shift)
     return ProbeResult(verdict, declared, named, diagnosis, nearest, distortion)
 
 
@@ -132,7 +135,8 @@ def group_by_size(
 def _of_size(arrays: RunArrays, result: ProbeResult, asked: Convention) -> SizeGroup:
     read_as = result.named or result.declared or asked
     pixels = arrays.truths * np.tile(arrays.sizes[:, :1], (2, 1))
-    boxes, truths = placed(arrays, read_as).corners, arrays.truths
+    boxes = placed(arrays, read_as).corners
+    truths = arrays.truths
     ious = iou(boxes[:, arrays.pair_box], truths[:, arrays.pair_truth])
 
     def would_say(convention: Convention | None) -> Floats | None:

@@ -83,7 +83,9 @@ def replies_of_run(
 
 
 def _queries(reply: ScoredReply, declared: Convention) -> Iterator[AnsweredQuery]:
-    query, truth, reading = reply.query, reply.query.truth, reply.reading
+    query = reply.query
+    truth = reply.query.truth
+    reading = reply.reading
     corners = np.array(reading.boxes, float).reshape(-1, 4).T
     numbers = (declared.order.numbers @ corners).T.tolist()
     usable = [i for i, box in enumerate(reading.boxes) if tuple(box) != NO_RECTANGLE]

@@ -43,7 +43,8 @@ def sample(dataset: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]
 
 def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
     # A reply may have a million boxes.
-    boxes, labels = row.details.get("boxes", ())[:_A_QUERY], row.details.get("labels", ())
+    boxes = row.details.get("boxes", ())[:_A_QUERY]
+    labels = row.details.get("labels", ())
     usable = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
     labelled = bool(labels) and bool(query.truth.labels)
     return AnsweredQuery(

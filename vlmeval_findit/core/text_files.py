@@ -50,7 +50,8 @@ def read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = data[error.start]
         raise _no_text(line, byte) from None
 
 

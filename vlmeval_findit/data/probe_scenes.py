@@ -95,7 +95,8 @@ def probe_scene(index: int) -> ProbeScene:
     pixels = np.empty((height, width, 3), np.uint8)
     pixels[:] = _BACKGROUND
     mask = _paint(pixels[y1:y2, x1:x2], shape, colour)
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    rows = np.flatnonzero(mask.any(1))
+    columns = np.flatnonzero(mask.any(0))
     box = (x1 + columns[0], y1 + rows[0], x1 + columns[-1] + 1, y1 + rows[-1] + 1)
     return ProbeScene(pixels, f"the {colour} {shape}", tuple(map(float, box)))  # type: ignore[arg-type]
 

@@ -161,7 +161,8 @@ def _origin(base: str, files: Sequence[str] = (), **more: Any) -> Origin:
 def _row(name: str, values: dict[str, Any]) -> DataSource:
     origins = {begin: _origin(**stated) for begin, stated in values.pop("origins", {}).items()}
     parts = {part: Counts(**stated) for part, stated in values.pop("parts", {}).items()}
-    counts, read = Counts(**values.pop("counts", {})), values.pop("read", None)
+    counts = Counts(**values.pop("counts", {}))
+    read = values.pop("read", None)
     return DataSource(
         name,
         **values,

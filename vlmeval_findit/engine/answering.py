@@ -106,7 +106,9 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
         StoppedError: a stop was requested.
         KeyboardInterrupt: a stop was requested twice.
     """
-    journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
+    journal = job.journal
+    watcher = job.watcher
+    model = job.outputs[0].cell.model
     plan = Plan([output.cell for output in job.outputs], journal, job.sizes, job.again)
     ledger = Ledger(journal)
     left = calls_left(plan, ledger.open)

@@ -194,7 +194,8 @@ class ThreadedBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        singles, running = single_calls(items), dict[asyncio.Task[Any], WorkItem]()
+        singles = single_calls(items)
+        running = dict[asyncio.Task[Any], WorkItem]()
         waiting = asyncio.create_task(asyncio.Event().wait())  # until an interruption
         try:
             with suppress(CancelledError), cancel.ending(waiting):

@@ -87,7 +87,8 @@ class Ledger:
     def _take(self, event: Mapping[str, Any]) -> None:
         name = event.get("batch", "")
         if "keys" in event:
-            keys, options = frozenset(event["keys"]), {name: event[name] for name in _OPTIONS}
+            keys = frozenset(event["keys"])
+            options = {name: event[name] for name in _OPTIONS}
             self.batches[name] = BatchRequest(name, options, event["at"], keys, keys)
         elif (known := self.batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
@@ -175,7 +176,8 @@ class _BatchRun:
 
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
         """Submit all calls, each once; yield the calls that cannot be sent."""
-        first, service = next(self.pending()).calls[0].cell, self.service
+        first = next(self.pending()).calls[0].cell
+        service = self.service
         options: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
         options |= {"model": first.model, "logprobs": first.logprobs}
         on_way = self.ledger.open
@@ -213,7 +215,9 @@ class _BatchRun:
 
         It may not be listed at once, so it is searched for during one poll interval.
         """
-        service, seconds, until = self.service, _waits(self.poll), math.inf
+        service = self.service
+        seconds = _waits(self.poll)
+        until = math.inf
         if not batch.id and service.takes_files and not batch.uploaded:
             self.ledger.note(batch.name, ended="it was never made: its requests were not uploaded")
             return False
@@ -241,7 +245,8 @@ class _BatchRun:
     async def _submit(
         self, options: Mapping[str, Any], requests: Mapping[str, bytes], at_most: float
     ) -> None:
-        service, content = self.service, [*requests.values(), self.service.tail]
+        service = self.service
+        content = [*requests.values(), self.service.tail]
         service.budget.commit(at_most)
         batch = self.ledger.intend(options, requests)
         try:
@@ -284,7 +289,8 @@ class _BatchRun:
         self, batch: BatchRequest, status: BatchStatus
     ) -> AsyncGenerator[WorkResult, None]:
         """Yield the answers of an ended batch in the order of the plan: images are read once."""
-        done, problem = [], f"the results of {batch} cannot be had"
+        done = []
+        problem = f"the results of {batch} cannot be had"
         results = await self._ask_again(problem, self.service.results, status.results or ())
         for each in results.unread:
             self.tell(f"{batch}: {each}")

@@ -121,7 +121,9 @@ class Prompts:
         """Return the hashes of the messages of rows; those of all rows give :attr:`hash`, too."""
         if rows in self._hashes:
             return self._hashes[rows]
-        numbers, sha256, folder = array("I"), bytearray(), str(self.folder.path)
+        numbers = array("I")
+        sha256 = bytearray()
+        folder = str(self.folder.path)
 
         def noted() -> Iterator[Message]:
             for parts in map(self.parts, rows):
@@ -357,7 +359,8 @@ class CellBuilder:
             return frozenset()
         at = _rows_of(variant)
         if at not in self._left_out:
-            queries, folder = self.dataset(variant).queries, image_folder(variant.images)
+            queries = self.dataset(variant).queries
+            folder = image_folder(variant.images)
             self._left_out[at] = rows_to_leave_out([*queries.values()], folder, self._skip)
         return self._left_out[at]
 

@@ -89,9 +89,11 @@ def prediction_rows(
     cell: Cell, keys: Iterable[str], journal: JournalView
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
-    names, numbers = cell.prompts.images.names, cell.prompt_hashes.images
+    names = cell.prompts.images.names
+    numbers = cell.prompt_hashes.images
     for at, (index, key) in enumerate(zip(cell.rows, keys, strict=True)):
-        query, record = cell.dataset.queries[index], journal.get(key) or _NEVER_ASKED
+        query = cell.dataset.queries[index]
+        record = journal.get(key) or _NEVER_ASKED
         row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
         extra = record["extra_records"]
         if why := record["error"]:
@@ -123,7 +125,8 @@ def _parts(
 
 
 def _reply(row: dict[str, Any]) -> Reply:
-    record, shown = parse_record(row.get("extra_records")), shown_in(row.get(SHOWN))
+    record = parse_record(row.get("extra_records"))
+    shown = shown_in(row.get(SHOWN))
     return Reply(row["index"], row["prediction"], record, shown=shown)
 
 
@@ -150,7 +153,8 @@ def merge_predictions(output: Output, journal: Journal) -> None:
     keys = list(output.cell.call_keys()) if paths else []
     if not paths or holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
-    identity, forced = read_identity(output.path), output.identity.forced
+    identity = read_identity(output.path)
+    forced = output.identity.forced
     for path in paths:
         if forced and (identity is None or identity.forced != forced):
             _set_aside(path)  # not of the run that was forced

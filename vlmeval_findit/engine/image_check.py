@@ -22,7 +22,8 @@ def refuse_replaced(cells: Sequence[Cell]) -> None:
     expected: dict[Path, Shown] = {}
     others: dict[Path, str] = {}
     for cell in cells:
-        table, images = cell.prompts.dataset.table, cell.prompts.images
+        table = cell.prompts.dataset.table
+        images = cell.prompts.images
         if table not in expected:
             expected[table] = imported_contents(table)
         known = expected[table]

@@ -107,7 +107,8 @@ def begin(
     Raises:
         IdentityError: it contradicts what was recorded, or the journal has answers of another run.
     """
-    identity, recorded = output.identity, read_identity(output.path)
+    identity = output.identity
+    recorded = read_identity(output.path)
     force = output.settings.force
     if answering is not None:
         now = replace(identity, answering=answering)

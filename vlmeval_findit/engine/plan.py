@@ -140,7 +140,9 @@ def calls_left(plan: Plan, noted: Set[str]) -> PlanCounts:
     """
     journal, calls, again, count = plan.journal, 0, 0, 0
     assert journal is not None
-    waits, known, noted_here = [0] * len(plan.cells), set[int](), set[str]()
+    waits = [0] * len(plan.cells)
+    known = set[int]()
+    noted_here = set[str]()
     for call in plan.calls():
         calls += 1
         if is_known := call.key in journal:

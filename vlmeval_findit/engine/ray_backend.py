@@ -143,7 +143,9 @@ class _RayRun(ScheduledRun[WorkResult]):
     async def _ask(self, assignment: Assignment) -> None:
         """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
-        actor, calls, failed = self._actors[assignment.server.name], item.calls, list[CallResult]()
+        actor = self._actors[assignment.server.name]
+        calls = item.calls
+        failed = list[CallResult]()
         outcome, reason, died = CallOutcome.ANSWERED, "", False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")
@@ -160,7 +162,8 @@ class _RayRun(ScheduledRun[WorkResult]):
                 reason = failed[-1].error or ""
                 outcome = self._all_failed(assignment, WorkResult(calls, tuple(failed)))
         except Exception as error:
-            outcome, reason = CallOutcome.FAILED, error_line(_cause(error))
+            outcome = CallOutcome.FAILED
+            reason = error_line(_cause(error))
             if died := isinstance(error, self._ray.exceptions.RayActorError):
                 reason = f"its replica died ({type(error).__name__})"
         if died:
@@ -176,7 +179,8 @@ class _RayRun(ScheduledRun[WorkResult]):
 
     def _all_failed(self, assignment: Assignment, result: WorkResult) -> CallOutcome:
         """Blame an item whose calls all fail if two replicas fail it, or no other can try it."""
-        name, servers = assignment.server.name, self._scheduler.servers
+        name = assignment.server.name
+        servers = self._scheduler.servers
         others = assignment.item.failed_at - {name}
         if not others and (self._starting or servers.keys() - {name}):
             return CallOutcome.FAILED

@@ -309,7 +309,8 @@ class Scheduler:
     ) -> None:
         if counts_as_attempt:
             item.attempts += 1
-            tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
+            tries = item.attempts
+            most = max(self.policy.attempts, len(self.servers))
         else:
             item.refusals += 1
             tries, most = item.refusals, self.policy.refusals

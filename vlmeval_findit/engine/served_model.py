@@ -106,7 +106,8 @@ class ServedModel:
         return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
 
     def _processor(self, variant: DatasetVariant) -> Mapping[str, Any]:
-        bounds, counted = self._bounds(variant), self._family.pixels_counted
+        bounds = self._bounds(variant)
+        counted = self._family.pixels_counted
         if bounds.patches is not None:
             arguments: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
         else:
@@ -243,7 +244,8 @@ class ServedModelBackends(ServerBackends):
     def _service(self, entry: ModelEntry) -> HttpService:
         from .http_backend import HttpService
 
-        model, timeout = self._model(entry), self.inference.timeout
+        model = self._model(entry)
+        timeout = self.inference.timeout
         servers = model.started(self._log_folder)
         return HttpService(model.chat(), servers, timeout, policy=self.policy)
 

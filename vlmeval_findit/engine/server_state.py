@@ -314,7 +314,9 @@ class ServerState:
         given = [ImageGroup(group.image, group.items) for group in groups]
         given += (ImageGroup(item.image, deque([item])) for item in self.again)
         self.again = deque()
-        self.reading, self.ready, self.new = ImageGroups(), ImageGroups(), ImageGroups()
+        self.reading = ImageGroups()
+        self.ready = ImageGroups()
+        self.new = ImageGroups()
         return given
 
     @property

@@ -53,7 +53,8 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
     left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
-    images, count = counted(len(samples), "image"), counted(len(shown), "run")
+    images = counted(len(samples), "image")
+    count = counted(len(shown), "run")
     yield f"{out}/: {images}, {boxes:,} boxes of {count}"
     yield from left_out_lines([run for run in runs if not _shows_boxes(run)])
     if absent := sum(not path.is_file() for path in samples):
@@ -83,7 +84,8 @@ def _add(
     ``truth`` is the field of the query's objects (None: another run has added them).
     """
     about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
-    confidences, dataset = _confidences(row), transcript.run.variant.board_dataset
+    confidences = _confidences(row)
+    dataset = transcript.run.variant.board_dataset
     for place, picture in enumerate(transcript.draw(row).images):
         path = (transcript.images / picture.path).absolute()
         size = {"_cls": "ImageMetadata", "width": picture.width, "height": picture.height}

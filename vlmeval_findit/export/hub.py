@@ -74,8 +74,10 @@ _LISTED = 20  # Most addresses and paths of a dataset that are listed
 
 # --- Parquet --------------------------------------------------------------------------------------
 
-_BOXES, _NUMBERS = pa.list_(pa.list_(pa.float64())), pa.list_(pa.float64())
-_PLACES, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.string())
+_BOXES = pa.list_(pa.list_(pa.float64()))
+_NUMBERS = pa.list_(pa.float64())
+_PLACES = pa.list_(pa.int64())
+_TEXTS = pa.list_(pa.string())
 _KNOWN = {
     "reply": pa.string(),
     "reason": pa.string(),

@@ -44,10 +44,8 @@ def to_mlflow(
         from sqlalchemy.exc import SQLAlchemyError
 
         errors, where = (*errors, SQLAlchemyError), str(out)
-        uri, artifacts = (
-            f"sqlite:///{out.absolute()}/mlflow.db",
-            (out.absolute() / "files").as_uri(),
-        )
+        uri = f"sqlite:///{out.absolute()}/mlflow.db"
+        artifacts = (out.absolute() / "files").as_uri()
     try:
         client = mlflow.MlflowClient(tracking_uri=uri)
     except errors as error:

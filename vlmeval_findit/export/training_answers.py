@@ -91,7 +91,8 @@ def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> 
     """Write the boxes of a query by frame, by label in the order of the prompt, from the left."""
     truth = query.truth
     width, height, left, top = reference(space, query.width, query.height)
-    across, down = width / query.width, height / query.height
+    across = width / query.width
+    down = height / query.height
 
     def rounded(box: Corners) -> Corners:
         """Turn pixels of the original image into numbers of a reply."""

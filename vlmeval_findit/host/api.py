@@ -196,7 +196,8 @@ class FindItServed:
         names = settings.keys() & {"retry", "timeout"}
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
         api = settings_of(calls)
-        options, policy = CallOptions(timeout=api.timeout), policy_of(api.retry)
+        options = CallOptions(timeout=api.timeout)
+        policy = policy_of(api.retry)
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
         self.asked = ServedModelBackends(serving, options, Path(work_dir), policy), entry
 
@@ -229,7 +230,8 @@ def _at_address(
         headers=headers,
     )
     budget = api.budget or Budget(api.max_usd or math.inf)
-    options, policy = CallOptions(timeout=api.timeout), policy_of(api.retry)
+    options = CallOptions(timeout=api.timeout)
+    policy = policy_of(api.retry)
     servers = ServerBackends((), options, (), budget, key=key, policy=policy)
     servers.check(entry)
     return servers, entry

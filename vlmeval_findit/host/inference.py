@@ -91,7 +91,8 @@ def install(inference: ModuleType) -> None:
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
-        model, dataset = given.arguments["model"], given.arguments["dataset"]
+        model = given.arguments["model"]
+        dataset = given.arguments["dataset"]
         if not isinstance(dataset, VariantDataset):
             with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
                 _refuse_other_dataset(model, _name_of(dataset))
@@ -119,7 +120,9 @@ def _refuse_other_dataset(model: Any, dataset: str) -> None:
 
 
 def _job(given: Mapping[str, Any]) -> Any:
-    dataset, name, passed = given["dataset"], str(given["model_name"]), given["model"]
+    dataset = given["dataset"]
+    name = str(given["model_name"])
+    passed = given["model"]
     if (limit := given.get("limit")) is not None:
         if limit < 1:
             raise ValueError(f"--limit {limit}: at least 1")
@@ -140,7 +143,8 @@ def _job(given: Mapping[str, Any]) -> Any:
 
 def _asked_of(given: Mapping[str, Any]) -> Asked:
     """Return what answers: the object that VLMEvalKit passes, or what it will make of a name."""
-    model, name = given["model"], str(given["model_name"])
+    model = given["model"]
+    name = str(given["model_name"])
     if hasattr(model, "asked"):
         servers, entry = model.asked
         refuse_another_row(name, find_model(entry.like or entry.name), entry.name)
@@ -192,7 +196,8 @@ def prepare_run(
     cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
-    settings, is_theirs = dataset.settings, described_run.answering.in_vlmevalkit
+    settings = dataset.settings
+    is_theirs = described_run.answering.in_vlmevalkit
     later = dataset.space_may_come and is_theirs and described_run.space is None
     if later:
         settings = recorded_space(path, settings)
@@ -216,7 +221,8 @@ def answer_dataset(
     failed calls and the reason of the first. Raises SystemExit if stopped: every answer is in the
     journal.
     """
-    ranks, path = Ranks.of_this_process(), RunFiles(run.path).calls
+    ranks = Ranks.of_this_process()
+    path = RunFiles(run.path).calls
     if not ranks.is_first:
         ranks.wait()
         with Journal(path, shared=True) as journal:

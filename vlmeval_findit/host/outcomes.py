@@ -120,7 +120,8 @@ class Outcomes:
         return [line for line in lines if line is not None]
 
     def _missing(self, model: str, dataset: str, scored: bool) -> str | None:
-        outcome, said = self._outcomes.get((model, dataset)), self._expected.get((model, dataset))
+        outcome = self._outcomes.get((model, dataset))
+        said = self._expected.get((model, dataset))
         is_finished = said is None or not said.failed
         if is_meant(dataset):
             is_finished = outcome is not None and (outcome.score is not None or not scored)

@@ -71,7 +71,8 @@ def _of_object(value: Any, depth: int) -> Any:
         return str(value)
     if hasattr(value, "__qualname__"):
         return _name_of(value)
-    name, holds_data = type(value).__qualname__, isinstance(value, SimpleNamespace | Namespace)
+    name = type(value).__qualname__
+    holds_data = isinstance(value, SimpleNamespace | Namespace)
     if (holds_data or is_dataclass(value) or _is_of_vlmevalkit(value)) and depth < _DEEPEST:
         return {"class": name, **_fields(getattr(value, "__dict__", {}), depth)}
     return name

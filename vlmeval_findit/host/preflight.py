@@ -76,7 +76,8 @@ def add_model(
         if entry.checkpoint is not None:
             stated = entry.space is not None
             make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
-        maker, more = supported_VLM.get(entry.name), {**entry.settings, **entry.resources}
+        maker = supported_VLM.get(entry.name)
+        more = {**entry.settings, **entry.resources}
         if getattr(maker, "func", None) is FindItOpenRouter:
             more |= {"budget": budget, "timeout": timeout or 600.0}
         if maker is not None and more:

@@ -70,7 +70,8 @@ def _listening(told: Callable[..., Any], hear: Callable[..., Any]) -> Callable[.
 
 def _hear_path(given: Mapping[str, Any]) -> str | None:
     """Note a run that the loop begins; returns its prediction file if it is FindIt's."""
-    model, dataset = str(given["model_name"]), str(given["dataset_name"])
+    model = str(given["model_name"])
+    dataset = str(given["dataset_name"])
     OUTCOMES.expect(model, dataset, RUNNER.mode)
     if not is_meant(dataset) or os.environ.get("PRED_FORMAT"):
         return None
@@ -85,7 +86,8 @@ def _hear_run(given: Mapping[str, Any]) -> None:
 
 
 def _hear_dataset(given: Mapping[str, Any]) -> None:
-    name, status = str(given["dataset_name"]), given["status"]
+    name = str(given["dataset_name"])
+    status = given["status"]
     RUNNER.building = name if status == "pending" else None
     why = _text(given.get("error_message")) or _text(given.get("skip_reason"))
     is_error = _text(given.get("error_message")) is not None

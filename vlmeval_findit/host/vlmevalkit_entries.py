@@ -126,7 +126,8 @@ def _refuse_another(name: str, registered: Entry, passed: Entry) -> None:
             f"own: {name}-served, with FINDIT_SPACE=SPACE if its coordinate space is not known"
         )
     if passed.is_findit:
-        row, checkpoint = _row_named(str(passed.arguments.get("like") or "")), name
+        row = _row_named(str(passed.arguments.get("like") or ""))
+        checkpoint = name
         baseline = [each.arguments.get("baseline") for each in (registered, passed)]
         if registered.is_findit and baseline[0] != baseline[1]:
             raise ValueError(
@@ -134,7 +135,8 @@ def _refuse_another(name: str, registered: Entry, passed: Entry) -> None:
                 f"call it {baseline[1]}"
             )
     else:
-        row, checkpoint = _row_named(passed.checkpoint), passed.checkpoint or name
+        row = _row_named(passed.checkpoint)
+        checkpoint = passed.checkpoint or name
     refuse_another_row(name, row, checkpoint)
 
 

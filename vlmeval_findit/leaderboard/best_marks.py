@@ -58,7 +58,8 @@ class ModelMarks:
     def best(self) -> MarkChoice:
         # max takes the first of equals.
         best_of = partial(max, key=self.accuracies.__getitem__)
-        shape, colour = best_of(self.of(SHAPES)), best_of(self.of(COLOURS))
+        shape = best_of(self.of(SHAPES))
+        colour = best_of(self.of(COLOURS))
         return MarkChoice(Shape(shape), colour)
 
     def values(self) -> dict[str, Any]:

@@ -148,7 +148,8 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     Raises:
         FormatError: a format that no comparable run has.
     """
-    benchmark, metrics = runs[0].benchmark, runs[0].benchmark.all_metrics
+    benchmark = runs[0].benchmark
+    metrics = runs[0].benchmark.all_metrics
     datasets, excluded = group_comparable(runs)
     names = [dataset.name for dataset in datasets]
     comparable = [run for dataset in datasets for run in dataset.runs]

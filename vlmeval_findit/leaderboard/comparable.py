@@ -243,7 +243,8 @@ def _asked_at(run: Run) -> str | None:
 def _unclear(run: Run, members: Sequence[Run]) -> str:
     """Return why it is not clear which run of a cell is meant; else empty."""
     for other in members:
-        its, others = run.provenance.identity, other.provenance.identity
+        its = run.provenance.identity
+        others = other.provenance.identity
         conflicts = identity_conflicts(its, others) if its and others else []
         if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
             conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))

@@ -94,7 +94,8 @@ def errors_table(board: Board) -> Table:
 def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     """Make a row for each error type of a run: its events, and its cost in points."""
     score = run.benchmark.errors.score
-    reached, lost = score.value(run.sums), sum(cost.points for cost in costs)
+    reached = score.value(run.sums)
+    lost = sum(cost.points for cost in costs)
     rows: list[list[Value]] = [[score.title, "", reached]]
     rows += [
         [cost.error_type.name, cost.events, TableCell(cost.points, cost.interval)]
@@ -141,7 +142,8 @@ def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceE
 
 def lenient_table(run: Run) -> Table:
     """Make a row for each repair of lenient parsing; no rows if it adds nothing."""
-    gain, lenient = lenient_gain(run.rows), run.benchmark.lenient
+    gain = lenient_gain(run.rows)
+    lenient = run.benchmark.lenient
     rows: list[list[Value]] = []
     if gain.replies and lenient is not None:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}

@@ -169,7 +169,8 @@ def _doubt(run: Run) -> str:
 def _part(dataset: ComparableRuns) -> str:
     """Return a remark if only some of a table's queries were asked, as after ``--limit``."""
     provenance = dataset.runs[0].provenance
-    asked, missing = len(provenance.rows), len(provenance.missing)
+    asked = len(provenance.rows)
+    missing = len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
 
 
@@ -235,9 +236,13 @@ def _failure_lines(board: Board) -> list[str]:
         ]
     lines = []
     for model, cells in by_model.items():
-        where, whose, place = cells[0].dataset, "its", cells[0].dataset
+        where = cells[0].dataset
+        whose = "its"
+        place = cells[0].dataset
         if len(cells) > 1:
-            where, whose, place = f"{len(cells)} datasets", "its mean", OVERALL
+            where = f"{len(cells)} datasets"
+            whose = "its mean"
+            place = OVERALL
         line = f"{model}, {where}: {counts(cells)}"
         missed, answered = (board.entry(model, place, m.name) for m in board.metrics[:2])
         if missed:

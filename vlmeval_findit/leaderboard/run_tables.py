@@ -19,7 +19,8 @@ def runs_table(runs: Sequence[Run]) -> Table:
     metrics = runs[0].benchmark.all_metrics
     rows: list[list[Value]] = []
     for run in runs:
-        variant, bounds = run.variant, intervals(run) if run.rows else {}
+        variant = run.variant
+        bounds = intervals(run) if run.rows else {}
         row: list[Value] = [run.model, variant.name, variant.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
@@ -169,7 +170,8 @@ def ranking_table(run: CalibrationResult) -> Table:
 
 
 def _with_gain(precision: APValue) -> list[Value]:
-    value, bounds = TableCell(precision.value, precision.interval), precision.gain_interval
+    value = TableCell(precision.value, precision.interval)
+    bounds = precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
     gain = TableCell(precision.gain, sign="≈" if is_chance else "")
     return [value, "" if precision.gain is None else gain]

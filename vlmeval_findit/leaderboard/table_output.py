@@ -227,7 +227,8 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             break
-    keys, others = widths[: table.keys], widths[table.keys :]
+    keys = widths[: table.keys]
+    others = widths[table.keys :]
     room = width - _GAP * len(keys)
     free = room - sum(others) - _GAP * (len(others) - 1)
     least = sum(min(each, _SHORTEST) for each in keys)

@@ -26,7 +26,8 @@ _HEAD = PatternFill("solid", start_color="E8ECF1")
 _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
-_TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="right")
+_TEXT = Alignment(horizontal="left", indent=1)
+_NUMBER = Alignment(horizontal="right")
 _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110

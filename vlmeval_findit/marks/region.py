@@ -81,7 +81,8 @@ class PackedMask:
         starts, ends = starts[starts < ends], ends[starts < ends]
         if not len(starts):
             return None
-        first, last = starts // self.height, (ends - 1) // self.height
+        first = starts // self.height
+        last = (ends - 1) // self.height
         if (first != last).any():
             top, bottom = 0, self.height
         else:

@@ -121,7 +121,8 @@ def thinned(mask: Mask) -> Mask:
     """
     padded = np.pad(mask, 1)
     edge = np.flatnonzero(padded - cv2.erode(padded, np.ones((3, 3), dtype=np.uint8)))
-    inside, width = padded.astype(bool).ravel(), padded.shape[1]
+    inside = padded.astype(bool).ravel()
+    width = padded.shape[1]
     # The paper's p2 to p9: from above the pixel, clockwise.
     around = np.array([-width, 1 - width, 1, 1 + width, width, width - 1, -1, -1 - width])
     idle = step = 0

@@ -106,7 +106,8 @@ def filled_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> No
     angle = math.atan2(tip[1] - tail[1], tip[0] - tail[0])
     head = [tip]
     for turn in (-math.pi / 6, math.pi / 6):
-        x, y = tip[0] - SIDE * math.cos(angle + turn), tip[1] - SIDE * math.sin(angle + turn)
+        x = tip[0] - SIDE * math.cos(angle + turn)
+        y = tip[1] - SIDE * math.sin(angle + turn)
         head.append((int(x), int(y)))
     cv2.fillPoly(canvas, [np.array(head, dtype=np.int32)], colour)
 

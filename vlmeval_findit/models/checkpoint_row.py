@@ -105,7 +105,8 @@ def fitting(
     why = contradiction(row, checkpoint)
     if why is None:
         return row
-    decided, found = decided_rows(checkpoint), architecture_of(checkpoint)
+    decided = decided_rows(checkpoint)
+    found = architecture_of(checkpoint)
     where = checkpoint if named is None else f"{named}={checkpoint}"
     if not space_stated:
         instead = f"Type {_likes(decided)}, or state" if decided else "State"

@@ -64,7 +64,8 @@ class GenerateClient:
         self._warned = False
 
     def ask(self, batch: Batch) -> list[CallResult]:
-        answers, name = self._answers(batch), type(self._model).__name__
+        answers = self._answers(batch)
+        name = type(self._model).__name__
         for answer in answers:
             if answer.error is not None and answer.extra is None:
                 # Models that record failures, as FindIt's do, also log them.

@@ -190,7 +190,8 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
                 return "its thought is not that of its LocalFamily: name the marks there alone"
             bounds = local.bounds(variant).as_dict().keys() - local.layout.takes - {"two_step"}
             if bounds:
-                other_bounds, layout = ", ".join(sorted(bounds)), local.layout.__name__
+                other_bounds = ", ".join(sorted(bounds))
+                layout = local.layout.__name__
                 return f"its bounds set {other_bounds}, which {layout} does not take"
     return None
 

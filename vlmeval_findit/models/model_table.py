@@ -54,7 +54,8 @@ def _always(space: Space) -> SpaceRule:
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
     """Shrink the 8192x6144 scenes of HR-InsDet before sending, as the paper's API runs do."""
-    shrunk, whole = Space(kind, scene_max_size=longer_side), Space(kind)
+    shrunk = Space(kind, scene_max_size=longer_side)
+    whole = Space(kind)
     return lambda variant: shrunk if variant.images == "HRInsDet" else whole
 
 

@@ -60,7 +60,8 @@ class TokenPrices:
         """
         if "prompt" not in tokens or "completion" not in tokens:
             return None
-        cached, written = tokens.get("cached", 0), tokens.get("cache_write", 0)
+        cached = tokens.get("cached", 0)
+        written = tokens.get("cache_write", 0)
         plain = max(tokens["prompt"] - cached - written, 0)
         prompt = plain * self.sent + cached * self.cached + written * self.written
         return (prompt + tokens["completion"] * self.answered) / 1e6

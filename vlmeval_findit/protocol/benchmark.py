@@ -298,7 +298,11 @@ class Benchmark(ABC):
         score = AnswerScore({}) if reply.failed else self.score(query, answer)
         standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(reason is None)}
         return ScoredRow(
-            *(query.index, query.cluster, {**standard, **score.sums}, reply.failed, reason),
+            query.index,
+            query.cluster,
+            {**standard, **score.sums},
+            reply.failed,
+            reason,
             slices=score.slices,
             details={"label": query.label, **score.details},
             parts=score.parts,

@@ -159,8 +159,19 @@ _RESPONSES = {  # Whole responses of servers, and where their reply is
 }
 # Keys under which other programs keep the text of a reply
 _WRAPPERS = (
-    *("prediction", "text", "response", "output", "output_text", "answer", "completion"),
-    *("generated_text", "message", "result", "resps", "filtered_resps", "content"),
+    "prediction",
+    "text",
+    "response",
+    "output",
+    "output_text",
+    "answer",
+    "completion",
+    "generated_text",
+    "message",
+    "result",
+    "resps",
+    "filtered_resps",
+    "content",
 )
 _HOSTS = {"prediction", "extra_records"}  # Keys of VLMEvalKit's structured records
 

@@ -61,7 +61,8 @@ class ErrorAnalysis(Protocol):
 
     def lost(self, sums: Sums) -> float:
         """Return what the score lacks to 100; 0 where nothing could be lost."""
-        score, ratios = self.score.value(sums), self.score.ratios(sums)
+        score = self.score.value(sums)
+        ratios = self.score.ratios(sums)
         if score is None or not any(weighted(sums, ratio.whole) for ratio in ratios):
             return 0.0
         return score if self.score.better is Better.LOWER else 100.0 - score

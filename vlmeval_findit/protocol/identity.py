@@ -231,7 +231,8 @@ def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConfli
         if what in without_effect or (group is not None and not known[group]):
             continue
         absent = None if group is None else _NOT_SET
-        old, new = before.get(what, absent), after.get(what, absent)
+        old = before.get(what, absent)
+        new = after.get(what, absent)
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision is compared instead
         if None not in (old, new) and _plain(old) != _plain(new):

@@ -67,7 +67,8 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     """Make settings from ``--judge-args`` or flags, else from ``FINDIT_…`` variables."""
     space, source = values.get("space"), "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
-        space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
+        space = os.environ[SPACE_VARIABLE]
+        source = SPACE_VARIABLE
     if isinstance(space, str) and space.lstrip().startswith("{"):
         try:
             space = parse_json(space)

@@ -211,9 +211,35 @@ _SPELT = {
 }
 _PARTS_OF_ANSWERS = frozenset(
     (
-        *("answer", "response", "output", "result", "conclusion", "final", "summary", "caption"),
-        *("ref", "box", "bbox", "quad", "poly", "point", "points", "obj", "object", "label", "det"),
-        *("phrase", "grounding", "img", "image", "html", "div", "code", "pre", "table", "solution"),
+        "answer",
+        "response",
+        "output",
+        "result",
+        "conclusion",
+        "final",
+        "summary",
+        "caption",
+        "ref",
+        "box",
+        "bbox",
+        "quad",
+        "poly",
+        "point",
+        "points",
+        "obj",
+        "object",
+        "label",
+        "det",
+        "phrase",
+        "grounding",
+        "img",
+        "image",
+        "html",
+        "div",
+        "code",
+        "pre",
+        "table",
+        "solution",
     )
 )
 

@@ -89,7 +89,8 @@ def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, N
     for members in grouped(runs, group).values():
         rows = [np.array(indices(run.rows), dtype=np.intp) for run in members]
         queries = np.unique(np.concatenate(rows))
-        low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
+        low = np.full(len(queries), np.inf)
+        high = np.full(len(queries), -np.inf)
         places = [np.searchsorted(queries, of_run) for of_run in rows]
         for run, at in zip(members, places, strict=True):
             np.minimum.at(low, at, run.query_scores)

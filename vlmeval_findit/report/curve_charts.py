@@ -97,7 +97,8 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
                 "model": name(curve.name), "step": point.step, "value": round(point.value, 4),
                 "low": low, "high": high, "best": best, "text": text,
             })  # fmt: skip
-    names, title = [name(curve.name) for curve in learning], learning[0].title
+    names = [name(curve.name) for curve in learning]
+    title = learning[0].title
     verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in learning]
     colour = nominal("model", sort=names, title=None,
                      scale={"domain": names, "range": [*COLOURS][: len(names)]},

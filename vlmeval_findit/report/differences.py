@@ -57,7 +57,8 @@ def pair_values(
 
     values = []
     for pair in pairs:
-        left, right = place[key_of(pair.left)], place[key_of(pair.right)]
+        left = place[key_of(pair.left)]
+        right = place[key_of(pair.right)]
         places = {"dataset": pair.dataset, "left": left, "right": right}
         values.append(places | _values(answers(left), answers(right), metrics))
     return values
@@ -79,8 +80,10 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     rows = []
-    runs, both = (left.run, right.run), (left.metrics, right.metrics)
-    differences, untested = paired_differences(runs, both), untested_metrics(*runs)
+    runs = (left.run, right.run)
+    both = (left.metrics, right.metrics)
+    differences = paired_differences(runs, both)
+    untested = untested_metrics(*runs)
     for metric in metrics:
         if {metric.value(run.sums) for run in runs} != {None}:
             test = differences.get(metric.name)

@@ -157,7 +157,8 @@ class Followed:
         """Yield the cells of identities, then those that are planned and have none."""
         cells = []
         for path in paths:
-            key, predictions = (path, path.stat().st_mtime_ns), run_of(path).predictions
+            key = (path, path.stat().st_mtime_ns)
+            predictions = run_of(path).predictions
             if key not in self._identities:
                 self._identities[key] = read_identity(predictions)
             if (identity := self._identities[key]) is not None:
@@ -207,7 +208,8 @@ class _CellCalls:
     seconds: float = 0.0
 
     def add(self, record: Mapping[str, Any]) -> None:
-        row, seconds = record["row"], record.get("seconds") or 0.0
+        row = record["row"]
+        seconds = record.get("seconds") or 0.0
         before = self.answers.get(row)
         if not record["error"] and before == seconds:
             return  # an answer that was merged from a shard occurs twice

@@ -56,11 +56,13 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
     for _, group in groupby(cards, lambda card: id(card.transcript)):
         cards_of_run = list(group)
         transcript = cards_of_run[0].transcript
-        run, replies = place[key_of(transcript.run)], transcript.read_replies()
+        run = place[key_of(transcript.run)]
+        replies = transcript.read_replies()
         entries += [
             {"run": run, **_entry(card, replies, texts, images, parts)} for card in cards_of_run
         ]
-    shrunk, drawn = thumbnails(path for path, *_ in images.values), []
+    shrunk = thumbnails(path for path, *_ in images.values)
+    drawn = []
     for path, width, height in images.values:
         small = shrunk.get(path, Thumbnail("", 4, 3))
         # The size of the original in pixels: the annotation's, if known

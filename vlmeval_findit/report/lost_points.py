@@ -99,7 +99,8 @@ def _mean(runs: Sequence[Run], parts: Sequence[Sequence[ErrorCost]]) -> Iterator
     over = mean([error_estimate(run) for run in runs])
     bounds = metric_intervals(over)
     for of_type in zip(*parts, strict=True):
-        error_type, events = of_type[0].error_type, sum(cost.events for cost in of_type)
+        error_type = of_type[0].error_type
+        events = sum(cost.events for cost in of_type)
         points = over.value(error_type.key) or 0.0
         yield ErrorCost(error_type, events, points, bounds.get(error_type.key))
 

@@ -51,7 +51,8 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         sides: two sides to compare first; the gallery has the answers in which they differ most.
     """
     runs = [row.run for row in board.runs]
-    details, first = Details(board), first_pairs(board, sides)
+    details = Details(board)
+    first = first_pairs(board, sides)
     keys = details.keys | {key_of(run) for pair in first for run in (pair.left, pair.right)}
     rank = {model: at for at, model in enumerate(board.models)}
     by_rank = sorted(runs, key=lambda run: rank.get(run.model, len(rank)))
@@ -60,7 +61,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys], details.add
     )
     losses, panels = losses_of(board), panels_of(board)
-    forest, heat_maps, charts = forest_of(board, panels), heat_maps_of(board), details.drawn()
+    forest = forest_of(board, panels)
+    heat_maps = heat_maps_of(board)
+    charts = details.drawn()
     drawn = [group for group in (forest, heat_maps, *(chart for _, chart in charts)) if group]
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)

@@ -127,7 +127,8 @@ def pairs_note(board: Board) -> str:
 
 def most_different(pair: Pair, most: int) -> list[int]:
     """Return the indices of at most ``most`` queries on which a pair differs most."""
-    left, right = scores_by_index(pair.left), scores_by_index(pair.right)
+    left = scores_by_index(pair.left)
+    right = scores_by_index(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))
     return order[:most]

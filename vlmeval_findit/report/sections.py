@@ -86,7 +86,8 @@ def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
     cells, metric = [], board.headline
     for row in sorted(rows, key=lambda row: row.run.variant.format_place):
         if (value := metric.value(row.run.sums)) is not None:
-            bounds, place = row.intervals.get(metric.name), row.run.variant.format_cell
+            bounds = row.intervals.get(metric.name)
+            place = row.run.variant.format_cell
             queries = len(row.run.rows)
             cells.append(FormatCell(row.run.model, *place, value, bounds, queries, row.reported))
     return cells

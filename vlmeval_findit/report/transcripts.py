@@ -114,7 +114,8 @@ def _transcript(run: Run, dataset: AnyDataset) -> Transcript:
     if identity is not None and identity.custom_prompt:
         known = [prompt_set(run.benchmark, CustomPrompt(**identity.custom_prompt))]
     # The prompt set of a run gives the recorded hash.
-    name, recorded = run.provenance.prompts, run.provenance.prompt_hash
+    name = run.provenance.prompts
+    recorded = run.provenance.prompt_hash
     named = (each for each in known if each.name == name)
     prompts = next((each for each in named if each.hash(dataset) == recorded), None)
     return Transcript(run, dataset, prompts, image_folder(run.variant.images).path)

@@ -49,7 +49,8 @@ def models_in(values: Sequence[Mapping[str, Any]]) -> tuple[AnsweringModel, ...]
         name = value.get("identifier")
         if not isinstance(name, str) or not name:
             continue
-        key, rows = str(value.get("revision") or name), value.get("rows")
+        key = str(value.get("revision") or name)
+        rows = value.get("rows")
         before = known.get(key)
         if before is not None:
             name, rows = before.name, _sum(before.rows, rows)

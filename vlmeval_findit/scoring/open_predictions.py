@@ -172,7 +172,8 @@ def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[
         if identity is not None:
             model, named = identity.model, identity.dataset
         elif dataset is not None:
-            model, named = path.stem.removesuffix(f"_{dataset}"), dataset
+            model = path.stem.removesuffix(f"_{dataset}")
+            named = dataset
         else:
             raise
     return model, dataset or named

@@ -211,10 +211,12 @@ def _shown(value: float | None) -> str:
 
 
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
-    headline, right = benchmark.headline_counting_failures, runs.get("Right")
+    headline = benchmark.headline_counting_failures
+    right = runs.get("Right")
     if right is None:
         return
-    high, best = headline.better is Better.HIGHER, headline.value(right.sums)
+    high = headline.better is Better.HIGHER
+    best = headline.value(right.sums)
     should = headline.scale if high else 0.0
     # What an encoder judges has right replies that it does not find right.
     exact = headline.share and right.scorer is None
@@ -227,7 +229,8 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
             continue
         if value >= best if high else value <= best:
             yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
-    first, failed = benchmark.metrics[0], runs.get("Failed")
+    first = benchmark.metrics[0]
+    failed = runs.get("Failed")
     if failed and first.value(add_up((right.sums, failed.sums))) != first.value(right.sums):
         yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
 
@@ -284,7 +287,8 @@ def check_model(
     row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
 ) -> Findings:
     """Check a model's row on some rows of a question, with its processor if it is here."""
-    dataset, words = load_dataset(name), prompt_set(benchmark_of(name), prompt)
+    dataset = load_dataset(name)
+    words = prompt_set(benchmark_of(name), prompt)
     space = row.space(dataset.variant)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
     yield from _round_trips(space)

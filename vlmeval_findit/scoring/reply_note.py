@@ -9,10 +9,11 @@ from ..protocol.replies import Reply
 
 _MANY = 0.5  # Share of empty replies that is said without any other sign
 
-EMPTY, IN_THOUGHT, IN_TOOLS, FILTERED, ALL = (
-    *("empty", "empty beside a thought", "empty beside a tool call", "filtered"),
-    "replies",
-)
+EMPTY = "empty"
+IN_THOUGHT = "empty beside a thought"
+IN_TOOLS = "empty beside a tool call"
+FILTERED = "filtered"
+ALL = "replies"
 """What is counted; provenances have these words."""
 
 
@@ -49,7 +50,8 @@ def reply_note(counts: Mapping[str, float]) -> str | None:
 
 
 def _notes(counts: Mapping[str, float]) -> Iterator[str]:
-    empty, of = counts.get(EMPTY, 0), counts.get(ALL, 0)
+    empty = counts.get(EMPTY, 0)
+    of = counts.get(ALL, 0)
     if counts.get(IN_THOUGHT):
         its = "its" if counts[IN_THOUGHT] == 1 else "their"
         yield (

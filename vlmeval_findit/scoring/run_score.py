@@ -119,7 +119,9 @@ def score_rows(opened: Predictions) -> RunScore:
 
 
 def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
-    model, dataset, replies = opened.model, opened.dataset, opened.replies[part]
+    model = opened.model
+    dataset = opened.dataset
+    replies = opened.replies[part]
     batch = benchmark.score_batch(model, dataset, replies, opened.settings, opened.identity)
     benchmark.check_sums(batch.rows)
     rows = tuple(map(_with_record, batch.rows, replies))

@@ -158,7 +158,9 @@ class Provenance:
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     """Return the values that a score depends on."""
     meta = run.dataset.table.with_suffix(".meta.json")
-    variant, benchmark, identity = run.dataset.variant, run.benchmark, run.identity
+    variant = run.dataset.variant
+    benchmark = run.benchmark
+    identity = run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
     fields: dict[str, Any] = asdict(variant) if is_dataclass(variant) else {}
@@ -204,7 +206,8 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
 
 
 def _plugins(run: RunScore) -> dict[str, str]:
-    known, row = find_model(run.model), run.identity and run.identity.answering.row
+    known = find_model(run.model)
+    row = run.identity and run.identity.answering.row
     row = row or (known.name if known else None)
     used = plugins_used(run.dataset.variant, row, [space["kind"] for space in run.spaces])
     return {**used, **(run.identity.plugins if run.identity else {})}

@@ -234,7 +234,8 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
-    recorded, again = values["totals"], _again(run.path, run.variant.name)
+    recorded = values["totals"]
+    again = _again(run.path, run.variant.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
         total, actual = recorded.get(name), sums.get(name, 0)

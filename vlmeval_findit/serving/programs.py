@@ -131,7 +131,8 @@ class ServeOptions(Config):
     def devices(self) -> list[str | None]:
         """Return each server's CUDA_VISIBLE_DEVICES; None without GPUs. Raises as :meth:`check`."""
         here = visible_gpus()
-        count, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
+        count = len(here) if self.gpus is None else self.gpus
+        each = self.tensor_parallel
         if count > len(here):
             raise ValueError(f"--gpus {count}: this machine shows {len(here)} (nvidia-smi -L)")
         if count % each or (each > 1 and not count):

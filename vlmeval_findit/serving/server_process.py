@@ -77,9 +77,11 @@ class ServerProcess:
 
         message = {"role": "user", "content": "Say: yes."}
         asked = {"model": model, "messages": [message], "max_tokens": 4, "temperature": 0.0}
-        session, address = requests.Session(), f"{self.url}/chat/completions"
+        session = requests.Session()
+        address = f"{self.url}/chat/completions"
         session.trust_env = False  # past any proxy
-        why, deadline = "has not answered", time.monotonic() + START_SECONDS
+        why = "has not answered"
+        deadline = time.monotonic() + START_SECONDS
         while self.is_alive and time.monotonic() < deadline and not closed.wait(_LOOK_SECONDS):
             try:
                 reply = session.post(address, json=asked, timeout=_CALL_SECONDS)
@@ -136,7 +138,8 @@ class LocalServers:
 
     def start(self) -> None:
         """Start all without waiting; raises as :meth:`ServeOptions.check`."""
-        program, devices = PROGRAMS[self.serving.program], self.serving.devices()
+        program = PROGRAMS[self.serving.program]
+        devices = self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
         more = ["--revision", self.revision] if self.revision and program.names_models else []
         more += ["--dtype", self.dtype] if self.dtype else []
@@ -149,7 +152,8 @@ class LocalServers:
             command = [program.executable, "serve", *arguments, *more]
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
-            name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
+            name = f"{program.name} {number}"
+            url = f"http://127.0.0.1:{port}/v1"
             server = ServerProcess(command, name, url, log_file, gpus)
             self._servers.append(server)
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()

@@ -19,7 +19,8 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     by_image = _by_image(clustered, analysis.score.over)
     totals = {name: values.sum() for name, values in by_image.items()}
     without = {name: totals[name] - values for name, values in by_image.items()}
-    points, left = analysis.points(totals), analysis.points(without)
+    points = analysis.points(totals)
+    left = analysis.points(without)
     keys = [error_type.key for error_type in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
     left_out = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100

@@ -68,7 +68,8 @@ def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
     that there are none. Where nothing varies an image is one trial, or more if the queries of the
     other datasets' images differ among themselves, but no more than there are queries.
     """
-    value, fewest = sampled.value, sampled.effective / overlap
+    value = sampled.value
+    fewest = sampled.effective / overlap
     spread = value * (1 - value)
     unseen = (UNSEEN / np.maximum(sampled.images, 1)) ** 2 * (value**2 + (1 - value) ** 2)
     unseen = np.minimum(unseen, spread / np.maximum(sampled.effective, 1))

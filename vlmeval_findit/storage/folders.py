@@ -45,7 +45,8 @@ def advice(error: OSError) -> str:
     """Say what to do if a folder cannot be written to; "" for other errors."""
     if error.filename is None:
         return ""
-    path, root = Path(os.fsdecode(error.filename)), lmu_data_root()
+    path = Path(os.fsdecode(error.filename))
+    root = lmu_data_root()
     if path.is_relative_to(root) and (error.errno in _NOT_ALLOWED or not root.is_dir()):
         return ". Set LMUData to a folder that can be written to"
     if error.errno in _NOT_ALLOWED and not os.path.exists(path):

@@ -73,7 +73,9 @@ class Lock:
         if runs_here is None:
             log.warning(
                 "%s is held by %s, which may have died: waiting up to %d s for a sign of life",
-                *(self._path, self._holder(), LEASE_SECONDS),
+                self._path,
+                self._holder(),
+                LEASE_SECONDS,
             )
             if self._got(LEASE_SECONDS + 1, lambda: _beat(self._path) != first_beat):
                 return True

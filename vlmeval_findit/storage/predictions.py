@@ -266,7 +266,9 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
             "%s: a cell holds %d characters, and the records of %d replies are longer: their "
             "log-probabilities, thoughts or all they hold are left out (PRED_FORMAT=json holds "
             "them)",
-            *(path, XLSX_CELL_LIMIT, lost),
+            path,
+            XLSX_CELL_LIMIT,
+            lost,
         )
     for row in shortened:
         cells = []

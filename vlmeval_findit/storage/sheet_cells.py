@@ -52,7 +52,11 @@ def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         "%s: a cell of xlsx holds %s characters, so the sheet cuts column prediction of %s%s. "
         "Scores rest on the whole replies in %s: keep it beside the sheet. For whole predictions "
         "type PRED_FORMAT=json",
-        *(path, f"{XLSX_CELL_LIMIT:,}", "; ".join(cut[:_SHOWN]), more, RunFiles(path).calls.name),
+        path,
+        f"{XLSX_CELL_LIMIT:,}",
+        "; ".join(cut[:_SHOWN]),
+        more,
+        RunFiles(path).calls.name,
     )
 
 

@@ -145,7 +145,8 @@ def _count(cells: Sequence[Cell], images: Images, finished: JournalView | None) 
     for _, group in groupby(unanswered, attrgetter("image_sha256")):
         same_images = list(group)
         for place, call in enumerate(same_images):
-            prompts, number = call.cell.prompts, call.cell.prompt_hashes.images[call.at]
+            prompts = call.cell.prompts
+            number = call.cell.prompt_hashes.images[call.at]
             words = words_of(prompts.parts(call.row))
             left.append(_LeftCall(prompts, number, *words, place > 0, len(same_images) > 1))
     return _CountedCalls(len(_files(cells, images)), calls, left)
@@ -173,7 +174,8 @@ class _CallWeights:
         shown: defaultdict[Prompts, dict[int, None]] = defaultdict(dict)
         for call in left:
             shown[call.prompts][call.images] = None
-        ways, limits = dict[Prompts, _Way](), dict[Prompts, int]()
+        ways = dict[Prompts, _Way]()
+        limits = dict[Prompts, int]()
         for prompts in shown:
             space = chat.space(prompts.dataset.variant)
             ways[prompts] = space, chat.image_rule(space)
@@ -249,10 +251,12 @@ def sweep_groups(
     Raises:
         FileNotFoundError: a table is missing; the message says how to make it.
     """
-    tables, share = CellBuilder(skip_missing=None), 1.0 if sweep.batch is None else HALF
+    tables = CellBuilder(skip_missing=None)
+    share = 1.0 if sweep.batch is None else HALF
 
     def group(entry: ModelEntry) -> CallGroup:
-        variants, given = all_variants(sweep, entry.name), settings[entry.name]
+        variants = all_variants(sweep, entry.name)
+        given = settings[entry.name]
         cells = tuple(cells_to_ask(sweep, entry, variants, tables, given))
         return CallGroup(entry.name, cells, chats.get(entry.name), share)
 

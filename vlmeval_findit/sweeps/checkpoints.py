@@ -23,7 +23,8 @@ _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")
 _CONFIGS = ("config.json", "adapter_config.json")
 _ONE_OF_MANY = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.")
-_TRAINER, _TRAINER_STATE = "training_args.bin", "trainer_state.json"
+_TRAINER = "training_args.bin"
+_TRAINER_STATE = "trainer_state.json"
 """Files that transformers' trainer writes before and after the weights' neighbours."""
 
 

@@ -234,7 +234,9 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             raise MisplacedError(
                 f"a checkpoint is of a model on this machine, and {entry.provider} is asked "
                 "(`served` is its name for the model)",
-                *("models", at, "checkpoint"),
+                "models",
+                at,
+                "checkpoint",
             )
         # Boxes are scored at the end, but the space must be known at the start.
         has_space = entry.space is not None or entry.like is not None or not in_boxes
@@ -247,7 +249,9 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             raise MisplacedError(
                 f"no model {name!r} in the model table{meant}; "
                 "a model that the table does not have needs `like` or `space`",
-                *("models", at, "name"),
+                "models",
+                at,
+                "name",
             )
 
 
@@ -266,7 +270,8 @@ def _datasets(
     """Split names into tables, asked in the formats of the axes, and complete questions."""
     if names == "all":
         return benchmark(), ()
-    known, chosen = grid_tables(), list[AnnotationTable | DatasetVariant]()
+    known = grid_tables()
+    chosen = list[AnnotationTable | DatasetVariant]()
     for at, name in enumerate(names):
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
@@ -300,7 +305,8 @@ def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
 
 
 def _views(file: _SweepFile) -> Views:
-    frames, captions = file.frames or (), file.captions or (False,)
+    frames = file.frames or ()
+    captions = file.captions or (False,)
     if frames == "all":
         frames = tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
     refuse_twice(frames, "frames")

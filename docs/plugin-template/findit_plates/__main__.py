@@ -19,7 +19,8 @@ def main(folder: Path) -> None:
     images, boxes = [], []
     queries = []
     for index, plate in enumerate(PLATES):
-        picture, name = Image.new("RGB", (120, 60), "white"), f"{index}.png"
+        picture = Image.new("RGB", (120, 60), "white")
+        name = f"{index}.png"
         ImageDraw.Draw(picture).rectangle((30, 15, 90, 35), outline="black")
         ImageDraw.Draw(picture).text((50, 20), plate, fill="black")
         picture.save(folder / "Plates" / name)

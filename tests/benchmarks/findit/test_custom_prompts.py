@@ -162,7 +162,8 @@ def test_a_system_text_and_a_user_text_are_different_calls() -> None:
         prompts = Prompts(dataset, image_folder(dataset.variant.images), words)
         return prompts.hashes((0,)).sha256, prompts.hash
 
-    as_system, as_user = shared(system(SYSTEM)), shared(text(SYSTEM))
+    as_system = shared(system(SYSTEM))
+    as_user = shared(text(SYSTEM))
     assert as_system[0] != as_user[0]
     assert as_system[1] != as_user[1]
 

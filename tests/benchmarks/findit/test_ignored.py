@@ -128,7 +128,8 @@ def test_where_there_is_nothing_else_to_find(
     boxes: list[Any], reward: float, alarms: float | None
 ) -> None:
     """What is not counted is no answer that says that there is nothing, and no false alarm."""
-    truth, output = findit.truth([], ignored=[CROWD]), str([list(box) for box in boxes])
+    truth = findit.truth([], ignored=[CROWD])
+    output = str([list(box) for box in boxes])
     assert findit.reward(output, truth, "xyxy_text", **OPTIONS) == reward
     result = findit.score([output], [truth], "xyxy_text", **OPTIONS)
     assert result.metric_values["False-alarm rate"] == alarms

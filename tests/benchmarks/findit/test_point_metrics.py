@@ -29,7 +29,8 @@ from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_variants
 
 __all__ = ["world"]
 
-POINT, JSON_NAME = "FindIt_Pascal_point_text", "FindIt_Pascal_point_json"
+POINT = "FindIt_Pascal_point_text"
+JSON_NAME = "FindIt_Pascal_point_json"
 BOXES = "FindIt_Pascal_xyxy_text"
 
 L_SHAPE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
@@ -93,7 +94,8 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
 
 
 def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
-    left, right = packed_mask(L_SHAPE), packed_mask(np.fliplr(L_SHAPE))
+    left = packed_mask(L_SHAPE)
+    right = packed_mask(np.fliplr(L_SHAPE))
     truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
     video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
     stored = thinned(video, 2).truth

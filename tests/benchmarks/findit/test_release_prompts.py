@@ -20,7 +20,8 @@ from vlmeval_findit.protocol.dataset_variant import Message, image, text
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
-PASCAL, HRINSDET = "FindIt_Pascal_xyxy_text", "FindIt_HRInsDet_easy_xyxy_text"
+PASCAL = "FindIt_Pascal_xyxy_text"
+HRINSDET = "FindIt_HRInsDet_easy_xyxy_text"
 DOC_UTILS = """
 calls = []
 def doc_to_text(doc, kwargs):

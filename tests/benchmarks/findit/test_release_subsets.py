@@ -69,7 +69,8 @@ def test_names_become_paths_in_the_image_folder(dataset: str, filename: str, pat
 
 def test_preparing_a_subset(tmp_path: Path) -> None:
     boxes = [[[1, 2, 3, 4]], [[3, 4, 1, 2], [0, 0, 1, 1]], []]
-    path, out = tmp_path / "made_up.parquet", tmp_path / "out"
+    path = tmp_path / "made_up.parquet"
+    out = tmp_path / "out"
     pq.write_table(pa.Table.from_pylist([{**IMAGE_ROW, "bboxes": each} for each in boxes]), path)
     dataset = replace(PASCAL, name="MadeUp", subset=Subset("made_up", "0" * 64))
     with pytest.raises(TableError, match=r"made_up\.parquet.*release's file has 0{64}"):

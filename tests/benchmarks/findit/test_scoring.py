@@ -29,10 +29,16 @@ from vlmeval_findit.storage.run_files import RunFiles
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)  # of every query: [100, 100, 600, 600] in thousandths
-RIGHT, HALF, WRONG = "[100, 100, 600, 600]", "[100, 100, 600, 350]", "[0, 0, 10, 10]"
-IN_PIXELS, IN_UNITS = "[20, 10, 120, 60]", "[0.1, 0.1, 0.6, 0.6]"
-GRID, UNIT, PIXELS = {"kind": "grid1000"}, {"kind": "unit"}, {"kind": "pixels"}
-SVG, PASCAL = "FindIt_SVG_xyxy_text", "FindIt_Pascal_xyxy_json"
+RIGHT = "[100, 100, 600, 600]"
+HALF = "[100, 100, 600, 350]"
+WRONG = "[0, 0, 10, 10]"
+IN_PIXELS = "[20, 10, 120, 60]"
+IN_UNITS = "[0.1, 0.1, 0.6, 0.6]"
+GRID = {"kind": "grid1000"}
+UNIT = {"kind": "unit"}
+PIXELS = {"kind": "pixels"}
+SVG = "FindIt_SVG_xyxy_text"
+PASCAL = "FindIt_Pascal_xyxy_json"
 
 Predict = Callable[..., Path]
 

@@ -56,7 +56,8 @@ def passed(a: Corners, b: Corners) -> int:
 
 def iou_step_by_step(a: Corners, b: Corners) -> np.float32:
     """One 32-bit operation after the other, in the order that the last bit depends on."""
-    a32, b32 = [np.float32(v) for v in a], [np.float32(v) for v in b]
+    a32 = [np.float32(v) for v in a]
+    b32 = [np.float32(v) for v in b]
     area_a = (a32[2] - a32[0]) * (a32[3] - a32[1])
     area_b = (b32[2] - b32[0]) * (b32[3] - b32[1])
     width = max(np.float32(0), min(a32[2], b32[2]) - max(a32[0], b32[0]))
@@ -119,7 +120,8 @@ def test_thresholds_are_strict_and_32_bit() -> None:
 
 def test_corners_are_added_in_64_bits() -> None:
     x, w = 431.58, 0.033
-    late, early = np.float32(x + w), np.float32(x) + np.float32(w)
+    late = np.float32(x + w)
+    early = np.float32(x) + np.float32(w)
     assert late != early
     annotation = truth(x, 0, w, 1)
     reply = predictions_from([{"id": 1, "pred_bbox": [x, 0, w, 1], "format": "xywh"}])
@@ -209,7 +211,8 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
     metrics = (*TWELVE, *CORRECTED_METRICS)
     rows = rows_of(judged)
-    actual, on_arrays = totals(rows), estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
+    actual = totals(rows)
+    on_arrays = estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
     assert [metric.name for metric in metrics] == list(expected)
     for metric in metrics:
         right = expected[metric.name]

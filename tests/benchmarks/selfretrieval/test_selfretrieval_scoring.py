@@ -55,7 +55,8 @@ def test_what_is_right(correct: float, other: float, right: bool) -> None:
 
 
 def test_features_without_length_are_refused() -> None:
-    each, whose = [[1.0, 0.0]], ("a caption", "its own image", "the other image")
+    each = [[1.0, 0.0]]
+    whose = ("a caption", "its own image", "the other image")
     for at, what in enumerate(whose):
         features = [each, each, each]
         features[at] = [[0.0, 0.0]]
@@ -159,7 +160,8 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     world: World, encoders: dict[str, WordEncoder]
 ) -> None:
     paths = {model: world.predict(model, "SelfRetrieval", honest) for model in ("a", "b", "c")}
-    each, two = rescored(paths["a"], None), rescored(paths["b"], None)
+    each = rescored(paths["a"], None)
+    two = rescored(paths["b"], None)
     # By another name, but the same encoder: who chose it does not matter.
     same = rescored(paths["b"], "SigLIP")
     assert same.provenance.scored_under == each.provenance.scored_under

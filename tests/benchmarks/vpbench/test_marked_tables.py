@@ -42,7 +42,8 @@ def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
 
 
 def test_a_set_is_written_when_new_or_changed(lmu: Path) -> None:
-    table, facts = lmu / f"{MINI}.tsv", meta_path(lmu / f"{MINI}.tsv")
+    table = lmu / f"{MINI}.tsv"
+    facts = meta_path(lmu / f"{MINI}.tsv")
 
     def state() -> tuple[int, dict[str, str]]:
         files = [table, facts, *sorted((lmu / "images" / MINI).glob("*"))]

@@ -165,7 +165,8 @@ def test_a_model_without_a_best_mark_is_refused(
 
 
 def test_a_run_is_shown_as_it_was_asked() -> None:
-    asked, good = for_model(load(BVP), "Seer", None), load(RBVP)
+    asked = for_model(load(BVP), "Seer", None)
+    good = load(RBVP)
     used = {(query.shapes[0], query.properties[0]) for query in good.queries.values()}
     assert used == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
     mark_choices.path().unlink()
@@ -251,7 +252,8 @@ def test_different_marks_are_compared_across_models_only(
         record = lambda identity: replace(identity, resolved_options=chosen)  # noqa: E731
         return world.run(model, BVP, saying("A"), change=record, folder=folder)
 
-    older, newer = run("Seer", "oval-blue"), run("Seer", "box-black", "again")
+    older = run("Seer", "oval-blue")
+    newer = run("Seer", "box-black", "again")
     other = run("Other", "tag-red")
     assert {row.slices["shape"] for row in newer.rows} == {"box"}
     (column,), apart = group_comparable([older, newer, other])

@@ -22,7 +22,8 @@ from vlmeval_findit.data.custom.detection import Detections, detection_samples
 from vlmeval_findit.data.custom.reader_options import ReaderOptions
 from vlmeval_findit.data.ledger import Fate, Ledger
 
-CAT, DOG = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
+CAT = (1.0, 2.0, 3.0, 4.0)
+DOG = (5.0, 6.0, 7.0, 8.0)
 
 
 def samples_of(

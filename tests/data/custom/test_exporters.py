@@ -49,7 +49,8 @@ def score(path: Path) -> float:
 
 def results_with_ids_of(reference: Path, results: Path, truth: Path) -> list[dict[str, Any]]:
     """Return results with the ids that the exporter's COCO file gives to images and classes."""
-    own, other = json.loads(truth.read_text()), json.loads(reference.read_text())
+    own = json.loads(truth.read_text())
+    other = json.loads(reference.read_text())
     images = {Path(decoded(row["file_name"])).name: row["id"] for row in other["images"]}
     classes = {row["name"]: row["id"] for row in other["categories"]}
     image_names = {row["id"]: Path(row["file_name"]).name for row in own["images"]}

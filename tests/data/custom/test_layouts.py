@@ -342,7 +342,8 @@ def test_a_box_of_another_shape_is_listed_as_bad(tmp_path) -> None:
     folder = voc(tmp_path / "voc")
     file = folder / "Annotations" / "one.xml"
     text = file.read_text()
-    begin, end = text.index("<bndbox>"), text.index("</bndbox>") + len("</bndbox>")
+    begin = text.index("<bndbox>")
+    end = text.index("</bndbox>") + len("</bndbox>")
     file.write_text(text[:begin] + "<robndbox><cx>1</cx></robndbox>" + text[end:])
     boxes = [box for query in read(folder).queries for box in query.boxes]
     assert {box.problem for box in boxes if box.problem} == {

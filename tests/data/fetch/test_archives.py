@@ -14,7 +14,8 @@ from vlmeval_findit.data.fetch.fetch_images import fetch_images, read_members
 from vlmeval_findit.data.sources import SOURCES
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
-TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"
+TEST = "VOCtest_06-Nov-2007.tar"
+TRAINVAL = "VOCtrainval_06-Nov-2007.tar"
 FOLDER = "VOCdevkit/VOC2007/JPEGImages"
 
 
@@ -105,7 +106,8 @@ HOSTILE = {
 def test_hostile_members_are_not_read_and_nothing_outside_changes(
     tmp_path, web: Web, kind: str
 ) -> None:
-    outside, folder = tmp_path / "outside", tmp_path / "images"
+    outside = tmp_path / "outside"
+    folder = tmp_path / "images"
     outside.mkdir()
     (outside / "secret.jpg").write_bytes(jpeg(2))
     good = [

@@ -56,7 +56,8 @@ def fetch(*urls: str, target: Path) -> None:
 def test_a_server_that_misbehaves(
     tmp_path, web: Web, answers: list[Answer | bytes], requests: int, why: str | None
 ) -> None:
-    url, target = web.serve("file", *answers), tmp_path / "target.jpg"
+    url = web.serve("file", *answers)
+    target = tmp_path / "target.jpg"
     if why is None:
         fetch(url, target=target)
         assert target.read_bytes() == PHOTO

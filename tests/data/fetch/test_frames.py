@@ -62,7 +62,8 @@ def test_the_named_frames_exactly(tmp_path, uneven: bool) -> None:
 
 
 def test_iground_frames_from_a_folder_of_videos(tmp_path) -> None:
-    videos, folder = tmp_path / "videos", tmp_path / "frames"
+    videos = tmp_path / "videos"
+    folder = tmp_path / "frames"
     videos.mkdir()
     video(videos / "_a-B_1.mp4")
     (videos / "bad.mp4").write_bytes(b"no video")

@@ -192,7 +192,8 @@ def test_images_are_unpacked_once(tmp_path, data_root: Path, capsys) -> None:
         assert why in capsys.readouterr().err
         assert not files()
     assert import_set("GroundingME", good, "--partial") == 0
-    unpacked, before = data_root / "images" / "GroundingME", files()
+    unpacked = data_root / "images" / "GroundingME"
+    before = files()
     names = ["11.jpg", "12.png", "13.jpg", "14.png"]
     assert sorted(path.name for path in unpacked.iterdir()) == names
     assert (unpacked / "11.jpg").read_bytes() == published.picture(11)

@@ -118,7 +118,8 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
 ) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
-    sweep, settings = parse_sweep(SWEEP), {"GPT-5.4": {}, "FullImage": {}}
+    sweep = parse_sweep(SWEEP)
+    settings = {"GPT-5.4": {}, "FullImage": {}}
     groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
     dry = count_calls(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)

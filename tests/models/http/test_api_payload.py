@@ -67,7 +67,8 @@ def test_the_rule_of_the_paper_for_providers(
 ) -> None:
     path = picture(tmp_path, "a.png", size)
     got = for_provider(path)
-    shown, mime = decoded(got.url), f"image/{kind.lower()}"
+    shown = decoded(got.url)
+    mime = f"image/{kind.lower()}"
     assert (shown.size, shown.format) == (sent, kind)
     assert got.url.startswith(f"data:{mime};base64,")
     sizes = {"original": list(size), "sent": list(sent)}

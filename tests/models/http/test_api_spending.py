@@ -225,7 +225,8 @@ def test_a_refused_connection_costs_nothing() -> None:
 
 
 def test_a_reply_without_a_cost_cannot_be_limited() -> None:
-    budget, unstated = Budget(5.0), {"prompt_tokens": 900, "completion_tokens": 20}
+    budget = Budget(5.0)
+    unstated = {"prompt_tokens": 900, "completion_tokens": 20}
     with ChatServer(in_turn(completion(), NEVER, completion(usage=unstated))) as server:
         asked = service(server.url, timeout=0.2, budget=budget)
         first, second = ask_call(asked), ask_call(asked)

@@ -247,7 +247,8 @@ def test_spending_stays_within_limit_plus_calls_in_flight(
     attempts: list[tuple[str, int]], at_once: int, limit: float, prices: TokenPrices | None
 ) -> None:
     budget, model = Budget(limit), model_of(prices)
-    left, flying = deque(attempts), deque[tuple[str, int]]()
+    left = deque(attempts)
+    flying = deque[tuple[str, int]]()
     ended = 0.0  # really spent on calls that have ended
     try:
         while left or flying:
@@ -274,7 +275,8 @@ def test_spending_stays_within_limit_plus_calls_in_flight(
 def test_a_run_ends_at_its_limit_however_a_server_reports(kind: str) -> None:
     """Twenty calls of $0.05 each: four, or fewer where the most is assumed."""
     usd = 0.05
-    budget, model = Budget(4 * usd), model_of(prices_from(f"0,{usd / 100 * 1e6}"))
+    budget = Budget(4 * usd)
+    model = model_of(prices_from(f"0,{usd / 100 * 1e6}"))
     reply = Answer(REPORTERS[kind](100, usd))
     with ChatServer(in_turn(reply)) as server:
         service = HttpService(model, [Endpoint(server.url)], budget=budget, policy=QUICK)

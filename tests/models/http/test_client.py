@@ -30,7 +30,8 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 def post(timeout: float, url: str, key: str = "", most: int = MOST_BYTES) -> bytes:
     """Return the body of the reply to one request of a new client."""
     endpoint = Endpoint(url, key)
-    where, headers = endpoint.at("chat/completions"), endpoint.request_headers()
+    where = endpoint.at("chat/completions")
+    headers = endpoint.request_headers()
 
     async def sent() -> bytes:
         async with HttpClient(timeout) as session:

@@ -224,7 +224,8 @@ def test_a_fault_after_the_answer_counts_as_a_made_call(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a reply is read its cost is known; elsewhere the dearest call stands for it."""
-    budget, name = Budget(), {judgement: "answer_in", chat_call: "read_completion"}[module]
+    budget = Budget()
+    name = {judgement: "answer_in", chat_call: "read_completion"}[module]
     with ChatServer(in_turn(completion())) as server:
         asked = service(server.url, budget=budget)
         assert ask_call(asked).error is None

@@ -124,7 +124,8 @@ def test_scoring_reads_the_very_size_that_qwen_was_shown(
     variant: Any, max_pixels: int | None, size: tuple[int, int]
 ) -> None:
     """Both resize paths of the protocol, and other bounds: the recorded space is the real space."""
-    message, bounds = (image(picture(*size)), text("x")), {"max_pixels": max_pixels}
+    message = (image(picture(*size)), text("x"))
+    bounds = {"max_pixels": max_pixels}
     (sizes,) = encoded("Qwen2.5-VL", message, variant, **bounds).images
     space = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels)).space
     assert reference_size(space_from(space), *size) == tuple(sizes["processed"])

@@ -42,10 +42,8 @@ pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_t
 @pytest.mark.parametrize("row", FAMILIES)
 def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
-    single, of_variants = (
-        one_at_a_time(model, messages_of_one_image()),
-        one_at_a_time(model, messages_of_several_images()),
-    )
+    single = one_at_a_time(model, messages_of_one_image())
+    of_variants = one_at_a_time(model, messages_of_several_images())
     assert len({answer.text + answer.recorded.thought for answer in single}) > 2
     assert model.answer_batch(messages_of_one_image(), VARIANT) == single
     # Positions left in the model by a batch must not reach what comes next.
@@ -123,7 +121,8 @@ def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
 
 
 def test_a_stop_token_ends_its_row_and_no_other() -> None:
-    loaded, decoding = runner("Qwen3-VL")._loaded, transformer.Decoding(12)
+    loaded = runner("Qwen3-VL")._loaded
+    decoding = transformer.Decoding(12)
     images = ImageSet(plan(MODELS["Qwen3-VL"], VARIANT, RunSettings()).bounds)
     encoded = [loaded.encoder.encode(message, images) for message in messages_of_one_image()]
     first, *others = free = transformer.generate(loaded, encoded, decoding)
@@ -169,7 +168,8 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
 
 
 def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
-    asked, seeds = messages_of_one_image(), [11, 12, 13, 14]
+    asked = messages_of_one_image()
+    seeds = [11, 12, 13, 14]
     cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
 
     def texts(messages: Any, seeds: Any = (), model: Any = hot) -> list[str]:
@@ -192,7 +192,8 @@ def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
 
 
 def test_seeds_draw_from_the_whole_distribution() -> None:
-    logits, rows = torch.tensor([2.0, 0.0, float("-inf"), 1.0]), 4000
+    logits = torch.tensor([2.0, 0.0, float("-inf"), 1.0])
+    rows = 4000
     sample = SeededSampler(0.5, range(rows))
     drawn = sample(None, logits.expand(rows, -1)).argmax(dim=-1)
     shares = torch.bincount(drawn, minlength=4) / rows
@@ -321,7 +322,8 @@ def test_a_query_that_does_not_fit_alone_fails_alone(monkeypatch: pytest.MonkeyP
 
 
 def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
-    broken, model = tmp_path / "broken.png", ready("Qwen3-VL")
+    broken = tmp_path / "broken.png"
+    model = ready("Qwen3-VL")
     broken.write_bytes(Path(picture(320, 200)).read_bytes()[:200])
     asked = [*messages_of_one_image()[:2], (image(str(broken)), text("Find it."))]
     answers = model.answer_batch(asked, VARIANT)

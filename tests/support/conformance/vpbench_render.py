@@ -117,9 +117,11 @@ def _difference(case: Case, actual: MarkedImage, changed: np.ndarray, iou: float
         covered = np.count_nonzero((actual.pixels == colour).all(axis=2))
         if covered < least * count:
             return f"{covered} pixels are {colour}, should be {count}"
-    name, true_lab = "colours as published", expected.get("colours_true_lab")
+    name = "colours as published"
+    true_lab = expected.get("colours_true_lab")
     why = unlike({name: list(actual.colours_used)}, {name: expected["colours_used"]})
     if why or true_lab is None:
         return why
-    name, drawn = "colours by true Lab", _drawn(background(case), case, true_lab=True)
+    name = "colours by true Lab"
+    drawn = _drawn(background(case), case, true_lab=True)
     return unlike({name: list(drawn.colours_used)}, {name: true_lab})

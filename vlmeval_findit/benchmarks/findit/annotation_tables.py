@@ -151,7 +151,8 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
     result: list[dict[str, Any]] = []
     for query in queries:
-        width, height = query.width + _MARGIN, query.height + _MARGIN
+        width = query.width + _MARGIN
+        height = query.height + _MARGIN
         for box in query.truth.boxes:
             x1, y1, x2, y2 = box
             what = []
@@ -189,7 +190,8 @@ def write_rows(
     origin: Mapping[str, Any],
 ) -> PreparedTable:
     """Write rows of the queries, like :func:`write_table`."""
-    odd, truths = odd_boxes(queries), [query.truth for query in queries]
+    odd = odd_boxes(queries)
+    truths = [query.truth for query in queries]
     boxes = sum(len(truth.boxes) for truth in truths)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
     table_files.write_table(path, kind, rows, {**origin, **facts})

@@ -60,11 +60,9 @@ class FindIt(Benchmark):
 
     name = "FindIt"
     metrics, ranking = BOXES.metrics, BOXES.ranking
-    headline_counting_failures, lenient, counts = (
-        BOXES.headline_counting_failures,
-        BOXES.lenient,
-        BOXES.counts,
-    )
+    headline_counting_failures = BOXES.headline_counting_failures
+    lenient = BOXES.lenient
+    counts = BOXES.counts
     extra_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
@@ -156,11 +154,9 @@ class FindItPoints(FindIt):
 
     name = "FindIt-points"
     metrics, ranking = POINTS.metrics, POINTS.ranking
-    headline_counting_failures, lenient, counts = (
-        POINTS.headline_counting_failures,
-        POINTS.lenient,
-        POINTS.counts,
-    )
+    headline_counting_failures = POINTS.headline_counting_failures
+    lenient = POINTS.lenient
+    counts = POINTS.counts
     errors: ErrorAnalysis = PointErrors(
         POINTS.headline_counting_failures,
         tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL),

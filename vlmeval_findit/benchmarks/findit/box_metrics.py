@@ -48,7 +48,8 @@ def lenient_matches(
         if lenient is not None:
             result[place] = lenient
     read = [lenient.reading for lenient in result.values()]
-    true, in_pixels = [truths[place] for place in result], [maps[place] for place in result]
+    true = [truths[place] for place in result]
+    in_pixels = [maps[place] for place in result]
     matched = match(read, true, in_pixels, match_rule)
     return dict(zip(result, map(LenientResult, result.values(), matched), strict=True))
 
@@ -61,7 +62,8 @@ def recovered_objects(strict: MatchResult, lenient: LenientResult) -> tuple[int,
 
 def lenient_details(strict: MatchResult, lenient: LenientResult) -> dict[str, Any]:
     """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
-    reading, matched = lenient.lenient.reading, lenient.matched
+    reading = lenient.lenient.reading
+    matched = lenient.matched
     result: dict[str, Any] = {
         "repairs": [repair.value for repair in lenient.lenient.repairs],
         "boxes": finite(matched.boxes),
@@ -198,7 +200,9 @@ RANKING = (F1_FAILED_MISSED, METRICS[1], ADHERENCE)  # else failing on hard imag
 
 def _point_sums(reading: ParsedReply, matched: MatchResult, truth: Truth) -> dict[str, float]:
     """Compute the sums of a query answered with points; see :data:`_POINTING`."""
-    replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
+    replied = _replied(reading)
+    objects = len(truth.boxes)
+    points = matched.counted
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
         return {**replied, **counted, "objects_failed": objects}

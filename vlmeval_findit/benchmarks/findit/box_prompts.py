@@ -65,8 +65,18 @@ def _if_nothing(v: FindItVariant) -> list[str]:
 
 
 TEMPLATE_NAMES = (
-    *("label", "expression", "caption", "request", "find", "format_sentence", "if_nothing"),
-    *("example", "format", "width", "height", "frames"),
+    "label",
+    "expression",
+    "caption",
+    "request",
+    "find",
+    "format_sentence",
+    "if_nothing",
+    "example",
+    "format",
+    "width",
+    "height",
+    "frames",
 )
 """Variables of a user's prompt template."""
 

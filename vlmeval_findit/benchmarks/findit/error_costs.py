@@ -66,7 +66,8 @@ def event_sums(events: Iterable[ErrorEvent]) -> dict[str, float]:
     """Count a row's events by kind, without kinds that have none."""
     total: dict[str, float] = {}
     for event in events:
-        key, counts_as = ERROR_TYPES[event.kind].key, event.counts_as
+        key = ERROR_TYPES[event.kind].key
+        counts_as = event.counts_as
         total[key] = total.get(key, 0) + 1
         if counts_as is not event.kind.usually:
             key = _unusual(event.kind, counts_as)
@@ -102,7 +103,9 @@ def details_of(
         each: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
         at, boxes, labels = event.object, truth.boxes, truth.labels
         if at is None:
-            at, boxes, labels = event.box, matched.boxes, reading.labels
+            at = event.box
+            boxes = matched.boxes
+            labels = reading.labels
         if at is not None:
             each[SIZE] = size_of(boxes[at])
             each |= {LABEL: labels[at]} if labels else {}

@@ -159,7 +159,8 @@ def _released(
     name: str, family: Family, file: str, images: str | None = None, **settings: Any
 ) -> Dataset:
     """Return the row of a dataset of the release, with its multi-label file, if any."""
-    subset, multilabel = _SUBSETS[file], _SUBSETS.get(f"{file}_multilabel")
+    subset = _SUBSETS[file]
+    multilabel = _SUBSETS.get(f"{file}_multilabel")
     has_multilabel = multilabel is not None
     return Dataset(name, family, images or name, subset, multilabel, has_multilabel, **settings)
 

@@ -185,7 +185,8 @@ def variants(
     requested = list(requested)
     result: dict[FindItVariant, None] = {}
     for table in tables:
-        most, has_references = table.data.frames, table.data.family.has_references
+        most = table.data.frames
+        has_references = table.data.family.has_references
         shown = [n for n in views.frames if n <= most] if views.frames and most > 1 else [most]
         for frames, caption, built in product(shown, views.captions, requested):
             variant = table.kind(

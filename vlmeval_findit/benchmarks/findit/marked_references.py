@@ -112,7 +112,8 @@ def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[F
     """Replace each query's shots by a marked image, drawn if missing."""
     assert variant.mark is not None
     chosen = references(queries, variant.data.family.is_video)
-    folder, mark = image_folder(variant.images), variant.mark
+    folder = image_folder(variant.images)
+    mark = variant.mark
     drawings = {
         path_of(item, mark): partial(_drawn, item, mark, folder.path) for item in chosen if item
     }

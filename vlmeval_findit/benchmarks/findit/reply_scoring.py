@@ -135,7 +135,10 @@ def events_of(result: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     queries = [
         JudgedAnswer(
-            *(item.matched, item.reading, item.query.truth, item.kind),
+            item.matched,
+            item.reading,
+            item.query.truth,
+            item.kind,
             cut=item.cut,
             recoverable=item.recoverable,
         )

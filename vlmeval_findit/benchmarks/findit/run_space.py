@@ -109,7 +109,8 @@ def pixel_map(in_force: SpaceInForce, query: FindItQuery, reply: Reply) -> ToPix
     Pixels after a processor's resize refer to the size that this processor gave, if it is recorded:
     programs do not resize very thin images alike.
     """
-    space, size = in_force.space, (query.width, query.height)
+    space = in_force.space
+    size = (query.width, query.height)
     processed = _processed_size(reply, size) if space.kind == "smart_resize" else None
     recorded = reply.recorded.space
     if processed is not None and recorded is not None and space_from(recorded) == space:

@@ -197,7 +197,8 @@ def format_problem(v: FindItVariant) -> str | None:
     ):
         if value not in known:
             return f"no {what} {value!r}{nearest(value, known)}"
-    row, usual_key = REPRESENTATIONS[v.representation], default_key(v.representation)
+    row = REPRESENTATIONS[v.representation]
+    usual_key = default_key(v.representation)
     if row.match_rule is not MatchRule.BOX_OVERLAP and not data.has_points:
         boxes = MatchRule.BOX_OVERLAP.value
         return f"{data.name} is matched by {boxes}, {v.representation} by {row.match_rule.value}"

@@ -72,7 +72,9 @@ _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 def slices_of(annotation: Annotation) -> dict[str, str]:
     """Return the slices of an expression that are known."""
-    split, category, rewritten = annotation.split, annotation.ori_category_id, annotation.is_rewrite
+    split = annotation.split
+    category = annotation.ori_category_id
+    rewritten = annotation.is_rewrite
     count = len(annotation.caption.split())
     result = {
         "split": "" if split is RefL4Split.ALL else split.value,
@@ -114,7 +116,8 @@ class AuthorsMetric(Metric):
         return mean * 100 if self.percent_last else mean
 
 
-_HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
+_HALF = {HITS[0]: 1.0}
+_ALL = dict.fromkeys(HITS, 1.0)
 _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
 

@@ -140,8 +140,18 @@ SOURCE = (
 
 # Columns of _ROWS, in percent; of val and test together but the two that name a split.
 _COLUMNS = (
-    *("acc_0.5", "acc_0.75", "acc_0.9", "macc", "macc_val", "macc_test"),
-    *("small_acc", "small_macc", "medium_acc", "medium_macc", "large_acc", "large_macc"),
+    "acc_0.5",
+    "acc_0.75",
+    "acc_0.9",
+    "macc",
+    "macc_val",
+    "macc_test",
+    "small_acc",
+    "small_macc",
+    "medium_acc",
+    "medium_macc",
+    "large_acc",
+    "large_macc",
     "class_macc",
 )
 

@@ -144,7 +144,8 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
     """
     annotations = read_annotations(folder, split)
     facts = sources([folder / file_name(part) for part in split.parts])
-    source, unlike = facts["source"], unlike_release(annotations, split)
+    source = facts["source"]
+    unlike = unlike_release(annotations, split)
     if unlike and not force:
         why = (
             f"{'; '.join(unlike)}. Scores on other annotations are not Ref-L4 scores; "

@@ -182,7 +182,9 @@ def loaded(name: str) -> DualEncoder:
 
 def scorer_of(encoder: DualEncoder, source: str) -> Scorer:
     """Describe an encoder that ``source`` chose."""
-    facts, trained = dict(encoder.facts), Padding.AS_TRAINED.value
-    name, padding = facts.pop("identifier"), facts.pop(trained, trained)
+    facts = dict(encoder.facts)
+    trained = Padding.AS_TRAINED.value
+    name = facts.pop("identifier")
+    padding = facts.pop(trained, trained)
     settings = {fact: facts.pop(fact) for fact in _DECIDING if fact in facts}
     return Scorer(name, {**settings, "padding": padding}, source, dict(sorted(facts.items())))

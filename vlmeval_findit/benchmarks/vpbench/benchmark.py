@@ -71,7 +71,8 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
         DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, text)
         for letter, text in shown.items()
     ]
-    letter, published = row.details["chosen"], row.details["as_published"]
+    letter = row.details["chosen"]
+    published = row.details["as_published"]
     if letter is not None:
         lines.append(chosen(letter, shown[letter]))
     if published != letter:

@@ -46,7 +46,8 @@ def _published(name: str, right: str, asked: str, key: str, **more: Any) -> Metr
 
 def published_metric(kind: str, part: str) -> Metric:
     """Define the published accuracy on a shape of marks or a source."""
-    right, asked = sliced("right_as_published", kind, part), sliced("asked", kind, part)
+    right = sliced("right_as_published", kind, part)
+    asked = sliced("asked", kind, part)
     return _published(part, right, asked, f"{part}_as_published", in_short_tables=False)
 
 

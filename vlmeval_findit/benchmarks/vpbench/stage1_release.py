@@ -195,7 +195,8 @@ def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
     if not cells["index"].isdecimal():
         raise TableError(f"{where}, column index: {cells['index']!r} is no whole number")
     options = tuple((letter, cells[letter]) for letter in LETTERS if cells.get(letter))
-    question, answer = cells["question"], cells["answer"].upper()
+    question = cells["question"]
+    answer = cells["answer"].upper()
     try:
         check_question(question, options, answer)
     except CellError as error:

@@ -78,7 +78,8 @@ def mark_described(shape: Shape, colours: Mapping[RegionRole, str]) -> str:
 
 # --- places ---------------------------------------------------------------------------------------
 
-_ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
+_ACROSS = ("left", "middle", "right")
+_DOWN = ("upper", "middle", "lower")
 _ORDINALS = ("first", "second", "third", "fourth")
 
 

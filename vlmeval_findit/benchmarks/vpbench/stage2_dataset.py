@@ -77,7 +77,9 @@ def parse(name: str) -> Stage2Variant:
 LoadedStage2 = LoadedDataset[Stage2Variant, VPQuery]
 
 # Keys of :attr:`.LoadedDataset.resolved_options`
-MARK, GOOD_MARKS, MARK_SOURCE = "mark", "good marks", "source of the marks"
+MARK = "mark"
+GOOD_MARKS = "good marks"
+MARK_SOURCE = "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
 
 

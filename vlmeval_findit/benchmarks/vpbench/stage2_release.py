@@ -26,8 +26,14 @@ from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_questi
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 COLUMNS = (
-    *("meta_source", "data_file", "image", "meta_bbox", "meta_polygon", "question"),
-    *(*LETTERS, "answer"),
+    "meta_source",
+    "data_file",
+    "image",
+    "meta_bbox",
+    "meta_polygon",
+    "question",
+    *LETTERS,
+    "answer",
 )
 _NUMBER = re.compile(r"\.part(\d+)\.parquet")
 
@@ -98,7 +104,8 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
 
     try:
         source = check_source(text(cell("meta_source")))
-        question, answer = text(cells["question"]), text(cells["answer"]).strip(" .():").upper()
+        question = text(cells["question"])
+        answer = text(cells["answer"]).strip(" .():").upper()
         options = _options([text(cells[letter]) for letter in LETTERS])
         check_question(question, options, answer)
         images = _images(cell("image"), _parsed(cells["data_file"]))

@@ -251,7 +251,8 @@ class Entries:
         row = self._how.numbers
         points: list[tuple[str, float, float]] = []
         for key, value in fields.items():
-            corner, point = corner_of(key), _point(value, y_first=row.name == "yxyx")
+            corner = corner_of(key)
+            point = _point(value, y_first=row.name == "yxyx")
             if corner is not None and point is not None:
                 points.append((corner, *point))
         box = box_of_corners(points) if row.name in POINTS else None

@@ -58,7 +58,8 @@ def boxes_in_tokens(
         to_corners = REPRESENTATIONS[tokens.order].to_corners
         for match in tokens.box.finditer(text):
             x1, y1, x2, y2 = to_corners([int(n) + tokens.shift for n in match.groups()])
-            across, down = extent.width / tokens.steps, extent.height / tokens.steps
+            across = extent.width / tokens.steps
+            down = extent.height / tokens.steps
             corners = (
                 extent.left + x1 * across,
                 extent.top + y1 * down,

@@ -23,25 +23,73 @@ def plain(key: str) -> str:
 # Keys of boxes; where labels are asked for, any other key may be a label
 BOXES = frozenset(
     (
-        *("bbox", "bboxes", "bbox2d", "bboxes2d", "box", "boxes", "box2d", "boxes2d", "bndbox"),
-        *("boundingbox", "boundingboxes", "coordinates", "coordinate", "coords", "points"),
-        *("position", "positions", "location", "locations", "rect", "rectangle", "region"),
+        "bbox",
+        "bboxes",
+        "bbox2d",
+        "bboxes2d",
+        "box",
+        "boxes",
+        "box2d",
+        "boxes2d",
+        "bndbox",
+        "boundingbox",
+        "boundingboxes",
+        "coordinates",
+        "coordinate",
+        "coords",
+        "points",
+        "position",
+        "positions",
+        "location",
+        "locations",
+        "rect",
+        "rectangle",
+        "region",
     )
 )
 
 # Keys of labels, the likeliest first
 LABELS = (
-    *("label", "class", "classname", "category", "categoryname", "name", "object", "objectname"),
-    *("labels", "classes", "classnames", "categories", "names", "bboxeslabels", "phrase"),
-    *("description", "sublabel", "textcontent", "text", "type"),
+    "label",
+    "class",
+    "classname",
+    "category",
+    "categoryname",
+    "name",
+    "object",
+    "objectname",
+    "labels",
+    "classes",
+    "classnames",
+    "categories",
+    "names",
+    "bboxeslabels",
+    "phrase",
+    "description",
+    "sublabel",
+    "textcontent",
+    "text",
+    "type",
 )
 FRAMES = ("frame", "frameindex", "frameid", "framenumber", "frameno", "image", "imageindex")
 
 # Keys around lists of objects; none is a label
 CONTAINERS = frozenset(
     (
-        *("objects", "detections", "detectedobjects", "results", "result", "predictions"),
-        *("annotations", "answer", "answers", "output", "response", "items", "instances", "data"),
+        "objects",
+        "detections",
+        "detectedobjects",
+        "results",
+        "result",
+        "predictions",
+        "annotations",
+        "answer",
+        "answers",
+        "output",
+        "response",
+        "items",
+        "instances",
+        "data",
     )
 )
 

@@ -196,8 +196,20 @@ SWIFT = AnnotationFormat(
 )
 # First those that are told by what is in a file.
 FORMATS = (
-    *(LABELME, LABEL_STUDIO, VIA, CVAT, KITTI, CREATEML, BDD100K, HF_METADATA, SWIFT),
-    *(COCO, JSON_LINES, CSV, YOLO, VOC),
+    LABELME,
+    LABEL_STUDIO,
+    VIA,
+    CVAT,
+    KITTI,
+    CREATEML,
+    BDD100K,
+    HF_METADATA,
+    SWIFT,
+    COCO,
+    JSON_LINES,
+    CSV,
+    YOLO,
+    VOC,
 )
 
 

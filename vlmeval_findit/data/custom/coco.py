@@ -315,7 +315,8 @@ class _AnnotationReader:
                 extent = mask.extent
         if extent is None or not math.isfinite(corners[0]):
             return
-        as_sides, as_corners = _distance(corners, extent), _distance(bbox, extent)
+        as_sides = _distance(corners, extent)
+        as_corners = _distance(bbox, extent)
         margin = max(2.0, (extent[2] - extent[0]) / 10, (extent[3] - extent[1]) / 10)
         if as_corners < as_sides and as_corners <= margin:
             self._fit_corners += 1
@@ -338,7 +339,8 @@ def around(corners: Corners, angle: float) -> Corners:
         return corners
     x1, y1, x2, y2 = corners
     radians = math.radians(angle)
-    cosine, sine = abs(math.cos(radians)), abs(math.sin(radians))
+    cosine = abs(math.cos(radians))
+    sine = abs(math.sin(radians))
     width = (x2 - x1) * cosine + (y2 - y1) * sine
     height = (x2 - x1) * sine + (y2 - y1) * cosine
     x, y = (x1 + x2) / 2, (y1 + y2) / 2

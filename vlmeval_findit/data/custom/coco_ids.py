@@ -48,7 +48,8 @@ class CocoIds:
         if units is Units.PIXELS:
             return (x1, y1, x2, y2)
         width, height = self.size(image, stored)
-        x_scale, y_scale = units.scale / width, units.scale / height
+        x_scale = units.scale / width
+        y_scale = units.scale / height
         return (x1 * x_scale, y1 * y_scale, x2 * x_scale, y2 * y_scale)
 
     def areas_by_object(self) -> Mapping[object, float]:

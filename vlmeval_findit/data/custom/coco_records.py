@@ -96,8 +96,17 @@ NOT_NEEDED = {
     ),
     Category: frozenset(
         (
-            *("supercategory", "color", "isthing", "keypoints", "skeleton", "synset", "synonyms"),
-            *("def", "frequency", "image_count", "instance_count"),
+            "supercategory",
+            "color",
+            "isthing",
+            "keypoints",
+            "skeleton",
+            "synset",
+            "synonyms",
+            "def",
+            "frequency",
+            "image_count",
+            "instance_count",
         )
     ),
     Annotation: frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption")),

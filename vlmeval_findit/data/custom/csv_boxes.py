@@ -67,7 +67,8 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         if not row["image"]:
             raise AnnotationError(f"{where}, column image: is empty")
         image = names.find(row["image"], where)
-        width, height = row.get("width", ""), row.get("height", "")
+        width = row.get("width", "")
+        height = row.get("height", "")
         if not {width, height} <= _NOT_STATED:
             size = written_size(width, height, f"{where}, columns width and height")
             state_size(stated, image, size, where)

@@ -22,8 +22,16 @@ _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _OF_IMAGE = frozenset(("id", "name", "width", "height", "subset", "task_id"))
 _OF_SHAPE = frozenset(
     (
-        *("label", "occluded", "source", "z_order", "group_id", "rotation", "points", "outside"),
-        *("keyframe", *_CORNERS),
+        "label",
+        "occluded",
+        "source",
+        "z_order",
+        "group_id",
+        "rotation",
+        "points",
+        "outside",
+        "keyframe",
+        *_CORNERS,
     )
 )
 

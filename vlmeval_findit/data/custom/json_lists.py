@@ -79,8 +79,15 @@ class _Frame:
     called: ClassVar[str] = "frames"
     not_needed: ClassVar = frozenset(
         (
-            *("timestamp", "attributes", "url", "videoName", "video_name", "frameIndex"),
-            *("intrinsics", "extrinsics", "size"),
+            "timestamp",
+            "attributes",
+            "url",
+            "videoName",
+            "video_name",
+            "frameIndex",
+            "intrinsics",
+            "extrinsics",
+            "size",
         )
     )
     name: Text

@@ -30,16 +30,26 @@ class _Task:
     called: ClassVar[str] = "tasks"
     not_needed: ClassVar = frozenset(
         (
-            *("id", "inner_id", "file_upload", "drafts", "predictions", "meta", "created_at"),
-            *("updated_at", "updated_by", "project", "comment_count", "comment_authors"),
-            *("unresolved_comment_count", "last_comment_updated_at", "total_annotations"),
-            *(
-                "cancelled_annotations",
-                "total_predictions",
-                "completed_at",
-                "overlap",
-                "allow_skip",
-            ),
+            "id",
+            "inner_id",
+            "file_upload",
+            "drafts",
+            "predictions",
+            "meta",
+            "created_at",
+            "updated_at",
+            "updated_by",
+            "project",
+            "comment_count",
+            "comment_authors",
+            "unresolved_comment_count",
+            "last_comment_updated_at",
+            "total_annotations",
+            "cancelled_annotations",
+            "total_predictions",
+            "completed_at",
+            "overlap",
+            "allow_skip",
         )
     )
     data: _Object
@@ -52,10 +62,27 @@ class _Annotation:
     called: ClassVar[str] = "annotations"
     not_needed: ClassVar = frozenset(
         (
-            *("id", "completed_by", "ground_truth", "created_at", "updated_at", "draft_created_at"),
-            *("lead_time", "prediction", "result_count", "unique_id", "import_id", "last_action"),
-            *("bulk_created", "task", "project", "updated_by", "parent_prediction", "created_ago"),
-            *("parent_annotation", "last_created_by", "created_username"),
+            "id",
+            "completed_by",
+            "ground_truth",
+            "created_at",
+            "updated_at",
+            "draft_created_at",
+            "lead_time",
+            "prediction",
+            "result_count",
+            "unique_id",
+            "import_id",
+            "last_action",
+            "bulk_created",
+            "task",
+            "project",
+            "updated_by",
+            "parent_prediction",
+            "created_ago",
+            "parent_annotation",
+            "last_created_by",
+            "created_username",
         )
     )
     result: _List
@@ -176,7 +203,8 @@ def _around_turned(sides: tuple[float, float, float, float], angle: float, size:
     """
     x, y, w, h = sides
     width, height = size
-    cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    cosine = math.cos(math.radians(angle))
+    sine = math.sin(math.radians(angle))
     points = []
     for right, down in ((0.0, 0.0), (w, 0.0), (0.0, h), (w, h)):
         across, along = right * width, down * height

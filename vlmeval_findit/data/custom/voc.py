@@ -31,8 +31,18 @@ _OF_FILE = frozenset(
 )
 _OF_OBJECT = frozenset(
     (
-        *("name", "pose", "truncated", "occluded", "bndbox", "attributes", "id", "color"),
-        *("difficult", "iscrowd", "ignore", "ignored"),
+        "name",
+        "pose",
+        "truncated",
+        "occluded",
+        "bndbox",
+        "attributes",
+        "id",
+        "color",
+        "difficult",
+        "iscrowd",
+        "ignore",
+        "ignored",
     )
 )
 # What says that an object does not count
@@ -187,7 +197,8 @@ class _Reader:
 
     def note_first_pixel(self) -> None:
         """Note files that look as if they count pixels from 1."""
-        ones, zeros = self._least.get(1.0, 0), self._least.get(0.0, 0)
+        ones = self._least.get(1.0, 0)
+        zeros = self._least.get(0.0, 0)
         if self._first_pixel is None and ones and not zeros:
             self._ledger.note(
                 "boxes at pixel 1 and none at 0: do the files count from 1? --voc-from 1 takes 1 "

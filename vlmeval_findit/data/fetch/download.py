@@ -150,7 +150,8 @@ class Client:
                 _start_over(part, url, _validator_of(response.headers))
             elif _range_start(response.headers) != size:
                 raise RetryableError("the server sent another range than was requested")
-            resumed, length = size > 0, response.headers.get("Content-Length")
+            resumed = size > 0
+            length = response.headers.get("Content-Length")
             total = size + int(length) if length else None
             if (total or 0) > largest:
                 raise DownloadError(f"{url}: {total} bytes, more than {largest}")

@@ -179,7 +179,11 @@ class _Member(NamedTuple):
 
 
 _DAMAGED = (
-    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError),
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
     NotImplementedError,  # Of zipfile: an unknown compression
     RuntimeError,  # Of zipfile: a password
 )

@@ -268,7 +268,8 @@ def _read_screenspot_pro(folder: Path, files: Sequence[Path]) -> Samples:
             box = AnnotatedBox(row.bbox, f"{where}, bbox")
             tags = _tags(row, "ui_type", "group", "application", "platform")
             queries.append(Sample((row.img_filename,), row.instruction, (box,), where, tags=tags))
-    source, images = folder / "annotations", folder / "images"
+    source = folder / "annotations"
+    images = folder / "images"
     return expression_samples(source, images, Family.REFEXP, queries, sizes)
 
 
@@ -308,7 +309,8 @@ def _read_refspatial(folder: Path) -> Samples:
     for where, row in _questions(path, _Question):
         place = f"{where}, mask_path"
         inside = mask_pixels(folder, row.mask_path, place)
-        columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
+        columns = np.flatnonzero(inside.any(axis=0))
+        rows = np.flatnonzero(inside.any(axis=1))
         corners = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
         x1, y1, x2, y2 = map(float, corners)
         box = AnnotatedBox((x1, y1, x2, y2), place, mask=packed_mask(inside))

@@ -188,7 +188,8 @@ def _pixel_count(looks: Look, place: Placement) -> int:
 def _seen(mask: drawing.Masks, least: float) -> Corners | None:
     if mask.sum() < max(least, 1.0):
         return None
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    rows = np.flatnonzero(mask.any(axis=1))
+    columns = np.flatnonzero(mask.any(axis=0))
     return (float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))
 
 

@@ -96,7 +96,8 @@ def _flat(rng: Rng, width: int, height: int, colour: Colour) -> Floats:
 
 
 def _gradient(rng: Rng, width: int, height: int, colour: Colour) -> Floats:
-    across, down = rng.randint(-60, 61), rng.randint(-60, 61)
+    across = rng.randint(-60, 61)
+    down = rng.randint(-60, 61)
     x = (np.arange(width) / (width - 1) - 0.5)[None, :, None]
     y = (np.arange(height) / (height - 1) - 0.5)[:, None, None]
     return _flat(rng, width, height, colour) + across * x + down * y
@@ -126,7 +127,8 @@ def _clutter(rng: Rng, canvas: Floats) -> None:
     """Draw a speck of a few pixels or a thin line, in grey."""
     height, width, _ = canvas.shape
     shade = float(rng.randint(20, 236))
-    x, y = rng.randint(0, width - 8), rng.randint(0, height - 8)
+    x = rng.randint(0, width - 8)
+    y = rng.randint(0, height - 8)
     if rng.randint(2):
         canvas[y : y + rng.randint(3, 8), x : x + rng.randint(3, 8)] = shade
     elif rng.randint(2):

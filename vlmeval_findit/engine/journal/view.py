@@ -272,7 +272,8 @@ class JournalTail:
             return
         with f:
             stat = os.fstat(f.fileno())
-            self._file, end = (stat.st_dev, stat.st_ino), self._read + self._at_a_time
+            self._file = (stat.st_dev, stat.st_ino)
+            end = self._read + self._at_a_time
             f.seek(self._read)
             while self._read < end and (line := f.readline()).endswith(b"\n"):
                 self._read += len(line)

@@ -72,11 +72,13 @@ class Towers:
         self.masked = config.model_type not in _UNMASKED
         self.most_tokens = int(config.text_config.max_position_embeddings)
         processor = hf.AutoProcessor.from_pretrained(checkpoint, **self._pinned)
-        self._tokenizer, self._pictures = processor.tokenizer, processor.image_processor
+        self._tokenizer = processor.tokenizer
+        self._pictures = processor.image_processor
 
     @property
     def facts(self) -> Mapping[str, str]:
-        cut, padded = f"cut at {self.most_tokens} tokens", f"padded to {self.most_tokens} tokens"
+        cut = f"cut at {self.most_tokens} tokens"
+        padded = f"padded to {self.most_tokens} tokens"
         return {
             "architecture": self._class.__name__,
             "revision": self.revision,
@@ -187,7 +189,8 @@ class _NamedEncoder:
         contents = (sha256_of(caption.encode()) for caption in captions)
         make = partial(self.towers.texts, padding=padding)
         vectors = stored_vectors(origin, captions, contents, make)
-        tokens, limit = tuple(self.towers.lengths(captions)), self.towers.limit(padding)
+        tokens = tuple(self.towers.lengths(captions))
+        limit = self.towers.limit(padding)
         return TextFeatures(vectors, tokens, tuple(count > limit for count in tokens))
 
 

@@ -127,7 +127,8 @@ def provider_endpoints(
     Raises:
         ValueError: there is no such provider or no key; an address or a header is invalid.
     """
-    provider, by_name = find_provider(name), header_lines(headers)
+    provider = find_provider(name)
+    by_name = header_lines(headers)
     if key is None and needs_key:
         values = (os.environ.get(variable, "").strip() for variable in provider.keys)
         key = next(filter(None, values), "")

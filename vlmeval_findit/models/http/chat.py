@@ -265,7 +265,8 @@ def chat_model(
     else:
         if facts.temperature is None and (fields or {}).get("temperature") is not None:
             raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
-        row, service_name = find_provider(provider), provider_name(provider, name, served)
+        row = find_provider(provider)
+        service_name = provider_name(provider, name, served)
         if row.relays:
             sent |= {"usage": {"include": True}, "reasoning": facts.reasoning}
         else:
@@ -319,7 +320,8 @@ def server_name(model: str) -> tuple[str, str]:
     """Split ``NAME``, ``NAME=SERVED`` or ``a/b/NAME`` into result name and server's name."""
     name, given, served = model.partition("=")
     if not given:
-        name, served = model.rstrip("/").rsplit("/", 1)[-1], model
+        name = model.rstrip("/").rsplit("/", 1)[-1]
+        served = model
     if not name or not served or "/" in name:  # results are files of this name
         raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
     return name, served

@@ -202,7 +202,8 @@ class ChatCall:
         if completion is None:
             failed, call = self.unreadable, {}
             if error is not None:
-                failed, call = f"{error}{later}", self._record(Completion(""), error.status)
+                failed = f"{error}{later}"
+                call = self._record(Completion(""), error.status)
                 if error.alike:
                     same = "; all first replies were like this"
                     failed += same if error.unread else self._what_to_leave_out(failed)

@@ -72,7 +72,8 @@ class HttpEndpoint:
         if not isinstance(wire, WireFormat):
             whole = parse_json(b"".join(pieces(body, images)))
             return await _ask_function(wire, whole, self.endpoint, client.timeout)
-        url, sent = self._url(wire.path(body)), pieces(wire.request(body), images)
+        url = self._url(wire.path(body))
+        sent = pieces(wire.request(body), images)
         try:
             content = await client.send(HttpRequest("POST", url, self._headers, sent))
         except CallError as error:

@@ -148,7 +148,8 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
             token_logprobs = reply_logprobs(choice, content, finish.kind, rule)
         except ValueError as error:
             no_logprobs = str(error)
-    usage, counted = mapping(reply.get("usage")), usage_of(reply)
+    usage = mapping(reply.get("usage"))
+    counted = usage_of(reply)
     record = ReplyRecord(
         thought=thought,
         ends_in_thought=split.ends_inside or is_cut,
@@ -182,7 +183,8 @@ def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finis
 
 def _beside(message: Mapping[str, Any], finish: _Finish, text: str) -> dict[str, Any]:
     """Return what a message has beside its text, as it is kept with the call."""
-    refusal, calls = message.get("refusal"), tool_calls_in(message)
+    refusal = message.get("refusal")
+    calls = tool_calls_in(message)
     known: dict[str, Any] = {"tool_calls": calls} if calls else {}
     if isinstance(refusal, str) and refusal and refusal != text:
         known["refusal"] = replace_surrogates(refusal)
@@ -233,7 +235,10 @@ def _is_error(value: object) -> bool:
 
 # --- finish reasons -------------------------------------------------------------------------------
 
-STOP, LENGTH, TOOLS, FILTERED = "stop", "length", "tool_calls", "content_filter"
+STOP = "stop"
+LENGTH = "length"
+TOOLS = "tool_calls"
+FILTERED = "content_filter"
 """What records and scores distinguish."""
 
 
@@ -253,28 +258,63 @@ class _Finish(NamedTuple):
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            *("stop", "end_turn", "eos", "eos_token", "eos_found", "stop_sequence", "complete"),
-            *("stop_sequence_found", "completed", "finished", "finish", "normal", "done"),
-            *("endoftext", "end_of_text"),
+            "stop",
+            "end_turn",
+            "eos",
+            "eos_token",
+            "eos_found",
+            "stop_sequence",
+            "complete",
+            "stop_sequence_found",
+            "completed",
+            "finished",
+            "finish",
+            "normal",
+            "done",
+            "endoftext",
+            "end_of_text",
         ),
         STOP,
     ),
     **dict.fromkeys(
         (
-            *("length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"),
-            *("max_predicted_tokens_reached", "token_limit", "model_length", "context_length"),
-            *("model_context_window_exceeded", "context_window_exceeded", "error_limit"),
-            *("context_length_exceeded", "context_length_reached"),
+            "length",
+            "max_tokens",
+            "max_output_tokens",
+            "max_new_tokens",
+            "max_length",
+            "max_predicted_tokens_reached",
+            "token_limit",
+            "model_length",
+            "context_length",
+            "model_context_window_exceeded",
+            "context_window_exceeded",
+            "error_limit",
+            "context_length_exceeded",
+            "context_length_reached",
         ),
         LENGTH,
     ),
     **dict.fromkeys(("tool_calls", "tool_use", "tool_call", "function_call"), TOOLS),
     **dict.fromkeys(
         (
-            *("content_filter", "content_filtered", "refusal", "safety", "recitation", "spii"),
-            *("blocklist", "prohibited_content", "model_armor", "image_safety", "sensitive"),
-            *("image_prohibited_content", "image_recitation", "guardrail_intervened", "language"),
-            *("error_toxic", "moderation"),
+            "content_filter",
+            "content_filtered",
+            "refusal",
+            "safety",
+            "recitation",
+            "spii",
+            "blocklist",
+            "prohibited_content",
+            "model_armor",
+            "image_safety",
+            "sensitive",
+            "image_prohibited_content",
+            "image_recitation",
+            "guardrail_intervened",
+            "language",
+            "error_toxic",
+            "moderation",
         ),
         FILTERED,
     ),

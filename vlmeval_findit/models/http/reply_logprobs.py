@@ -42,7 +42,8 @@ def reply_logprobs(
         raise ValueError("its reply has no logprobs")
     pieces, logprobs = [], []
     for entry in map(mapping, entries):
-        token, value = entry.get("token"), entry.get("logprob")
+        token = entry.get("token")
+        value = entry.get("logprob")
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = None
         if not isinstance(token, str) or value is None:
@@ -55,7 +56,8 @@ def reply_logprobs(
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
         logprobs.append(float(max(min(value, 0.0), LEAST)))
     text, ends = byte_ends(pieces)
-    span, end = answer_span(content, rule), len(content)
+    span = answer_span(content, rule)
+    end = len(content)
     if not text.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
         answer = content[slice(*span)]

@@ -77,7 +77,8 @@ class ImageLayout:
         """Return each image's size as stored, as sent and as processed, its bounds and hash."""
         if not shown:
             return ()
-        bounds, processed = self.in_force(), self.processed(shown, features)
+        bounds = self.in_force()
+        processed = self.processed(shown, features)
         records = []
         for number, image in enumerate(shown):
             sizes = {"original": image.original, "sent": image.sent}

@@ -174,7 +174,8 @@ class LocalRunner:
         for query, got in zip(queries, new, strict=True):
             its_tokens, count = None, len(got.ids)
             if got.logprobs is not None:
-                ends, of_end = encoder.ends(got.ids), got.logprobs[count:]
+                ends = encoder.ends(got.ids)
+                of_end = got.logprobs[count:]
                 its_tokens = GeneratedTokens(ends, got.logprobs[:count], *of_end)
             text = encoder.decode(got.ids)
             record = ReplyRecord(

@@ -29,7 +29,8 @@ class Loaded(NamedTuple):
     @property
     def stops(self) -> list[int]:
         """End tokens of the checkpoint, its tokenizer and its family."""
-        says, tokenizer = self.model.generation_config.eos_token_id, self.encoder.tokenizer
+        says = self.model.generation_config.eos_token_id
+        tokenizer = self.encoder.tokenizer
         vocabulary = tokenizer.get_vocab()
         named = map(vocabulary.get, self.encoder.family.stops)
         of_checkpoint = [says] if isinstance(says, int) else says or []
@@ -114,7 +115,8 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     mapping = getattr(model, "_checkpoint_conversion_mapping", {})
     device = str(model.device)
     result = adapted.load_adapter(folder, "default", torch_device=device, key_mapping=mapping)
-    missing, foreign = result.missing_keys, result.unexpected_keys
+    missing = result.missing_keys
+    foreign = result.unexpected_keys
     if missing or foreign:
         raise ValueError(
             f"{folder} does not fit {adapter.base}: {len(missing)} of its weights are missing and "

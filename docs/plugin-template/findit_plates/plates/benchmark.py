@@ -84,7 +84,8 @@ class Plates(Benchmark):
         return query.plate
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
-        query, said = dataset.queries[row.index], row.details.get("said")
+        query = dataset.queries[row.index]
+        said = row.details.get("said")
         lines = [DrawnLine(Role.TRUTH, query.plate)]
         if said is not None:
             lines.append(DrawnLine(Role.HIT if said == query.plate else Role.MISS, said))

@@ -35,7 +35,8 @@ class BatchRequest:
     id: str = ""  # the service's id; empty if not known to exist
 
     def __str__(self) -> str:
-        kind, server = self.options["kind"], self.options["server"]
+        kind = self.options["kind"]
+        server = self.options["server"]
         return f"the batch {self.id or self.name} ({kind} at {server})"
 
 

@@ -101,7 +101,8 @@ class BatchService:
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
         response = mapping(result.get("response"))
-        status, body = response.get("status_code", 200), mapping(response.get("body"))
+        status = response.get("status_code", 200)
+        body = mapping(response.get("body"))
         if body and status in (200, "200"):
             return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
@@ -132,7 +133,8 @@ class BatchService:
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"batches/{quote(id, safe='')}")
-        word, counts = str(batch.get("status")), _counts(batch)
+        word = str(batch.get("status"))
+        counts = _counts(batch)
         done = counts.get("completed", 0) + counts.get("failed", 0)
         if word not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(word, done)
@@ -280,7 +282,8 @@ class AnthropicBatches(BatchService):
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
-        word, counts = str(batch.get("processing_status")), _counts(batch)
+        word = str(batch.get("processing_status"))
+        counts = _counts(batch)
         done = sum(counts.values()) - counts.get("processing", 0)
         return BatchStatus(word, done, _anthropic_results(id) if word == "ended" else None)
 

@@ -61,7 +61,8 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
-    content, usage = message.get("content"), mapping(message.get("usage"))
+    content = message.get("content")
+    usage = mapping(message.get("usage"))
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [count_of(usage.get(kind)) for kind in kinds]
     sent = [count for count in counts if count is not None]
