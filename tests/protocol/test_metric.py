@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
-from vlmeval_findit.protocol.metric import Metric, is_sliced, metric_values, sliced
+from vlmeval_findit.protocol.metric import Metric, SumKey, metric_values
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 
 
@@ -30,14 +30,14 @@ def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
     result = totals([row("cat", 1), *[row("dog", 0)] * 3])
     assert RATE.value(result) == 25.0
     assert BY_CLASS.value(result) == 50.0
-    assert result[sliced("asked", "size", "small")] == 4
-    assert [name for name in result if not is_sliced(name)] == ["right", "asked"]
+    assert result[SumKey("asked", "size", "small")] == 4
+    assert [key for key in result if isinstance(key, str)] == ["right", "asked"]
 
 
 @given(st.lists(st.tuples(counts, counts, counts, counts), min_size=1, max_size=8))
 def test_arrays_give_what_dicts_give(draws: list[tuple[int, ...]]) -> None:
     """One entry a bootstrap draw: the same values as draw by draw."""
-    names = [sliced(of, "class", name) for name in ("cat", "dog") for of in ("right", "asked")]
+    names = [SumKey(of, "class", name) for name in ("cat", "dog") for of in ("right", "asked")]
     arrays = dict(zip(names, np.array(draws, dtype=float).T, strict=True))
     each_draw = [BY_CLASS.value(dict(zip(names, draw, strict=True))) for draw in draws]
     expected = [np.nan if value is None else value for value in each_draw]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.metric import Metric, SumKey
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 from vlmeval_findit.statistics.influences import (
     Estimate,
@@ -88,8 +88,12 @@ def test_intervals_hold_the_truth() -> None:
 
 def test_a_slice_and_its_metric_count_the_same_rows() -> None:
     rows = some_rows(5, 60, 4)
-    of_slice = Metric("slice", {"hits[class=c1]": 1}, {"asked[class=c1]": 1}, empty=None)
-    absent = Metric("absent", {"hits[class=none]": 1}, {"asked[class=none]": 1}, empty=None)
+
+    def metric_of(name: str, value: str) -> Metric:
+        hits, asked = (SumKey(of, "class", value) for of in ("hits", "asked"))
+        return Metric(name, {hits: 1}, {asked: 1}, empty=None)
+
+    of_slice, absent = metric_of("slice", "c1"), metric_of("absent", "none")
     everything = clustered_sums(rows, "x")
     whole = estimate_metrics((of_slice, absent), everything)
     alone = estimate_metrics((PLAIN,), slice_of(everything, "class", "c1"))

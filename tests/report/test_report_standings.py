@@ -25,7 +25,7 @@ __all__ = ["board", "many", "runs", "world"]
 def headlines(board: Board) -> dict[str, tuple[str, str]]:
     """Return answers and reasons of the first screen by the last word of their questions."""
     lines = headlines_of(board, panels_of(board), losses_of(board))
-    return {line.variant.rstrip("?").split()[-1]: (line.answer, line.because) for line in lines}
+    return {line.question.rstrip("?").split()[-1]: (line.answer, line.because) for line in lines}
 
 
 def test_standings_are_tests_against_the_best(many: Board) -> None:

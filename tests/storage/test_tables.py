@@ -121,7 +121,7 @@ BELOW = "images lie below their dataset's folder"
         ("boxes", "[[[1,2,3,null]]]", "[0][0][3] should be a valid number: None"),
         ("boxes", "[[],[]]", "2 lists for 1 images"),
         ("box_labels", "[[]]", "not an entry for every box"),
-        ("tags", '{"a=b": "c"}', "'a=b' has one of [ ] ="),
+        ("tags", '{"a": " "}', "is empty"),
         ("label", "", "is empty"),
         ("index", "-1", "-1 is no number of a row: they begin at 0"),
         ("image_path", "", "is empty"),

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.metric import Better, Metric
+from ..protocol.metric import Better, Metric, Sums
 
 UNEVEN = "of those that were run on the most datasets"
 """Means over other datasets cannot be compared: formats on the most datasets come first, and those
@@ -65,10 +65,10 @@ class FormatAverage:
 
 
 def ranked(
-    benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Mapping[str, float]]]
+    benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Sums]]
 ) -> list[FormatAverage]:
     """Rank the formats of one model, the best first, given (question, sums of the run)."""
-    by_format: dict[str, dict[str, tuple[DatasetVariant, Mapping[str, float]]]] = {}
+    by_format: dict[str, dict[str, tuple[DatasetVariant, Sums]]] = {}
     for variant, sums in scored:
         by_format.setdefault(variant.format, {})[variant.board_dataset] = variant, sums
     averages = []
@@ -86,7 +86,7 @@ def ranked(
     return sorted(averages, key=lambda average: _rank(benchmark, average))
 
 
-def _value(metric: Metric, sums: Mapping[str, float]) -> float:
+def _value(metric: Metric, sums: Sums) -> float:
     value = metric.value(sums)
     return worst(metric) if value is None else value
 

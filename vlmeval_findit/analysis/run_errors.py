@@ -97,7 +97,7 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     return dict(zip(keys, tests, strict=True))
 
 
-def _sums_with_events(run: Run) -> Mapping[str, float]:
+def _sums_with_events(run: Run) -> Sums:
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no errors")

@@ -19,7 +19,7 @@ from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..protocol.dataset_variant import LoadedDataset
-from ..protocol.metric import Metric, metric_values
+from ..protocol.metric import Key, Metric, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
@@ -168,7 +168,7 @@ class Score:
 
     queries: tuple[ScoredRow, ...]
     """In the order of the replies: sums, reason, and details such as boxes, IoUs and hits."""
-    sums: Mapping[str, float]
+    sums: Mapping[Key, float]
     coords_doubt: str | None
     """A sentence, if the boxes fit another coordinate space."""
     benchmark: FindIt = BENCHMARK

@@ -151,7 +151,7 @@ def log_new(
 def key_of(run: Run) -> str:
     """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
     provenance = run.provenance
-    sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
+    sums = sorted((str(key), round(total, 6)) for key, total in run.sums.items())
     parts = [run.model, run.variant.name, provenance.digest, provenance.predictions_sha256, sums]
     return _digest([*parts, provenance.spaces])
 

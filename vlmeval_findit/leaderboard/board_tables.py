@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.formatting import counted
-from ..protocol.metric import Metric, is_sliced, sliced, weighted
+from ..protocol.metric import Metric, SumKey, weighted
 from ..scoring.scored_run import Run
 from ..statistics.influences import clustered_sums, estimate_metrics, slice_of
 from ..statistics.intervals import Difference, metric_intervals
@@ -243,7 +243,7 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     for kind, slicing in sorted(all_sums.slices.items()):
         counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values)).tolist()
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
-            sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in all_sums.sums}
+            sums = {name: run.sums.get(SumKey(name, kind, part), 0) for name in all_sums.sums}
             bounds = metric_intervals(estimate_metrics(metrics, slice_of(all_sums, kind, part)))
             # A slice may have nothing to divide by, as queries with nothing to find.
             values = [each.value(sums) if weighted(sums, each.whole) else None for each in metrics]
@@ -253,4 +253,8 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
 
 def _plain(metrics: Sequence[Metric]) -> list[Metric]:
     """Return the metrics that are not values of slices themselves."""
-    return [m for m in metrics if not m.over and not any(map(is_sliced, m.whole))]
+    return [metric for metric in metrics if not metric.over and not _is_of_slice(metric)]
+
+
+def _is_of_slice(metric: Metric) -> bool:
+    return any(isinstance(key, SumKey) for key in metric.whole)

@@ -25,7 +25,7 @@ from .dataset_variant import (
 )
 from .error_analysis import AnswerErrors, ErrorAnalysis
 from .identity import Described, Identity, IdentityConflict
-from .metric import Metric, unsliced
+from .metric import Metric, name_of
 from .replies import ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
@@ -313,7 +313,7 @@ class Benchmark(ABC):
         needed: set[str] = set()
         known = {*_STANDARD, *self.counts.values(), *self.extra_sums, *self.errors.keys}
         for metric in self.all_metrics:
-            names = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
+            names = {name_of(key) for key in (*metric.part, *metric.whole)}
             known |= names
             # Metrics that may have no value rest on rows or replies that need not exist.
             if metric.empty is not None and metric is not self.lenient:

@@ -1,9 +1,7 @@
 """Metrics as ratios of additive sums, for a query, a run, or arrays by image.
 
-The sums of a *slice* of the queries (a size, a class) have other keys:
-
-    >>> sliced("tp", "size", "small")
-    'tp[size=small]'
+A sum over all queries has its name as key, a sum over a *slice* of them (a size, a class) has a
+:class:`SumKey`.
 """
 
 from __future__ import annotations
@@ -11,54 +9,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.formatting import is_one_line
 
-Sums = Mapping[str, Any]  # By name: numbers, or arrays that all have one shape
-Weights = Mapping[str, float]  # How often each sum counts
-
 Array = NDArray[np.float64]
 
 
-def sliced(name: str, kind: str, value: str) -> str:
-    """Return the key of a sum over the queries of one slice."""
-    return f"{name}[{kind}={value}]"
+class SumKey(NamedTuple):
+    """The key of a sum over the queries of one slice. Files have it as text.
+
+    >>> print(SumKey("tp", "size", "small"))
+    tp[size=small]
+    """
+
+    name: str  # Of the sum
+    kind: str  # Of the slice
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.kind}={self.value}]"
+
+
+Key: TypeAlias = str | SumKey
+
+# By Key, which may be ``str`` throughout: numbers, or arrays that all have one shape
+Sums: TypeAlias = Mapping[Any, Any]
+Weights: TypeAlias = Mapping[Any, float]  # By Key: how often each sum counts
 
 
 def slice_problem(kind: str, value: str) -> str | None:
-    """Say why sums cannot be sliced so; None if they can.
+    """Say why sums cannot be sliced by a kind and its value; None if they can.
 
-    >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]")
-    (None, "'[0, 6]' has one of [ ] =, by which slices are told apart")
+    >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]"), slice_problem("time", "")
+    (None, None, 'is empty')
     """
     for text in (kind, value):
         if not text.strip():
             return "is empty"
-        if any(sign in text for sign in "[]="):
-            return f"{text!r} has one of [ ] =, by which slices are told apart"
         if not is_one_line(text):
             return f"{text!r} is not plain text on one line"
     return None
 
 
-def is_sliced(name: str) -> bool:
-    """Return whether a key is a slice's."""
-    return "[" in name
+def name_of(key: Key) -> str:
+    """Return the name of a sum: the same over all queries and over any slice.
 
-
-def unsliced(name: str) -> tuple[str, str, str]:
-    """Split a slice's key into sum, kind and value; for other keys the last two are empty.
-
-    >>> unsliced("tp[size=small]"), unsliced("tp")
-    (('tp', 'size', 'small'), ('tp', '', ''))
+    >>> name_of("tp"), name_of(SumKey("tp", "size", "small"))
+    ('tp', 'tp')
     """
-    of, _, rest = name.partition("[")
-    kind, _, value = rest.removesuffix("]").partition("=")
-    return of, kind, value
+    return key.name if isinstance(key, SumKey) else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,11 @@ class Metric:
     >>> Metric("MAE", {"error": 1}, {"answered": 1}, unit="px").value({"error": 9, "answered": 4})
     2.25
     >>> by_class = Metric("class", {"hits": 1}, {"asked": 1}, over="class")
-    >>> by_class.value({"hits[class=a]": 1, "asked[class=a]": 1, "asked[class=b]": 3})
+    >>> by_class.value({
+    ...     SumKey("hits", "class", "a"): 1,
+    ...     SumKey("asked", "class", "a"): 1,
+    ...     SumKey("asked", "class", "b"): 3,
+    ... })
     50.0
     """
 
@@ -109,25 +116,30 @@ class Metric:
     @property
     def title(self) -> str:
         """Return its name with its unit if not percent, and whether lower is better."""
-        notes = [self.unit or "not in percent"] * (not self.share)
-        notes += ["lower is better"] * (self.better is Better.LOWER)
+        notes = []
+        if not self.share:
+            notes.append(self.unit or "not in percent")
+        if self.better is Better.LOWER:
+            notes.append("lower is better")
         return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
     @property
     def scale(self) -> float:
         return 100.0 if self.share else 1.0
 
-    def ratios(self, names: Iterable[str]) -> list[Ratio]:
-        """Return the ratios whose mean it is, given the names of all sums."""
+    def ratios(self, keys: Iterable[Key]) -> list[Ratio]:
+        """Return the ratios whose mean it is, given the keys of all sums."""
         if not self.over:
             return [Ratio(self.part, self.whole)]
-        begin = f"[{self.over}="
-        endings = {name[name.index(begin) :] for name in names if begin in name}
-
-        def of(weights: Weights, end: str) -> Weights:
-            return {f"{name}{end}": weight for name, weight in weights.items()}
-
-        return [Ratio(of(self.part, end), of(self.whole, end)) for end in sorted(endings)]
+        slice_keys = (key for key in keys if isinstance(key, SumKey))
+        values = {key.value for key in slice_keys if key.kind == self.over}
+        return [
+            Ratio(
+                in_slice(self.part, self.over, value),
+                in_slice(self.whole, self.over, value),
+            )
+            for value in sorted(values)
+        ]
 
     def value(self, sums: Sums) -> float | None:
         values = []
@@ -160,12 +172,17 @@ class Metric:
         return result
 
 
+def in_slice(weights: Weights, kind: str, value: str) -> dict[SumKey, float]:
+    """Return the weights of sums, given by name, for the sums of a slice."""
+    return {SumKey(name, kind, value): weight for name, weight in weights.items()}
+
+
 def weighted(sums: Sums, weights: Weights) -> Any:
     """Add up sums by their weights; missing ones are 0."""
     total: Any = 0
-    for name, weight in weights.items():
-        if name in sums:
-            total = total + weight * sums[name]
+    for key, weight in weights.items():
+        if key in sums:
+            total = total + weight * sums[key]
     return total
 
 

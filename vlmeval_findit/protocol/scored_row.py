@@ -6,14 +6,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .metric import sliced
+from .metric import Key, SumKey
 
 Sums = Mapping[str, float]
+
+KeyT = TypeVar("KeyT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class ScoredRow:
 
     index: int
     source: str  # Its query's cluster
-    sums: Sums  # Without those of slices (:func:`totals` makes ``tp[size=small]``)
+    sums: Sums  # Without those of slices, which :func:`totals` makes
     failed: bool = False  # The call failed
     reason: str | None = None  # Why the answer could not be read
     slices: Mapping[str, str] = field(default_factory=dict)  # Value by kind
@@ -36,17 +38,7 @@ class ScoredRow:
             for name, value in sums.items():
                 if type(value) is not int and not (type(value) is float and isfinite(value)):
                     raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
-                if "[" in name or "]" in name:
-                    raise self._wrong(
-                        f"the sum {name!r} has brackets, by which slices are told apart: pass "
-                        "slices={kind: value} instead"
-                    )
         for kind, part in (*self.slices.items(), *self.parts):
-            if any(sign in kind for sign in "[]="):
-                raise self._wrong(
-                    f"the kind of slices {kind!r} has one of [ ] =, by which slices are told "
-                    "apart: name it without"
-                )
             if type(part) is not str:
                 raise self._wrong(f"the slice {kind!r} is {part!r}, no text: write {str(part)!r}")
         if self.parts:
@@ -65,8 +57,8 @@ class ScoredRow:
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
 
-def totals(rows: Sequence[ScoredRow]) -> dict[str, float]:
-    """Return the sums of all rows, and of every slice under `name[kind=value]`.
+def totals(rows: Sequence[ScoredRow]) -> dict[Key, float]:
+    """Return the sums of all rows by name, and those of every slice by :class:`.SumKey`.
 
     Those of a table are identical to the last bit: added up row by row.
     """
@@ -77,29 +69,31 @@ def totals(rows: Sequence[ScoredRow]) -> dict[str, float]:
     return add_up((sums, _totals(parts))) if parts else sums
 
 
-def _totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
-    parts: dict[tuple[str, str], dict[str, float]] = {}
+def _totals(rows: Iterable[ScoredRow]) -> dict[Key, float]:
+    of_all: dict[str, float] = {}
+    of_slices: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
-        for part in (_ALL, *row.slices.items()):
-            total = parts.setdefault(part, {})
-            for name, value in row.sums.items():
-                total[name] = total.get(name, 0) + value
-    return {
-        name if part == _ALL else sliced(name, *part): value
-        for part, sums in parts.items()
-        for name, value in sums.items()
-    }
+        _add(of_all, row.sums)
+        for kind_and_value in row.slices.items():
+            _add(of_slices.setdefault(kind_and_value, {}), row.sums)
+    result: dict[Key, float] = {}
+    result.update(of_all.items())
+    for (kind, value), sums in of_slices.items():
+        for name, total in sums.items():
+            result[SumKey(name, kind, value)] = total
+    return result
 
 
-_ALL = ("", "")
+def _add(total: dict[KeyT, float], sums: Mapping[KeyT, float]) -> None:
+    for key, value in sums.items():
+        total[key] = total.get(key, 0) + value
 
 
-def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Add up sums by name."""
-    total: dict[str, float] = {}
+def add_up(rows: Iterable[Mapping[KeyT, float]]) -> dict[KeyT, float]:
+    """Add up sums by key."""
+    total: dict[KeyT, float] = {}
     for sums in rows:
-        for name, value in sums.items():
-            total[name] = total.get(name, 0) + value
+        _add(total, sums)
     return total
 
 
@@ -229,20 +223,20 @@ def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
     return {name: values[at] for name, values in columns.items() if values[at] is not None}
 
 
-def _totals_of(rows: RowTable) -> dict[str, float]:
-    sums: dict[str, float] = {}
+def _totals_of(rows: RowTable) -> dict[Key, float]:
+    totals: dict[Key, float] = {}
     for name, column in rows.sums.items():
         values = column.tolist()
-        sums |= _added_up(values, [0] * len(values), [name])
+        totals |= _added_up(values, [0] * len(values), [name])
         for kind, slicing in rows.slices.items():
-            keys = [sys.intern(sliced(name, kind, value)) for value in slicing.values]
-            sums |= _added_up(values, slicing.of.tolist(), keys)
-    return sums if rows.parts is None else add_up((sums, _totals_of(rows.parts)))
+            keys = [_shared(SumKey(name, kind, value)) for value in slicing.values]
+            totals |= _added_up(values, slicing.of.tolist(), keys)
+    return totals if rows.parts is None else add_up((totals, _totals_of(rows.parts)))
 
 
 def _added_up(
-    values: Sequence[Number | None], places: Sequence[int], keys: Sequence[str]
-) -> dict[str, float]:
+    values: Sequence[Number | None], places: Sequence[int], keys: Sequence[KeyT]
+) -> dict[KeyT, float]:
     """Add up by place, under each place's key; no sum where no row has a number."""
     sums_by_place: list[Number | None] = [None] * len(keys)
     for value, at in zip(values, places, strict=True):
@@ -250,6 +244,14 @@ def _added_up(
             before = sums_by_place[at]
             sums_by_place[at] = (0 if before is None else before) + value
     return {key: total for key, total in zip(keys, sums_by_place, strict=True) if total is not None}
+
+
+# Equal keys are one object, as equal texts are: a leaderboard holds the sums of a thousand runs.
+_KEYS: dict[SumKey, SumKey] = {}
+
+
+def _shared(key: SumKey) -> SumKey:
+    return _KEYS.setdefault(key, key)
 
 
 def indices(rows: Sequence[ScoredRow]) -> list[int]:

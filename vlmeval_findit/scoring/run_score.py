@@ -20,7 +20,7 @@ from ..models.dual_encoder.encoder import EncoderError
 from ..protocol.benchmark import Benchmark, Scorer
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import GIVEN, Identity
-from ..protocol.metric import metric_values
+from ..protocol.metric import Key, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow, add_up, totals
 from ..protocol.settings import Settings, settings_from
@@ -39,7 +39,7 @@ class RunScore:
     model: str
     dataset: AnyDataset
     rows: tuple[ScoredRow, ...]
-    sums: Mapping[str, float]  # Of all rows, and of their slices
+    sums: Mapping[Key, float]  # Of all rows, and of their slices
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
@@ -222,7 +222,7 @@ class CellResult:
 
     model: str
     variant: DatasetVariant
-    sums: Mapping[str, float]
+    sums: Mapping[Key, float]
     rows: int
     failed: int
     path: Path

@@ -22,7 +22,6 @@ from ..core.text_files import parse_json, read_json
 from ..models.model_table import find_model
 from ..protocol.benchmark import Scorer
 from ..protocol.identity import Identity
-from ..protocol.metric import is_sliced
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
 from ..protocol.thoughts import thought_marks
@@ -191,7 +190,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "rows": len(run.rows),
             "rows_missing": sorted(set(run.dataset.queries) - scored),
         },
-        "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
+        "totals": {key: total for key, total in run.sums.items() if isinstance(key, str)},
         "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.

@@ -23,7 +23,7 @@ from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
-from ..protocol.metric import metric_values
+from ..protocol.metric import Key, metric_values
 from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
 from ..storage.predictions import PredictionError
 from ..storage.run_files import PROVENANCE, files_below, marked, run_of
@@ -63,7 +63,7 @@ class Run:
         return benchmark_of(self.variant)
 
     @cached_property
-    def sums(self) -> Mapping[str, float]:
+    def sums(self) -> Mapping[Key, float]:
         """The sums of all rows, of their slices too."""
         return totals(self.rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..protocol.error_analysis import ErrorAnalysis
-from ..protocol.metric import Array, Metric, sliced, weighted
+from ..protocol.metric import Array, Key, Metric, SumKey, weighted
 from .influences import FEWEST, ClusteredSums, Estimate, add_up_at
 
 
@@ -41,16 +41,17 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     )
 
 
-def _by_image(clustered: ClusteredSums, over: str) -> dict[str, Array]:
+def _by_image(clustered: ClusteredSums, over: str) -> dict[Key, Array]:
+    """Add up the sums of each image, and those of its slices of a kind."""
     images = len(clustered.images)
-    sums = {
-        name: add_up_at(clustered.image, values, images) for name, values in clustered.sums.items()
-    }
+    sums: dict[Key, Array] = {}
+    for name, values in clustered.sums.items():
+        sums[name] = add_up_at(clustered.image, values, images)
     if over in clustered.slices:
         slicing = clustered.slices[over]
         for at, value in enumerate(slicing.values):
             inside = slicing.of == at
             for name, values in clustered.sums.items():
                 added = add_up_at(clustered.image[inside], values[inside], images)
-                sums[sliced(name, over, value)] = added
+                sums[SumKey(name, over, value)] = added
     return sums

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array, Metric, divide, unsliced, weighted
+from ..protocol.metric import Array, Key, Metric, SumKey, divide, name_of, weighted
 from ..protocol.scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
@@ -167,19 +167,20 @@ def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimat
     return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
 
 
-def _sums(clustered: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
-    sums: dict[str, Array] = {}
-    for name in names:
-        of, kind, value = unsliced(name)
-        if of not in clustered.sums:
+def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
+    """Return the sums of keys by row; those of a slice are 0 in other rows."""
+    sums: dict[Key, Array] = {}
+    for key in keys:
+        values = clustered.sums.get(name_of(key))
+        if values is None:
             continue
-        if not kind:
-            sums[name] = clustered.sums[of]
-        elif kind in clustered.slices and value in clustered.slices[kind].values:
-            slicing = clustered.slices[kind]
-            sums[name] = np.where(
-                slicing.of == slicing.values.index(value), clustered.sums[of], 0.0
-            )
+        if isinstance(key, SumKey):
+            slicing = clustered.slices.get(key.kind)
+            if slicing is None or key.value not in slicing.values:
+                continue
+            inside = slicing.of == slicing.values.index(key.value)
+            values = np.where(inside, values, 0.0)
+        sums[key] = values
     return sums
 
 

@@ -28,6 +28,7 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind,
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.protocol.dataset_variant import DatasetNameError, located
+from vlmeval_findit.protocol.metric import SumKey
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.scored_row import totals
 from vlmeval_findit.scoring.open_predictions import check_replies
@@ -196,7 +197,7 @@ def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
     assert run.metric_values["Accuracy (as published)"] == right
     # Of two questions about absent marks one has B as its answer.
     assert run.metric_values["Hallucination rate"] == 50.0
-    assert run.sums["asked[kind=counting]"] == 1
+    assert run.sums[SumKey("asked", "kind", "counting")] == 1
 
 
 def test_questions_about_one_photograph_are_a_cluster() -> None:

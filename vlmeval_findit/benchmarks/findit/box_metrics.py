@@ -15,7 +15,7 @@ from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
 from ...boxes.spaces import ImageExtent, ToPixels
-from ...protocol.metric import Better, Metric
+from ...protocol.metric import Better, Metric, Sums
 from ...protocol.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
@@ -135,13 +135,13 @@ FALSE_ALARM_RATE = _of_answered(
 )
 
 
-def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:
+def rejections(sums: Sums) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
     result = {item: int(sums.get(item.sum, 0)) for item in NegativeOutcome}
     return result if any(result.values()) else {}
 
 
-def rejection_line(sums: Mapping[str, float]) -> str | None:
+def rejection_line(sums: Sums) -> str | None:
     """Summarise a run's rejections; None where every query has something to find.
 
     >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.metric import Metric, Sums, sliced
+from ...protocol.metric import Metric, Sums, in_slice
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
 
@@ -123,15 +123,11 @@ _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
 def _pair(name: str, over: str = "", size: str = "", more: str = "") -> Iterator[Metric]:
     """Make the metrics acc (at 0.5) and macc (all thresholds) of a size or over classes."""
-
-    def of(weights: Mapping[str, float]) -> dict[str, float]:
-        return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
-
     for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES)):
         yield AuthorsMetric(
             f"{name}_{way} ({more})" if more else f"{name}_{way}",
-            of(hits),
-            of(asked),
+            in_slice(hits, "size", size) if size else hits,
+            in_slice(asked, "size", size) if size else asked,
             over=over,
             empty=None,
             in_short_tables=way == "acc" and over == CLASS,

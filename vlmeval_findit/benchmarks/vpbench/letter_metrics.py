@@ -13,7 +13,7 @@ from typing import Any
 
 from ...marks.style import Shape
 from ...protocol.benchmark import Published
-from ...protocol.metric import Better, Metric, Sums, sliced, weighted
+from ...protocol.metric import Better, Key, Metric, SumKey, Sums, weighted
 from .vp_query import TASKS, VPQuery
 
 
@@ -38,7 +38,7 @@ class PublishedShare(Metric):
         return round(100 * statistics.mean(shares), 2) if shares else self.empty
 
 
-def _published(name: str, right: str, asked: str, key: str, **more: Any) -> Metric:
+def _published(name: str, right: Key, asked: Key, key: str, **more: Any) -> Metric:
     return PublishedShare(
         f"{name} (as published)", {right: 1}, {asked: 1}, "", None, key=key, **more
     )
@@ -46,8 +46,8 @@ def _published(name: str, right: str, asked: str, key: str, **more: Any) -> Metr
 
 def published_metric(kind: str, part: str) -> Metric:
     """Define the published accuracy on a shape of marks or a source."""
-    right = sliced("right_as_published", kind, part)
-    asked = sliced("asked", kind, part)
+    right = SumKey("right_as_published", kind, part)
+    asked = SumKey("asked", kind, part)
     return _published(part, right, asked, f"{part}_as_published", in_short_tables=False)
 
 
