@@ -7,8 +7,8 @@ only the assignment runs query by query.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise, repeat
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,44 +120,50 @@ def _match_batch(
     maps: Sequence[ToPixels],
     match_rule: MatchRule,
 ) -> list[MatchResult]:
-    predicted = [len(reading.boxes) for reading in readings]
-    expected = [len(truth.boxes) for truth in truths]
-    pixels = _in_pixels(_boxes(readings, sum(predicted)), maps, predicted)
-    targets = _boxes(truths, sum(expected))
-    answers, truth_boxes = (_narrowed(boxes, match_rule) for boxes in (pixels, targets))
+    box_counts = [len(reading.boxes) for reading in readings]
+    object_counts = [len(truth.boxes) for truth in truths]
+    pixels = _in_pixels(_boxes(readings, sum(box_counts)), maps, box_counts)
+    answers = _narrowed(pixels, match_rule)
+    objects = _narrowed(_boxes(truths, sum(object_counts)), match_rule)
     labels = label_numbers(readings, truths)
 
-    def compare(left: Indices, right: Indices) -> _Compared:
-        ious = _values(match_rule, answers[left], truth_boxes[right], truths, right)
-        agree = None if labels is None else labels[0][left] == labels[1][right]
-        cost = np.float32(1) - ious
-        return _Compared(ious, agree, cost if agree is None else cost - agree)
+    def values_of(left: Indices, right: Indices) -> Array:
+        return _values(match_rule, answers[left], objects[right], truths, right)
 
-    keys = _frame_keys(readings, truths, predicted, expected)
-    pairs = _Pairs(*keys, lambda left, right: compare(left, right).cost)
-    ious, agree, cost = compare(pairs.left, pairs.right)
-    chosen = pairs.assigned(cost)
-    columns = pairs.right[chosen]
+    def labels_agree(left: Indices, right: Indices) -> NDArray[np.bool_]:
+        if labels is None:
+            return np.ones(len(left), dtype=bool)
+        predicted, expected = labels
+        agree: NDArray[np.bool_] = predicted[left] == expected[right]
+        return agree
 
-    best = np.zeros(len(targets), dtype=np.float32)
-    best[columns] = ious[chosen]
-    same = np.zeros(len(targets), dtype=bool)
-    same[columns] = True if agree is None else agree[chosen]
-    hits = (best >= HIT) & same
+    def cost_of(left: Indices, right: Indices) -> Array:
+        cost = np.float32(1) - values_of(left, right)
+        # Without labels nothing is subtracted: that would round the last bits away.
+        return cost if labels is None else cost - labels_agree(left, right)
+
+    groups = _groups(*_frame_keys(readings, truths))
+    left, right = _assigned_pairs(groups, cost_of)
+
+    best = np.zeros(len(objects), dtype=np.float32)
+    best[right] = values_of(left, right)
+    agree = np.zeros(len(objects), dtype=bool)
+    agree[right] = labels_agree(left, right)
     # Places count within the query.
-    first = np.repeat(np.cumsum([0, *predicted[:-1]]), expected)
-    assigned = np.full(len(targets), NO_BOX)
-    assigned[columns] = pairs.left[chosen] - first[columns]
+    first_boxes = np.repeat(np.cumsum(box_counts) - box_counts, object_counts)
+    assigned = np.full(len(objects), NO_BOX)
+    assigned[right] = left - first_boxes[right]
 
-    agreeing: Iterable[tuple[bool, ...]] = repeat(())
-    if labels is not None:
-        rows = zip(_split(same, expected), readings, truths, strict=True)
-        agreeing = [row if truth.labels or reading.labels else () for row, reading, truth in rows]
-    boxes = _split(pixels, predicted)
-    objects = (_split(each, expected) for each in (best, hits, assigned))
-    fields = zip(boxes, *objects, agreeing, repeat(()))
-    # Not Matched(…), which takes twice as long.
-    return list(map(tuple.__new__, repeat(MatchResult), fields))
+    boxes = _split(pixels, box_counts)
+    ious = _split(best, object_counts)
+    hits = _split((best >= HIT) & agree, object_counts)
+    places = _split(assigned, object_counts)
+    agreements = _split(agree, object_counts)
+    results: list[MatchResult] = []
+    for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
+        agreement = agreements[at] if reading.labels or truth.labels else ()
+        results.append(MatchResult(boxes[at], ious[at], hits[at], places[at], agreement))
+    return results
 
 
 def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -207,86 +213,106 @@ def _share(answers: Boxes, targets: Boxes) -> Boxes:
     return values
 
 
-class _Compared(NamedTuple):
-    """Values of pairs; ``agree`` is None where no query of the batch has labels."""
+# --- assignment -----------------------------------------------------------------------------------
 
-    ious: Array
-    agree: NDArray[np.bool_] | None
-    cost: Array
+Cost = Callable[[Indices, Indices], Array]  # Of (N,) boxes with (N,) objects
 
 
-class _Pairs:
-    """The (prediction, truth) pairs of a batch, grouped by frame, in row-major order.
+class _Groups(NamedTuple):
+    """The boxes and objects of each frame that has both; only these are paired.
 
-    ``owners`` (P,) and ``targets`` (T,; ascending) number the query and frame of each box. Above
-    :data:`_PAIRS` pairs only the assigned ones, by ``cost``, are listed, each as a group.
+    Places are those in the arrays of a batch; all but ``boxes`` have an entry per group.
     """
 
-    def __init__(
-        self, owners: Indices, targets: Indices, cost: Callable[[Indices, Indices], Array]
-    ) -> None:
-        order = np.argsort(owners, kind="stable")
-        keys = owners[order]
-        begins = np.searchsorted(targets, keys, side="left")
-        widths = np.searchsorted(targets, keys, side="right") - begins
-        firsts = np.flatnonzero(np.diff(keys, prepend=-1) != 0)
-        counts = np.diff(firsts, append=len(keys))
-        if widths.sum() > _PAIRS:
-            tables = zip(
-                firsts.tolist(), counts.tolist(), begins[firsts], widths[firsts], strict=True
-            )
-            pairs = [
-                assign_sparse(order[first : first + count], np.arange(begin, begin + width), cost)
-                for first, count, begin, width in tables
-                if width
-            ]
-            self.left, self.right = np.concatenate(pairs, axis=1)
-            self._sizes = np.ones_like(self.left)
-            self._widths = np.ones_like(self.left)
-            return
-        self.left = np.repeat(order, widths)
-        ends = np.cumsum(widths)
-        self.right = np.arange(len(self.left)) - np.repeat(ends - widths - begins, widths)
-        self._sizes, self._widths = counts * widths[firsts], widths[firsts]
-
-    def assigned(self, cost: Array) -> list[int]:
-        """Return the places of the assigned pairs, at most one per row and column."""
-        tables = self._sizes > 0
-        sizes = self._sizes[tables]
-        widths = self._widths[tables]
-        if not len(sizes):
-            return []
-        starts = np.cumsum(sizes) - sizes
-        # One row or column: the first minimum, which scipy would choose too, but slower.
-        line = (widths == 1) | (widths == sizes)
-        least = np.flatnonzero(cost == np.repeat(np.minimum.reduceat(cost, starts), sizes))
-        chosen: list[int] = least[np.searchsorted(least, starts[line])].tolist()
-        for start, size, width in zip(
-            *(each[~line].tolist() for each in (starts, sizes, widths)), strict=True
-        ):
-            rows, columns = assign(cost[start : start + size].reshape(-1, width))
-            chosen += [start + row * width + c for row, c in zip(rows, columns, strict=True)]
-        return chosen
+    boxes: Indices  # Places of boxes, group by group
+    first_boxes: Indices  # Where the group begins in ``boxes``
+    box_counts: Indices
+    first_objects: Indices  # Place of the first object; the others follow
+    object_counts: Indices
 
 
 def _frame_keys(
-    readings: Sequence[ParsedReply],
-    truths: Sequence[Truth],
-    predicted: Sequence[int],
-    expected: Sequence[int],
+    readings: Sequence[ParsedReply], truths: Sequence[Truth]
 ) -> tuple[Indices, Indices]:
+    """Return a number for the query and frame of each box and of each object."""
     queries = np.arange(len(readings))
-    owners = np.repeat(queries, predicted)
-    targets = np.repeat(queries, expected)
-    if any(reading.frames for reading in readings) or any(any(t.frames) for t in truths):
-        frames = [r.frames or (0,) * n for r, n in zip(readings, predicted, strict=True)]
-        predicted_frames = np.fromiter(chain.from_iterable(frames), np.intp, len(owners))
-        true_frames = np.fromiter(
-            chain.from_iterable([t.frames for t in truths]), np.intp, len(targets)
-        )
-        span = max(predicted_frames.max(initial=0), true_frames.max(initial=0)) + 1
-        owners, targets = owners * span + predicted_frames, targets * span + true_frames
-    return owners, targets
+    box_keys = np.repeat(queries, [len(reading.boxes) for reading in readings])
+    object_keys = np.repeat(queries, [len(truth.boxes) for truth in truths])
+    has_frames = any(reading.frames for reading in readings)
+    if not has_frames and not any(any(truth.frames) for truth in truths):
+        return box_keys, object_keys
+    stated = [reading.frames or (0,) * len(reading.boxes) for reading in readings]
+    box_frames = np.fromiter(chain.from_iterable(stated), np.intp, len(box_keys))
+    true_frames = chain.from_iterable([truth.frames for truth in truths])
+    object_frames = np.fromiter(true_frames, np.intp, len(object_keys))
+    span = max(box_frames.max(initial=0), object_frames.max(initial=0)) + 1
+    return box_keys * span + box_frames, object_keys * span + object_frames
+
+
+def _groups(box_keys: Indices, object_keys: Indices) -> _Groups:
+    """Group boxes and objects by equal keys; those of the objects ascend."""
+    boxes = np.flatnonzero(np.isin(box_keys, object_keys))
+    boxes = boxes[np.argsort(box_keys[boxes], kind="stable")]
+    keys, first_boxes, box_counts = np.unique(
+        box_keys[boxes], return_index=True, return_counts=True
+    )
+    first_objects = np.searchsorted(object_keys, keys, side="left")
+    object_counts = np.searchsorted(object_keys, keys, side="right") - first_objects
+    return _Groups(boxes, first_boxes, box_counts, first_objects, object_counts)
+
+
+def _assigned_pairs(groups: _Groups, cost_of: Cost) -> tuple[Indices, Indices]:
+    """Return the assigned boxes and their objects, which cost least in each group."""
+    sizes = groups.box_counts * groups.object_counts
+    if sizes.sum() > _PAIRS:
+        return _assigned_without_list(groups, cost_of)
+    left, right = _all_pairs(groups)
+    if not len(left):
+        return left, right
+    cost = cost_of(left, right)
+    starts = np.cumsum(sizes) - sizes
+    # With one box or one object: the first minimum, which scipy would choose too, but slower.
+    is_simple = (groups.box_counts == 1) | (groups.object_counts == 1)
+    chosen: list[int] = _first_minima(cost, starts, sizes)[is_simple].tolist()
+    for start, rows, columns in zip(
+        starts[~is_simple].tolist(),
+        groups.box_counts[~is_simple].tolist(),
+        groups.object_counts[~is_simple].tolist(),
+        strict=True,
+    ):
+        table = cost[start : start + rows * columns].reshape(rows, columns)
+        chosen += [
+            start + row * columns + column for row, column in zip(*assign(table), strict=True)
+        ]
+    return left[chosen], right[chosen]
+
+
+def _all_pairs(groups: _Groups) -> tuple[Indices, Indices]:
+    """List all pairs of each group: its first box with each object, its second box, and so on."""
+    object_counts = np.repeat(groups.object_counts, groups.box_counts)
+    first_objects = np.repeat(groups.first_objects, groups.box_counts)
+    left = np.repeat(groups.boxes, object_counts)
+    row_starts = np.cumsum(object_counts) - object_counts
+    column = np.arange(len(left)) - np.repeat(row_starts, object_counts)
+    return left, np.repeat(first_objects, object_counts) + column
+
+
+def _first_minima(cost: Array, starts: Indices, sizes: Indices) -> Indices:
+    """Return the place of the first minimum of each part of ``cost``."""
+    minima = np.repeat(np.minimum.reduceat(cost, starts), sizes)
+    places = np.flatnonzero(cost == minima)
+    return places[np.searchsorted(places, starts)]
+
+
+def _assigned_without_list(groups: _Groups, cost_of: Cost) -> tuple[Indices, Indices]:
+    """Assign as :func:`_assigned_pairs` does, where all pairs would take too much memory."""
+    parts = []
+    for first_box, box_count, first_object, object_count in zip(*groups[1:], strict=True):
+        boxes = groups.boxes[first_box : first_box + box_count]
+        objects = np.arange(first_object, first_object + object_count)
+        parts.append(assign_sparse(boxes, objects, cost_of))
+    left, right = np.concatenate(parts, axis=1)
+    return left, right
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -369,8 +395,7 @@ def points_inside(matched: MatchResult, reading: ParsedReply, truth: Truth) -> i
     ignored = {*matched.ignored}
     keys = enumerate(_keys(points, reading.frames, reading.labels))
     candidates = [(at, key) for at, key in keys if at not in ignored]
-    boxes = np.array(points, dtype=float)
-    targets = np.array(truth.boxes, dtype=float)
+    boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
     at_a_time = max(1, _POINT_PAIRS // len(expected))
     inside: set[int] = set()
     for first in range(0, len(candidates), at_a_time):

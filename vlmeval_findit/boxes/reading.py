@@ -72,8 +72,7 @@ def parsed_reply(
             labels.append(label)
         if count > 1:
             frames.append(frame)
-    # Not Reading(…), which takes twice as long.
-    return tuple.__new__(ParsedReply, (tuple(boxes), tuple(labels), tuple(frames), reason))
+    return ParsedReply(tuple(boxes), tuple(labels), tuple(frames), reason)
 
 
 def _why_no_box(width: int, values: Any, in_range: bool) -> FormatFailure:
