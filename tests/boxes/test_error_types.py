@@ -21,7 +21,7 @@ from vlmeval_findit.boxes.error_types import (
     ErrorEvent,
     JudgedAnswer,
     classify_errors,
-    prices,
+    f1_costs,
 )
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.protocol.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
@@ -62,7 +62,7 @@ def answered(
 def total(queries: Sequence[JudgedAnswer]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
-        sums(item.reading, item.matched) | event_sums(events)
+        sums(item.reading, item.match) | event_sums(events)
         for item, events in zip(queries, classify_errors(queries), strict=True)
     )
 
@@ -181,7 +181,7 @@ def test_every_kind_has_a_case() -> None:
     assert there == {item.name for item in ERROR_TYPES.values()}
 
 
-# --- prices ---------------------------------------------------------------------------------------
+# --- what errors cost -----------------------------------------------------------------------------
 
 
 def test_the_worked_example() -> None:
@@ -198,7 +198,7 @@ def test_the_worked_example() -> None:
     result = total(queries)
     assert (result["tp"], result["n_pred"], result["n_gt"]) == (2, 7, 6)
     assert ANALYSIS.score.value(result) == pytest.approx(400 / 13)
-    pair, box, object_ = (100 * float(price) for price in prices(2, 7, 6))
+    pair, box, object_ = (100 * float(cost) for cost in f1_costs(2, 7, 6))
     assert (pair, box, object_) == pytest.approx((16.0085, 5.1966, 10.8119), abs=1e-4)
     points = {name: value for name, value in ANALYSIS.points(result).items() if value}
     expected = {
@@ -218,29 +218,29 @@ SHARE, WEIGHT = (np.polynomial.legendre.leggauss(120) + np.array([[1], [0]])) / 
 @given(t=counts, pairs=counts, many=counts, few=counts)
 def test_error_costs_are_mean_gains_and_add_up(t: int, pairs: int, many: int, few: int) -> None:
     predicted, true = t + pairs + many, t + pairs + few
-    price = prices(t, predicted, true)
-    paid = pairs * price.pair + many * price.box + few * price.object
+    costs = f1_costs(t, predicted, true)
+    paid = pairs * costs.pair + many * costs.box + few * costs.object
     lacking = 1 - 2 * t / (predicted + true) if predicted + true else 0
-    assert min(price) >= 0
+    assert min(costs) >= 0
     assert float(paid) == pytest.approx(lacking, abs=1e-12)
     if true and predicted:
         whole = predicted + true + SHARE * (few - many)
         part = 2 * (t + SHARE * (pairs + few))
         pair = (2 / whole) @ WEIGHT
         box = (part / whole**2) @ WEIGHT
-        assert np.array(price) == pytest.approx(np.array([pair, box, pair - box]))
+        assert np.array(costs) == pytest.approx(np.array([pair, box, pair - box]))
 
 
 @pytest.mark.parametrize("n", [10, 1000, 10**7])
-def test_prices_are_smooth_where_predictions_equal_objects(n: int) -> None:
+def test_costs_are_smooth_where_predictions_equal_objects(n: int) -> None:
     """Around equal numbers, and around the change from series to quotient."""
     for centre in (n, int(n * 1.0202)):
-        near = [prices(n // 2, centre + step, n) for step in (-1, 0, 1)]
+        near = [f1_costs(n // 2, centre + step, n) for step in (-1, 0, 1)]
         for below, here, above in zip(*near, strict=True):
             assert abs(below - 2 * here + above) <= 20 * here / n**2 + 1e-13 * here
 
 
-def test_numbers_and_arrays_are_priced_alike() -> None:
+def test_numbers_and_arrays_have_the_same_costs() -> None:
     queries = [query for query, _ in CASES.values()]
     each = [total([query]) for query in queries] + [{}, total(queries)]
     names = {name for item in each for name in item}
@@ -266,7 +266,7 @@ def test_for_any_answer_the_counts_add_up(
         predicted = []
     query = answered(predicted, true, reason, cut)
     (events,) = classify_errors([query])
-    hits = query.matched.tp
+    hits = query.match.tp
     for of, places in (
         (predicted, Counter(event.box for event in events if event.box is not None)),
         (true, Counter(event.object for event in events if event.object is not None)),

@@ -126,7 +126,7 @@ def read(
     (matched,), _ = match_replies("", dataset, checked.replies, checked.settings, None)
     parsed = matched.reading
     return ReplyBoxes(
-        matched.matched.boxes,
+        matched.match.boxes,
         parsed.labels,
         parsed.frames,
         parsed.reason,

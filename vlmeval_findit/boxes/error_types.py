@@ -1,4 +1,4 @@
-"""Classify the errors of a query: each surplus box and each missed object has exactly one type.
+"""Classify the errors of an answer: each surplus box and each missed object has exactly one type.
 
 Boxes and objects that are no hits are paired again, as many and as well as possible, frame by
 frame, then across a video's frames. What is left is surplus or missed.
@@ -6,6 +6,7 @@ frame, then across a video's frames. What is left is surplus or missed.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import chain
@@ -27,7 +28,7 @@ NEAR = 0.1  # IoU from which a box that is no hit may be meant for an object
 
 
 class CountsAs(Enum):
-    """What an event takes from the score; this decides its price."""
+    """What an event takes from the score; this decides its cost."""
 
     PAIR = "pair"  # A box that is no hit, and its object
     BOX = "box"  # A surplus box
@@ -44,7 +45,9 @@ class BoxError(Enum):
         cls, value: str, usually: CountsAs = CountsAs.OBJECT, meaning: str = ""
     ) -> BoxError:
         member = object.__new__(cls)
-        member._value_, member.usually, member.meaning = value, usually, meaning
+        member._value_ = value
+        member.usually = usually
+        member.meaning = meaning
         return member
 
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
@@ -97,7 +100,6 @@ _OF_REASON: Mapping[FormatFailure | None, BoxError] = {
     FormatFailure.FRAME_OUT_OF_RANGE: BoxError.WRONG_FRAME,
 }
 
-
 # Else by what the reply says; for other kinds: not readable
 _OF_KIND = {
     AnswerKind.NO_BOX: BoxError.NOTHING_FOUND,
@@ -108,7 +110,7 @@ _OF_KIND = {
 class JudgedAnswer(NamedTuple):
     """One query with its answer."""
 
-    matched: MatchResult
+    match: MatchResult
     reading: ParsedReply
     truth: Truth
     kind: AnswerKind
@@ -116,116 +118,99 @@ class JudgedAnswer(NamedTuple):
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
 
 
-def classify_errors(queries: Sequence[JudgedAnswer]) -> list[list[ErrorEvent]]:
-    """Return the errors of each query."""
-    return [_events(query) for query in queries]
+def classify_errors(answers: Sequence[JudgedAnswer]) -> list[list[ErrorEvent]]:
+    """Return the errors of each answer."""
+    return [_events(answer) for answer in answers]
 
 
-def _events(query: JudgedAnswer) -> list[ErrorEvent]:
-    matched, reading, truth, *_ = query
-    if matched.counted == len(matched.hits) and all(matched.hits):
+def _events(answer: JudgedAnswer) -> list[ErrorEvent]:
+    """Return the errors of an answer: wrong pairs, then surplus boxes, then missed objects."""
+    match = answer.match
+    if match.tp == match.counted == len(match.hits):
         return []
-    # What is left to explain: boxes, then objects, are deleted as they are paired.
-    counted_for = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
-    counted_for.update(matched.ignored)
-    boxes = {at: None for at in range(len(matched.boxes)) if at not in counted_for}
-    objects = {at: None for at, hit in enumerate(matched.hits) if not hit}
-    near = _near_pairs(query, [*boxes]) if boxes and truth.boxes else []
+    open_places = _OpenPlaces(match)
+    near = _near_pairs(answer, sorted(open_places.boxes))
     duplicates = {
-        n.box for n in near if matched.hits[n.object] and n.iou >= HIT and n.agree and n.in_frame
+        pair.box for pair in near if pair.is_right and pair.in_frame and match.hits[pair.object]
     }
-    near = [n for n in near if n.object in objects]
-    events: list[ErrorEvent] = []
+    near = [pair for pair in near if not match.hits[pair.object]]
 
-    def pair(kind: BoxError, box: int, object_: int) -> None:
-        events.append(ErrorEvent(kind, box, object_))
-        del boxes[box], objects[object_]
-
-    for n in _best([n for n in near if n.in_frame]):
-        pair(_why_no_hit(n, query), n.box, n.object)
-    if reading.frames:
-        right = [n for n in near if n.iou >= HIT and n.agree]
-        for n in _best([n for n in right if n.box in boxes and n.object in objects]):
-            pair(BoxError.WRONG_FRAME, n.box, n.object)
-    flat = {at for at in boxes if _has_no_area(matched.boxes[at])}
-    # Boxes without an area stand for missed objects of their frame and label, in order.
-    waiting: dict[tuple[int, str], list[int]] = {}
-    for at in reversed(objects) if flat else ():
-        waiting.setdefault(_group(at, truth.frames, truth.labels), []).append(at)
-    for box in sorted(flat):
-        if missed := waiting.get(_group(box, reading.frames, reading.labels)):
-            pair(BoxError.NO_RECTANGLE, box, missed.pop())
-    for box in boxes:
-        if not truth.boxes:
+    events = _pair_in_frames(near, answer, open_places)
+    if answer.reading.frames:
+        events += _pair_across_frames(near, open_places)
+    without_area = {at for at in open_places.boxes if _has_no_area(match.boxes[at])}
+    events += _pair_in_order(sorted(without_area), answer, open_places)
+    for box in sorted(open_places.boxes):
+        if not answer.truth.boxes:
             kind = BoxError.FALSE_ALARM
-        elif box in flat:
+        elif box in without_area:
             kind = BoxError.NO_RECTANGLE
+        elif box in duplicates:
+            kind = BoxError.DUPLICATE
         else:
-            kind = BoxError.DUPLICATE if box in duplicates else BoxError.BACKGROUND
+            kind = BoxError.BACKGROUND
         events.append(ErrorEvent(kind, box))
-    return [*events, *(ErrorEvent(_why_missed(query, at), None, at) for at in objects)]
+    for object_ in sorted(open_places.objects):
+        events.append(ErrorEvent(_why_missed(object_, answer), None, object_))
+    return events
 
 
-def _why_no_hit(near: _Near, query: JudgedAnswer) -> BoxError:
-    """Say why a box near an object, in its frame, is no hit."""
-    if near.agree:
-        return BoxError.LOCALISATION
-    if near.iou < HIT:
-        return BoxError.BOTH
-    # The reply does not say another label: its label was not read.
-    if near.object in query.recoverable:
-        return BoxError.RECOVERABLE
-    label = query.reading.labels[near.box] if query.reading.labels else ""
-    return BoxError.NOT_READABLE if label and is_lost(label) else BoxError.WRONG_LABEL
+class _OpenPlaces:
+    """The boxes and objects of an answer that neither a hit nor an error explains so far."""
+
+    def __init__(self, match: MatchResult) -> None:
+        hits = {box for box, hit in zip(match.assigned, match.hits, strict=True) if hit}
+        self.boxes = set(range(len(match.boxes))) - hits - set(match.ignored)
+        self.objects = {at for at, hit in enumerate(match.hits) if not hit}
+
+    def has_both(self, pair: _NearPair) -> bool:
+        return pair.box in self.boxes and pair.object in self.objects
+
+    def pair(self, kind: BoxError, box: int, object_: int) -> ErrorEvent:
+        """Explain a box and an object by one error."""
+        self.boxes.remove(box)
+        self.objects.remove(object_)
+        return ErrorEvent(kind, box, object_)
 
 
-def _has_no_area(box: Corners) -> bool:
-    x1, y1, x2, y2 = box
-    return not (x1 < x2 and y1 < y2)
+# --- wrong pairs ----------------------------------------------------------------------------------
 
 
-def _group(at: int, frames: Sequence[int], labels: Sequence[str]) -> tuple[int, str]:
-    return frames[at] if frames else 0, plain_label(labels[at]) if labels else ""
+class _NearPair(NamedTuple):
+    """A box and an object that it may be meant for."""
 
-
-def _why_missed(query: JudgedAnswer, object_: int) -> BoxError:
-    reason = query.reading.reason
-    if reason is not FormatFailure.FAILED_CALL and object_ in query.recoverable:
-        return BoxError.RECOVERABLE
-    if reason in _OF_REASON:
-        return _OF_REASON[reason]
-    if query.cut:
-        return BoxError.TRUNCATED
-    if reason is None and query.matched.boxes:
-        return BoxError.MISSED
-    return _OF_KIND.get(query.kind, BoxError.NOT_READABLE)
-
-
-class _Near(NamedTuple):
     box: int
     object: int
     iou: float
-    agree: bool
-    in_frame: bool
+    agree: bool  # Their labels agree
+    in_frame: bool  # They are in the same frame
+
+    @property
+    def is_right(self) -> bool:
+        """Return whether the box is right for the object, but for its frame."""
+        return self.iou >= HIT and self.agree
 
 
-def _near_pairs(query: JudgedAnswer, boxes: Sequence[int]) -> list[_Near]:
+def _near_pairs(answer: JudgedAnswer, boxes: Sequence[int]) -> list[_NearPair]:
     """Find the objects near each box, hits among them."""
-    reading, truth = query.reading, query.truth
+    reading, truth = answer.reading, answer.truth
+    if not boxes or not truth.boxes:
+        return []
     with np.errstate(over="ignore"):  # models can answer 1e300
-        predicted = _array(query.matched.boxes[at] for at in boxes)
+        predicted = _array([answer.match.boxes[at] for at in boxes])
         true = _array(truth.boxes)
     rows, columns = np.indices((len(predicted), len(true))).reshape(2, -1)
-    values = iou(predicted[rows], true[columns])
-    near = np.flatnonzero(values >= NEAR)
-    pairs = []
-    for row, at, value in zip(
-        *(each[near].tolist() for each in (rows, columns, values)), strict=True
+    ious = iou(predicted[rows], true[columns])
+    near = np.flatnonzero(ious >= NEAR)
+    pairs: list[_NearPair] = []
+    for row, object_, value in zip(
+        rows[near].tolist(), columns[near].tolist(), ious[near].tolist(), strict=True
     ):
-        frame, label = _group(boxes[row], reading.frames, reading.labels)
-        true_frame, true_label = _group(at, truth.frames, truth.labels)
+        box = boxes[row]
+        frame, label = _frame_and_label(box, reading.frames, reading.labels)
+        true_frame, true_label = _frame_and_label(object_, truth.frames, truth.labels)
         agree = not truth.labels or label == true_label
-        pairs.append(_Near(boxes[row], at, value, agree, frame == true_frame))
+        pairs.append(_NearPair(box, object_, value, agree, frame == true_frame))
     return pairs
 
 
@@ -234,30 +219,109 @@ def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.d
     return flat.astype(np.float32).reshape(-1, 4)
 
 
-def _best(pairs: list[_Near]) -> list[_Near]:
+def _frame_and_label(at: int, frames: Sequence[int], labels: Sequence[str]) -> tuple[int, str]:
+    return frames[at] if frames else 0, plain_label(labels[at]) if labels else ""
+
+
+def _pair_in_frames(
+    near: Sequence[_NearPair], answer: JudgedAnswer, open_places: _OpenPlaces
+) -> list[ErrorEvent]:
+    """Pair boxes with objects of their frames."""
+    events = []
+    for pair in _best_pairs([pair for pair in near if pair.in_frame]):
+        kind = _why_no_hit(pair, answer)
+        events.append(open_places.pair(kind, pair.box, pair.object))
+    return events
+
+
+def _pair_across_frames(near: Sequence[_NearPair], open_places: _OpenPlaces) -> list[ErrorEvent]:
+    """Pair boxes with objects that they would hit in another frame."""
+    candidates = [pair for pair in near if pair.is_right and open_places.has_both(pair)]
+    events = []
+    for pair in _best_pairs(candidates):
+        events.append(open_places.pair(BoxError.WRONG_FRAME, pair.box, pair.object))
+    return events
+
+
+def _pair_in_order(
+    boxes: Sequence[int], answer: JudgedAnswer, open_places: _OpenPlaces
+) -> list[ErrorEvent]:
+    """Pair boxes without area with missed objects of their frame and label, in order."""
+    if not boxes:
+        return []
+    reading, truth = answer.reading, answer.truth
+    waiting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
+    for object_ in sorted(open_places.objects):
+        waiting[_frame_and_label(object_, truth.frames, truth.labels)].append(object_)
+    events = []
+    for box in boxes:
+        objects = waiting[_frame_and_label(box, reading.frames, reading.labels)]
+        if objects:
+            events.append(open_places.pair(BoxError.NO_RECTANGLE, box, objects.popleft()))
+    return events
+
+
+def _best_pairs(pairs: list[_NearPair]) -> list[_NearPair]:
     """Choose as many pairs as possible, then those that overlap and agree best."""
     if len(pairs) < 2:
         return pairs
-    boxes = {box: at for at, box in enumerate(dict.fromkeys(n.box for n in pairs))}
-    objects = {thing: at for at, thing in enumerate(dict.fromkeys(n.object for n in pairs))}
-    if len(boxes) == len(pairs) == len(objects):  # no conflicts
+    boxes = list(dict.fromkeys(pair.box for pair in pairs))
+    objects = list(dict.fromkeys(pair.object for pair in pairs))
+    if len(boxes) == len(pairs) == len(objects):  # No conflicts
         return pairs
+    rows = {box: row for row, box in enumerate(boxes)}
+    columns = {object_: column for column, object_ in enumerate(objects)}
     cost = np.zeros((len(boxes), len(objects)), dtype=np.float32)
     # One more pair outweighs any better ones.
     another_pair = 2 * (min(cost.shape) + 1)
-    table: dict[tuple[int, int], _Near] = {}
-    for n in pairs:
-        place = boxes[n.box], objects[n.object]
-        table[place] = n
-        cost[place] = -(another_pair + n.iou + n.agree)
-    return [table[place] for place in zip(*assign(cost), strict=True) if place in table]
+    by_cell: dict[tuple[int, int], _NearPair] = {}
+    for pair in pairs:
+        cell = rows[pair.box], columns[pair.object]
+        by_cell[cell] = pair
+        cost[cell] = -(another_pair + pair.iou + pair.agree)
+    return [by_cell[cell] for cell in zip(*assign(cost), strict=True) if cell in by_cell]
 
 
-# --- the price of an error: its Aumann-Shapley share of the lost F1 -------------------------------
+def _has_no_area(box: Corners) -> bool:
+    x1, y1, x2, y2 = box
+    return not (x1 < x2 and y1 < y2)
+
+
+# --- why ------------------------------------------------------------------------------------------
+
+
+def _why_no_hit(pair: _NearPair, answer: JudgedAnswer) -> BoxError:
+    """Say why a box near an object, in its frame, is no hit."""
+    if pair.agree:
+        return BoxError.LOCALISATION
+    if pair.iou < HIT:
+        return BoxError.BOTH
+    # The reply does not say another label: its label was not read.
+    if pair.object in answer.recoverable:
+        return BoxError.RECOVERABLE
+    label = answer.reading.labels[pair.box] if answer.reading.labels else ""
+    return BoxError.NOT_READABLE if label and is_lost(label) else BoxError.WRONG_LABEL
+
+
+def _why_missed(object_: int, answer: JudgedAnswer) -> BoxError:
+    """Say why an object has no box."""
+    reason = answer.reading.reason
+    if reason is not FormatFailure.FAILED_CALL and object_ in answer.recoverable:
+        return BoxError.RECOVERABLE
+    if reason in _OF_REASON:
+        return _OF_REASON[reason]
+    if answer.cut:
+        return BoxError.TRUNCATED
+    if reason is None and answer.match.boxes:
+        return BoxError.MISSED
+    return _OF_KIND.get(answer.kind, BoxError.NOT_READABLE)
+
+
+# --- the cost of an error: its Aumann-Shapley share of the lost F1 --------------------------------
 #
 # F1 is 2 T / (P + G), with T hits, P boxes and G objects. Fixing an error removes a surplus box
-# (P - 1), finds a missed object (T + 1, P + 1) or makes a wrong pair a hit (T + 1). Its price is
-# what it adds on average while all are fixed in the same proportion, so counts times prices add up
+# (P - 1), finds a missed object (T + 1, P + 1) or makes a wrong pair a hit (T + 1). Its cost is
+# what it adds on average while all are fixed in the same proportion, so counts times costs add up
 # to exactly 1 - F1, whatever the order and however errors are divided into kinds.
 
 Floats = NDArray[np.float64]
@@ -271,12 +335,12 @@ class F1Costs(NamedTuple):
     object: Floats
 
 
-def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> F1Costs:
-    """Return the prices of a run's errors; all are 0 without boxes and objects.
+def f1_costs(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> F1Costs:
+    """Return the costs of a run's errors; all are 0 without boxes and objects.
 
     ``hits``: T; ``boxes``: P, all predicted; ``objects``: G, all in the truth.
 
-    >>> [round(100 * float(price), 2) for price in prices(2, 7, 6)]
+    >>> [round(100 * float(cost), 2) for cost in f1_costs(2, 7, 6)]
     [16.01, 5.2, 10.81]
     """
     t, p, g = (np.asarray(n, dtype=float) for n in (hits, boxes, objects))
@@ -293,18 +357,18 @@ def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> F1Costs:
     return F1Costs(pair, box, np.where(g > 0, pair - box, nothing))
 
 
-_NEAR_0 = 0.01  # Below it quotients lose digits, and a short series is exact
+_NEAR_ZERO = 0.01  # Below it quotients lose digits, and a short series is exact
 
 
 def _log_ratio(x: Any) -> Any:
     """ln(1 + x) / x: the mean of 1 / (1 + s x) over s from 0 to 1."""
-    return np.where(np.abs(x) < _NEAR_0, _series(x, lambda k: 1 / (k + 1)), np.log1p(x) / x)
+    return np.where(np.abs(x) < _NEAR_ZERO, _series(x, lambda k: 1 / (k + 1)), np.log1p(x) / x)
 
 
 def _log_excess(x: Any) -> Any:
     """(ln(1 + x) - x / (1 + x)) / x²: the mean of s / (1 + s x)² over s from 0 to 1."""
     direct = (np.log1p(x) - x / (1 + x)) / x**2
-    return np.where(np.abs(x) < _NEAR_0, _series(x, lambda k: (k + 1) / (k + 2)), direct)
+    return np.where(np.abs(x) < _NEAR_ZERO, _series(x, lambda k: (k + 1) / (k + 2)), direct)
 
 
 def _series(x: Any, term: Any) -> Any:

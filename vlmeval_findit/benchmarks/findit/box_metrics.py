@@ -25,7 +25,7 @@ class LenientResult(NamedTuple):
     """A lenient reading matched with the ground truth."""
 
     lenient: LenientReply
-    matched: MatchResult
+    match: MatchResult
 
 
 def lenient_matches(
@@ -56,14 +56,14 @@ def lenient_matches(
 
 def recovered_objects(strict: MatchResult, lenient: LenientResult) -> tuple[int, ...]:
     """List the indices of the objects that only the lenient reading finds."""
-    both = zip(lenient.matched.hits, strict.hits, strict=True)
+    both = zip(lenient.match.hits, strict.hits, strict=True)
     return tuple(j for j, (now, before) in enumerate(both) if now and not before)
 
 
 def lenient_details(strict: MatchResult, lenient: LenientResult) -> dict[str, Any]:
     """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
     reading = lenient.lenient.reading
-    matched = lenient.matched
+    matched = lenient.match
     result: dict[str, Any] = {
         "repairs": [repair.value for repair in lenient.lenient.repairs],
         "boxes": finite(matched.boxes),
@@ -262,7 +262,7 @@ class RuleMetrics:
 
     def lenient_sums(self, strict: MatchResult, lenient: LenientResult) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
-        more = {name: of(lenient.matched) - of(strict) for name, of in self.surplus.items()}
+        more = {name: of(lenient.match) - of(strict) for name, of in self.surplus.items()}
         return {name: value for name, value in more.items() if value}
 
 

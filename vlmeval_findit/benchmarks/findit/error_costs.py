@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.box_records import MatchResult, ParsedReply, Truth
-from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
+from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, f1_costs
 from ...protocol.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
 from ...protocol.metric import Sums
 from ...protocol.scored_row import ScoredRow
@@ -37,13 +37,16 @@ class F1Errors(ErrorAnalysis):
 
     def points(self, sums: Sums) -> Mapping[str, Any]:
         true = sums.get("n_gt", 0) + sums.get("n_gt_failed", 0)
-        price = prices(sums.get("tp", 0), sums.get("n_pred", 0), true)
-        costs = {CountsAs.PAIR: price.pair, CountsAs.BOX: price.box, CountsAs.OBJECT: price.object}
-        return {
-            ERROR_TYPES[kind].key: 100
-            * sum(_count(sums, kind, as_) * cost for as_, cost in costs.items())
-            for kind in BoxError
-        }
+        costs = f1_costs(sums.get("tp", 0), sums.get("n_pred", 0), true)
+        points: dict[str, Any] = {}
+        for kind in BoxError:
+            lost = (
+                _count(sums, kind, CountsAs.PAIR) * costs.pair
+                + _count(sums, kind, CountsAs.BOX) * costs.box
+                + _count(sums, kind, CountsAs.OBJECT) * costs.object
+            )
+            points[ERROR_TYPES[kind].key] = 100 * lost
+        return points
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         if by == OBJECTS:

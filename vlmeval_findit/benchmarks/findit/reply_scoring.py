@@ -42,7 +42,7 @@ class ScoredReply:
     query: FindItQuery
     reply: Reply
     reading: ParsedReply
-    matched: MatchResult
+    match: MatchResult
     cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
     lenient: LenientResult | None = None  # the lenient reading: no score depends on it
     confidences: Confidences | None = None  # None without recorded logprobs
@@ -50,7 +50,7 @@ class ScoredReply:
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        return recovered_objects(self.matched, self.lenient) if self.lenient else ()
+        return recovered_objects(self.match, self.lenient) if self.lenient else ()
 
     @property
     def kind(self) -> AnswerKind:
@@ -59,8 +59,8 @@ class ScoredReply:
     @property
     def rejection(self) -> NegativeOutcome | None:
         """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
-        only_ignored = bool(self.matched.boxes) and not self.matched.counted
-        if self.matched.ious or only_ignored:
+        only_ignored = bool(self.match.boxes) and not self.match.counted
+        if self.match.ious or only_ignored:
             return None
         return OUTCOMES[self.kind]
 
@@ -135,7 +135,7 @@ def events_of(result: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     queries = [
         JudgedAnswer(
-            item.matched,
+            item.match,
             item.reading,
             item.query.truth,
             item.kind,
@@ -152,9 +152,9 @@ def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredR
     """Convert a scored query to a row of sums with its details."""
     reason = reply.reading.reason
     rule = RULES[reply.match_rule]
-    result = rule.sums(reply.reading, reply.matched, reply.query.truth)
+    result = rule.sums(reply.reading, reply.match, reply.query.truth)
     if reply.lenient is not None:
-        result |= rule.lenient_sums(reply.matched, reply.lenient)
+        result |= rule.lenient_sums(reply.match, reply.lenient)
     if reply.rejection is not None:
         result[reply.rejection.sum] = 1
     return ScoredRow(
@@ -170,7 +170,7 @@ def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredR
 
 def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
     """Return a row's details: boxes in pixels of the original image, points without extent."""
-    reading, matched = reply.reading, reply.matched
+    reading, matched = reply.reading, reply.match
     result: dict[str, Any] = {
         "label": reply.query.label,
         "image": reply.query.images[0],
@@ -191,7 +191,7 @@ def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, A
         result["labels_agree"] = list(matched.labels_agree)
     result |= labels_and_frames(reading)
     if reply.lenient is not None:
-        result["lenient"] = lenient_details(reply.matched, reply.lenient)
+        result["lenient"] = lenient_details(reply.match, reply.lenient)
     if events:
         result[ERRORS] = details_of(events, matched, reading, reply.query.truth)
     if reply.confidences:

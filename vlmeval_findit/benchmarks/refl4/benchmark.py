@@ -74,10 +74,10 @@ class RefL4(FindIt):
         truths = [dataset.queries[item.reply.index].annotation for item in result]
         # Only the first box counts, so lenient parsing matters only for answers without a box.
         lenient = [
-            _first(item.lenient.matched) if item.lenient and not item.matched.boxes else None
+            _first(item.lenient.match) if item.lenient and not item.match.boxes else None
             for item in result
         ]
-        ious, passed = accuracy.judge(truths, [_first(item.matched) for item in result])
+        ious, passed = accuracy.judge(truths, [_first(item.match) for item in result])
         _, passed_more = accuracy.judge(truths, lenient)
         rows = map(_scored_row, result, truths, ious, passed, passed_more)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
@@ -114,8 +114,8 @@ def _scored_row(
     row = findit_row(reply)
     kept = ("label", "image", "adherent", "boxes", "labels")
     details = {name: value for name, value in row.details.items() if name in kept}
-    has_box = bool(reply.matched.boxes)
-    if reply.lenient is not None and reply.lenient.matched.boxes and not has_box:
+    has_box = bool(reply.match.boxes)
+    if reply.lenient is not None and reply.lenient.match.boxes and not has_box:
         hit = passed_more > 0
         details["lenient"] = {**row.details["lenient"], "hits": [hit], "recoverable": [0] * hit}
     details |= {
