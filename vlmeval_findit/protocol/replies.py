@@ -6,18 +6,23 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from ..core.formatting import shown
-from ..core.shapes import checked
 from ..core.text_files import TextError, parse_json
+from ..core.validation import (
+    Checked,
+    Finite,
+    JsonObject,
+    MisplacedError,
+    Text,
+    Whole,
+    YesNo,
+    validate,
+)
 from .thoughts import USUAL, SplitReply, ThoughtRule, split_thought
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 # --- logprobs, as ``--logprobs`` records them --------------------------------------------------
 
@@ -40,8 +45,8 @@ class TokenLogprobs:
     TokenLogprobs(ends=(2, 5), logprobs=(0.0, -9999.0))
     """
 
-    ends: tuple[int, ...]
-    logprobs: tuple[float, ...]
+    ends: tuple[Whole, ...]
+    logprobs: tuple[Finite, ...]
 
     def __post_init__(self) -> None:
         if len(self.ends) != len(self.logprobs):
@@ -82,6 +87,19 @@ RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
 
 
 @dataclass(frozen=True, slots=True)
+class _KnownOfCall:
+    """The keys of a call's record that are read back."""
+
+    cost: Finite | None = None
+    error: Text | None = None
+
+
+def _with_known_keys(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    validate(_KnownOfCall, call)
+    return call
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyRecord:
     """What a model's run recorded with one reply; :func:`parse_record` checks these types.
 
@@ -89,15 +107,15 @@ class ReplyRecord:
     as ``processed`` (by the model's processor), and the ``bounds`` in force.
     """
 
-    space: Mapping[str, Any] | None = None  # Settings of :func:`..boxes.spaces.space_from`
-    finish_reason: str = ""  # ``stop`` or ``length``
-    images: tuple[Mapping[str, Any], ...] = ()
-    thought: str = ""  # Never read for boxes
-    ends_in_thought: bool = False  # And so has no answer
-    tokens: Mapping[str, int] = field(default_factory=dict)  # Of the prompt and the reply
-    model: Mapping[str, str] = field(default_factory=dict)  # Identifier, revisions, provider, row
+    space: JsonObject | None = None  # Settings of :func:`..boxes.spaces.space_from`
+    finish_reason: Text = ""  # ``stop`` or ``length``
+    images: tuple[JsonObject, ...] = ()
+    thought: Text = ""  # Never read for boxes
+    ends_in_thought: YesNo = False  # And so has no answer
+    tokens: Mapping[str, Whole] = field(default_factory=dict)  # Of the prompt and the reply
+    model: Mapping[str, Text] = field(default_factory=dict)  # Identifier, revisions, provider, row
     # Of HTTP: id, ``cost`` in USD, error, status
-    call: Mapping[str, Any] = field(default_factory=dict)
+    call: Annotated[JsonObject, Checked(_with_known_keys)] = field(default_factory=dict)
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
     def as_json(self) -> str:
@@ -236,7 +254,7 @@ def parse_record(value: object) -> ReplyRecord:
 
     >>> parse_record('{"findit": {"thought": 7}}')
     Traceback (most recent call last):
-    vlmeval_findit.protocol.replies.RecordError: findit.thought: 7: Input should be a valid string
+    vlmeval_findit.protocol.replies.RecordError: findit.thought: 7 should be a text
     """
     extra = _object_in(value)
     if not extra and isinstance(value, str) and _BEGINS_RECORD.match(value):
@@ -247,40 +265,21 @@ def parse_record(value: object) -> ReplyRecord:
     if not isinstance(record, dict):
         raise RecordError(f"{RECORD_KEY} should be a JSON object, not {shown(record, 40)}")
     filled = {name: each for name, each in record.items() if each is not None}
+    if not filled:
+        return NOTHING_RECORDED
     if "logprobs" in filled:
         filled["token_logprobs"] = filled.pop("logprobs")
-    return _recorded(filled) if filled else NOTHING_RECORDED
+    try:
+        return validate(ReplyRecord, filled, _stored_name)
+    except MisplacedError as error:
+        raise RecordError(error.below(RECORD_KEY)) from None
 
 
 _BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
 
 
-def _recorded(record: Mapping[str, Any]) -> ReplyRecord:
-    from pydantic import ValidationError
-
-    try:
-        # As JSON, where a list is a tuple and yet "7" is no number; without NaN
-        text = json.dumps(record, allow_nan=False)
-        result: ReplyRecord = _adapter().validate_json(text, strict=True)
-        checked(result.call, _CALL, f"{RECORD_KEY}.call")
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        steps = ["logprobs" if step == "token_logprobs" else str(step) for step in first["loc"]]
-        where = ".".join([RECORD_KEY, *steps])
-        raise RecordError(f"{where}: {shown(first['input'], 40)}: {first['msg']}") from None
-    except (TypeError, ValueError, RecursionError) as error:
-        raise RecordError(str(error)) from None
-    return result
-
-
-_CALL = {"cost": int | float | None, "error": str | None}  # What is read of it again
-
-
-@cache
-def _adapter() -> TypeAdapter[ReplyRecord]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(ReplyRecord)
+def _stored_name(name: str) -> str:
+    return "logprobs" if name == "token_logprobs" else name
 
 
 def with_error(value: object, why: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
 
 from ...core.text_files import read_json
-from ...core.validation import Checked, Expected, MisplacedError, Text, YesNo, validate
+from ...core.validation import Checked, Finite, MisplacedError, Text, YesNo, validate
 from ...protocol.replies import Reply, ReplyRecord
 from ...storage.table_files import ImagePath, Side
 
@@ -75,9 +75,6 @@ def _file_of(split: RefL4Split) -> RefL4Split:
     if split is RefL4Split.ALL:
         raise ValueError("'all' is neither val nor test")
     return split
-
-
-Finite = Annotated[float, Expected("a finite number", strict=True, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
