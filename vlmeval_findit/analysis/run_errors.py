@@ -141,8 +141,7 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     sums = _sums_with_events(run)
     kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
-        known = ", ".join(sorted(kinds))
-        raise StatisticsError(f"{run.path} has no slices by {by!r}{nearest(by, kinds)} ({known})")
+        raise StatisticsError(f"{run.path} has no slices by {by!r}{nearest(by, sorted(kinds))}")
     by_slice: dict[str, dict[str, float]] = {}
     for row in run.rows:
         rest = dict(analysis.events(row))
