@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -149,50 +150,21 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         FormatError: a format that no comparable run has.
     """
     benchmark = runs[0].benchmark
-    metrics = runs[0].benchmark.all_metrics
     datasets, excluded = group_comparable(runs)
-    names = [dataset.name for dataset in datasets]
     comparable = [run for dataset in datasets for run in dataset.runs]
     reported = choose(datasets, formats_by_model(formats, comparable))
-    models = sorted({model for model, _ in reported})
-    means = [DatasetMean(OVERALL, tuple(names))]
-    for family, inside in grouped(datasets, lambda dataset: dataset.family).items():
-        means.append(DatasetMean(family, tuple(dataset.name for dataset in inside)))
-    alike = grouped(runs, _asked)
-    cells = {}
-    places = {name: (name,) for name in names} | {each.name: each.datasets for each in means}
-    for place, members in places.items():
-        # Models that lack a dataset of a mean would not be comparable with the others.
-        group = {
-            model: [reported[model, name] for name in members]
-            for model in models
-            if all((model, name) in reported for name in members)
-        }
-        for model, entries in _ranked_values(group, metrics).items():
-            of_model = group[model]
-            cells[model, place] = BoardCell(
-                model=model,
-                dataset=place,
-                run=of_model[0] if place in names else None,
-                queries=sum(len(run.rows) for run in of_model),
-                failures=sum(run.failed for run in of_model),
-                tried=max(_formats_tried(run, alike[_asked(run)]) for run in of_model),
-                entries=entries,
-            )
-    headline, sign = metrics[0].name, _sign(metrics[0])
-
-    def by_headline(model: str) -> tuple[bool, float, str]:
-        overall = cells.get((model, OVERALL))
-        if overall is not None and headline in overall.entries:
-            return False, sign * overall.entries[headline].value, model
-        return True, -sum((model, name) in cells for name in names), model
-
+    means = _means_over(datasets)
+    cells = _make_cells(datasets, means, reported, runs)
+    headline = benchmark.metrics[0]
+    if any(run.failed for run in comparable):
+        headline = benchmark.headline_counting_failures
+    names = [dataset.name for dataset in datasets]
     return Board(
         benchmark=benchmark,
-        headline=metrics[0] if any(run.failed for run in comparable) else benchmark.metrics[0],
-        models=tuple(sorted(models, key=by_headline)),
+        headline=headline,
+        models=_order_models(cells, names, benchmark.headline_counting_failures),
         datasets=datasets,
-        means=tuple(means),
+        means=means,
         cells=cells,
         runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
@@ -200,17 +172,96 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     )
 
 
-def _asked(run: Run) -> tuple[str, ...]:
+def _means_over(datasets: Sequence[ComparableRuns]) -> tuple[DatasetMean, ...]:
+    """Return the mean over all datasets, then those over each family."""
+    means = [DatasetMean(OVERALL, tuple(dataset.name for dataset in datasets))]
+    for family, members in grouped(datasets, lambda dataset: dataset.family).items():
+        means.append(DatasetMean(family, tuple(dataset.name for dataset in members)))
+    return tuple(means)
+
+
+def _order_models(
+    cells: Mapping[tuple[str, str], BoardCell], names: Iterable[str], metric: Metric
+) -> tuple[str, ...]:
+    """Order models by their overall value of a metric.
+
+    Models without one come last, those with the most of the named datasets first.
+    """
+    in_datasets = Counter(model for model, place in cells if place in names)
+
+    def rank(model: str) -> tuple[bool, float, str]:
+        overall = cells.get((model, OVERALL))
+        if overall is None or metric.name not in overall.entries:
+            return True, -in_datasets[model], model
+        return False, _sign(metric) * overall.entries[metric.name].value, model
+
+    return tuple(sorted({model for model, _ in cells}, key=rank))
+
+
+def _make_cells(
+    datasets: Sequence[ComparableRuns],
+    means: Sequence[DatasetMean],
+    reported: Mapping[tuple[str, str], Run],
+    runs: Sequence[Run],
+) -> dict[tuple[str, str], BoardCell]:
+    """Make the cells of all models by (model, dataset or mean).
+
+    Args:
+        datasets: the datasets of the leaderboard.
+        means: the means over them.
+        reported: the reported runs by (model, dataset).
+        runs: all runs, comparable or not.
+    """
+    metrics = runs[0].benchmark.all_metrics
+    places: dict[str, tuple[str, ...]] = {each.name: (each.name,) for each in datasets}
+    places |= {mean.name: mean.datasets for mean in means}
+    single = {dataset.name for dataset in datasets}
+    runs_by_table = grouped(runs, _model_and_table)
+    cells = {}
+    for place, members in places.items():
+        group = _reported_on_all(reported, members)
+        entries = _ranked_values(group, metrics)
+        for model, runs_of_model in group.items():
+            tried = [
+                _formats_tried(run, runs_by_table[_model_and_table(run)]) for run in runs_of_model
+            ]
+            cells[model, place] = BoardCell(
+                model=model,
+                dataset=place,
+                run=runs_of_model[0] if place in single else None,
+                queries=sum(len(run.rows) for run in runs_of_model),
+                failures=sum(run.failed for run in runs_of_model),
+                tried=max(tried),
+                entries=entries[model],
+            )
+    return cells
+
+
+def _reported_on_all(
+    reported: Mapping[tuple[str, str], Run], datasets: Sequence[str]
+) -> dict[str, list[Run]]:
+    """Return the reported runs on datasets by model.
+
+    Models that lack a dataset are left out: their mean would not be comparable with the others.
+    """
+    runs_by_model = {}
+    for model in sorted({model for model, _ in reported}):
+        if all((model, name) in reported for name in datasets):
+            runs_by_model[model] = [reported[model, name] for name in datasets]
+    return runs_by_model
+
+
+def _model_and_table(run: Run) -> tuple[str, str, str]:
     return run.model, run.variant.board_dataset, run.provenance.table_sha256
 
 
-def _formats_tried(run: Run, alike: Iterable[Run]) -> int:
+def _formats_tried(run: Run, others: Iterable[Run]) -> int:
     """Count the formats in which a reported run's model was asked its queries, or some of them.
 
     A search over a part of the rows counts: it is not comparable, but it chose the format.
-    ``alike`` are all runs of the model over the table.
+    ``others`` are all runs of the model over the table.
     """
-    tried = (each for each in alike if not each.provenance.rows.isdisjoint(run.provenance.rows))
+    tried = (each for each in others if not each.provenance.rows.isdisjoint(run.provenance.rows))
     return len({each.variant.format for each in tried})
 
 
@@ -222,31 +273,45 @@ def _ranked_values(
     By the first metric, in which failed calls are misses, all are ranked. The others are over
     answered calls: a model that fails on hard images would gain, and has no rank.
     """
-    entries: dict[str, dict[str, RankedValue]] = {}
-    for model, runs in group.items():
-        of_model = mean_estimate(runs, metrics)
-        bounds = metric_intervals(of_model)
-        values = {metric.name: of_model.value(metric.name) for metric in metrics}
-        entries[model] = {
-            name: RankedValue(value, bounds[name])
-            for name, value in values.items()
-            if value is not None
-        }
+    entries = {model: _values(runs, metrics) for model, runs in group.items()}
     answered = [model for model, runs in group.items() if not any(run.failed for run in runs)]
     for metric in metrics:
-        name = metric.name
-        ranked = [m for m in (group if metric is metrics[0] else answered) if name in entries[m]]
-        # Rounded: equal values must not be ordered by their last bits.
-        ranked.sort(key=lambda m: (_sign(metric) * round(entries[m][name].value, 9), m))
+        models = list(group) if metric is metrics[0] else answered
+        values = {
+            model: entries[model][metric.name].value
+            for model in models
+            if metric.name in entries[model]
+        }
+        order = _best_first(metric, values)
         # Two models at a time: a thousand estimates are as many numbers as all their images.
-        estimates = (mean_estimate(group[model], (metric,)) for model in ranked)
-        tests = correct(difference(lower, above, name) for above, lower in pairwise(estimates))
+        estimates = (mean_estimate(group[model], (metric,)) for model in order)
+        pairs = pairwise(estimates)
+        tests = correct(difference(lower, above, metric.name) for above, lower in pairs)
         rank = 1
-        for place, (model, test) in enumerate(zip(ranked, [None, *tests], strict=False), 1):
+        for place, (model, test) in enumerate(zip(order, [None, *tests], strict=False), 1):
             if test is not None and abs(test.value) > 1e-9:
                 rank = place
-            entries[model][name] = replace(entries[model][name], rank=rank, to_above=test)
+            unranked = entries[model][metric.name]
+            entries[model][metric.name] = replace(unranked, rank=rank, to_above=test)
     return entries
+
+
+def _values(runs: Sequence[Run], metrics: Sequence[Metric]) -> dict[str, RankedValue]:
+    """Make the values of a model, not ranked yet, by the names of metrics."""
+    estimate_of_model = mean_estimate(runs, metrics)
+    intervals = metric_intervals(estimate_of_model)
+    values = {}
+    for metric in metrics:
+        value = estimate_of_model.value(metric.name)
+        if value is not None:
+            values[metric.name] = RankedValue(value, intervals[metric.name])
+    return values
+
+
+def _best_first(metric: Metric, values: Mapping[str, float]) -> list[str]:
+    """Order models by their values of a metric; those of equal values by name."""
+    # Rounded: equal values must not be ordered by their last bits.
+    return sorted(values, key=lambda model: (_sign(metric) * round(values[model], 9), model))
 
 
 def _sign(metric: Metric) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array, Key, Metric, SumKey, divide, name_of, weighted
+from ..protocol.metric import Array, Key, Metric, SumKey, Weights, divide, name_of, weighted
 from ..protocol.scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
@@ -143,28 +143,37 @@ def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Est
 
 
 def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimate:
-    rows = len(clustered.image)
-    slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
-    if metric.over:
-        slicing = clustered.slices.get(metric.over, Texts((), np.full(rows, -1)))
-    nothing = np.zeros(len(clustered.images))
-    part, whole = (
-        np.broadcast_to(np.asarray(weighted(_sums(clustered, weights), weights), dtype=float), rows)
-        for weights in (metric.part, metric.whole)
-    )
-    cells = _cells(metric.scale * part, whole, slicing, clustered.image)
-    if not len(cells.whole):
+    part = metric.scale * _weigh_rows(metric.part, clustered)
+    whole = _weigh_rows(metric.whole, clustered)
+    sums = _add_up(part, whole, _slicing(metric, clustered), clustered.image)
+    no_image = np.zeros(len(clustered.images))
+    if not len(sums.whole):
         value = np.nan if metric.empty is None else metric.empty / 100
-        return _MetricEstimate(value, nothing, nothing, 0.0)
+        return _MetricEstimate(value, no_image, no_image, 0.0)
     # Divided last, so that the value is that of the score to the last digit.
-    value = float(cells.ratios().mean()) / 100
-    weight = add_up_at(cells.image, cells.weight(), len(nothing))
+    value = float(sums.ratios().mean()) / 100
+    weight = add_up_at(sums.image, sums.weights(), len(no_image))
     # Of a mean over classes, those of rare classes alone may decide.
     images = effective_number(weight) if metric.over else (weight > 0).sum()
     if images < FEWEST:
-        return _MetricEstimate(value, nothing, nothing, 0.0)
-    influence = add_up_at(cells.image, cells.influence() / 100, len(nothing))
+        return _MetricEstimate(value, no_image, no_image, 0.0)
+    influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
     return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
+
+
+def _slicing(metric: Metric, clustered: ClusteredSums) -> Texts:
+    """Return the slice of each row; a metric that is no mean over slices has one of all rows."""
+    rows = len(clustered.image)
+    if not metric.over:
+        return Texts(("",), np.zeros(rows, dtype=np.intp))
+    in_no_slice = Texts((), np.full(rows, -1))
+    return clustered.slices.get(metric.over, in_no_slice)
+
+
+def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
+    """Return the weighted sum of each row."""
+    total = weighted(_sums(clustered, weights), weights)
+    return np.broadcast_to(np.asarray(total, dtype=float), len(clustered.image))
 
 
 def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
@@ -185,47 +194,83 @@ def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _SliceSums:
+    """The part and the whole of a metric: an entry for each image of each slice."""
+
     slice: Places  # Numbered without those that have no whole
     image: Places
     part: Array
     whole: Array
 
     def ratios(self) -> Array:
-        """Return the ratio of each slice."""
-        return add_up_at(self.slice, self.part) / add_up_at(self.slice, self.whole)
+        """Return the ratio of each slice; their mean is the metric."""
+        return self._of_slices(self.part) / self._of_slices(self.whole)
 
-    def weight(self) -> Array:
-        """Return the share of each cell in its slice's whole; slices weigh the same."""
-        wholes = add_up_at(self.slice, self.whole)
+    def weights(self) -> Array:
+        """Return the share of each entry in its slice's whole; slices weigh the same."""
+        wholes = self._of_slices(self.whole)
         return self.whole / wholes[self.slice] / len(wholes)
 
-    def influence(self) -> Array:
-        """Return what the mean of the slices' ratios would lose without each cell."""
-        ratios = self.ratios()
-        images = add_up_at(self.slice, (self.whole > 0).astype(float))[self.slice]
-        other_parts = add_up_at(self.slice, self.part)[self.slice] - self.part
-        other_wholes = add_up_at(self.slice, self.whole)[self.slice] - self.whole
-        loss = (ratios[self.slice] - divide(other_parts, other_wholes)) / len(ratios)
-        # The jackknife's factor, as the others' ratio is around the value of the same images.
-        loss *= np.sqrt(1 - 1 / images)
+    def influences(self) -> Array:
+        """Return what the mean of the slices' ratios would lose without each entry."""
+        counts = self.whole > 0
+        images = self._of_slices(counts.astype(float))[self.slice]
         # Without its only image a slice drops out of the mean.
-        only_image = (images == 1) & (self.whole > 0)
-        loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
-        influence: Array = np.where(only_image, loss_of_slice[self.slice], loss)
+        is_only_image = counts & (images == 1)
+        influence: Array = np.where(
+            is_only_image, self._losses_without_slice()[self.slice], self._losses(images)
+        )
         return influence
 
+    def _losses(self, images: Array) -> Array:
+        """Return what the mean would lose without each entry, whose slice stays in it.
 
-def _cells(part: Array, whole: Array, slicing: Texts, image: Places) -> _Cells:
+        ``images`` are the numbers of images in the entries' slices.
+        """
+        ratios = self.ratios()
+        other_parts = self._of_slices(self.part)[self.slice] - self.part
+        other_wholes = self._of_slices(self.whole)[self.slice] - self.whole
+        ratios_without = divide(other_parts, other_wholes)
+        loss: Array = (ratios[self.slice] - ratios_without) / len(ratios)
+        # The jackknife's factor, as the others' ratio is around the value of the same images.
+        return loss * np.sqrt(1 - 1 / images)
+
+    def _losses_without_slice(self) -> Array:
+        """Return what the mean would lose without each slice."""
+        ratios = self.ratios()
+        others = max(1, len(ratios) - 1)
+        loss: Array = (ratios - ratios.mean()) / others
+        return loss
+
+    def _of_slices(self, values: Array) -> Array:
+        """Return the sum of the entries' values in each slice."""
+        return add_up_at(self.slice, values)
+
+
+def _add_up(part: Array, whole: Array, slicing: Texts, image: Places) -> _SliceSums:
+    """Add up rows by slice and image; rows in no slice, and slices without a whole, are left out.
+
+    Args:
+        part: of each row.
+        whole: of each row.
+        slicing: the slice of each row.
+        image: the index of each row's image.
+    """
     inside = slicing.of >= 0
     images = int(image.max(initial=0)) + 1
-    keys, at = np.unique(slicing.of[inside] * images + image[inside], return_inverse=True)
-    parts = add_up_at(at, part[inside], len(keys))
-    wholes = add_up_at(at, whole[inside], len(keys))
-    of = keys // images
-    counts = add_up_at(of, wholes)[of] > 0
-    slices = np.unique(of[counts], return_inverse=True)[1]
-    return _Cells(slices, keys[counts] % images, parts[counts], wholes[counts])
+    # One number for a slice and an image.
+    pair_of_row = slicing.of[inside] * images + image[inside]
+    pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
+    parts = add_up_at(entry_of_row, part[inside], len(pairs))
+    wholes = add_up_at(entry_of_row, whole[inside], len(pairs))
+    slices = pairs // images
+    has_whole = add_up_at(slices, wholes)[slices] > 0
+    return _SliceSums(
+        slice=np.unique(slices[has_whole], return_inverse=True)[1],
+        image=pairs[has_whole] % images,
+        part=parts[has_whole],
+        whole=wholes[has_whole],
+    )
 
 
 def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
