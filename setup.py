@@ -14,10 +14,21 @@ HOOK_LINE = (
 )
 
 
-class BuildWithHook(build_py):
-    """Adds what lies outside the package: the start-up hook, and in wheels the sweeps of configs/.
+# What a wheel takes into the package from its neighbours: sweeps, and the tables that ship.  Other
+# tables in datasets_tsv/ were made here, and have their own licences (.gitignore, MANIFEST.in).
+SHIPPED = (
+    "configs/*.yaml",
+    "datasets_tsv/Demo*.tsv",
+    "datasets_tsv/Scenes*.tsv",
+    "datasets_tsv/SelfRetrieval_Scenes*.tsv",
+    "datasets_tsv/VPBench_Scenes*.tsv",
+)
 
-    An editable install gets the hook; the sweeps lie in its clone.
+
+class BuildWithHook(build_py):
+    """Adds what lies outside the package: the start-up hook, and in wheels what SHIPPED names.
+
+    An editable install gets the hook; the rest lies in its clone.
     """
 
     def run(self):
@@ -32,19 +43,20 @@ class BuildWithHook(build_py):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HOOK_LINE, encoding="ascii")
         if not self.editable_mode:
-            for source, target in self._configs():
+            for source, target in self._shipped():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
 
     def get_outputs(self, include_bytecode=True):
-        configs = [] if self.editable_mode else [str(target) for _, target in self._configs()]
+        shipped = [] if self.editable_mode else [str(target) for _, target in self._shipped()]
         hook = str(Path(self.build_lib) / HOOK)
-        return [*super().get_outputs(include_bytecode), *configs, hook]
+        return [*super().get_outputs(include_bytecode), *shipped, hook]
 
-    def _configs(self):
-        folder = Path(self.build_lib) / "vlmeval_findit" / "configs"
-        found = sorted(Path(__file__).with_name("configs").glob("*.yaml"))
-        return [(path, folder / path.name) for path in found]
+    def _shipped(self):
+        """List the files as (where it lies, where a wheel has it)."""
+        clone, package = Path(__file__).parent, Path(self.build_lib) / "vlmeval_findit"
+        files = [path for pattern in SHIPPED for path in sorted(clone.glob(pattern))]
+        return [(path, package / path.relative_to(clone)) for path in files]
 
 
 def version():
@@ -148,8 +160,7 @@ setup(
     package_data={
         "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data": ["*.yaml"],
-        "vlmeval_findit.data.demo": ["*.yaml", "shipped/*"],
-        "vlmeval_findit.data.rendered": ["shipped/*.tsv"],
+        "vlmeval_findit.data.demo": ["*.yaml", "*.json"],
         "vlmeval_findit.models": ["findit_nano*/*"],
         "vlmeval_findit.report": ["templates/*"],
     },

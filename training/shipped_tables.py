@@ -24,9 +24,10 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.data.rendered.scene import Stream, rng_of
-from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow, shipped
+from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow
 from vlmeval_findit.marks.region import Polygon, Region
 from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.storage.folders import shipped_table
 from vlmeval_findit.storage.table_files import meta_path, write_table
 
 # --- scenes ---------------------------------------------------------------------------------------
@@ -163,9 +164,9 @@ def _short(numbers: Iterable[float]) -> Any:
 
 
 if __name__ == "__main__":
-    for scene_table in scene_tables():
-        write_scenes(scene_table, shipped("").parent)
+    for table in scene_tables():
+        write_scenes(table, shipped_table(table).parent)
     for name in PAIRS:
-        write_pairs(name, shipped(name))
+        write_pairs(name, shipped_table(name))
     for name in MARKS:
-        write_marks(name, shipped(name))
+        write_marks(name, shipped_table(name))

@@ -38,6 +38,7 @@ def test_the_list_says_what_is_on_disk_and_its_licence(
     assert "made" in named["Scenes"]
     assert "photos.yaml" in named["Demo"]
     assert named["Probe"].split()[:2] == ["Probe", "made"]
+    assert named["VPBench_Scenes"].split()[:2] == ["VPBench_Scenes", "made"]
     assert {"RefL4Full_val", "VPBench_Stage1", "SelfRetrieval"} <= named.keys()
     mini = set_up_release(tmp_path, monkeypatch, web)
     assert main(["data", "get", "Mini", "--no-images"]) == 0

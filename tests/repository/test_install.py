@@ -1,4 +1,7 @@
-"""Installing: the start-up hook is there, costs nothing, fires, is off when told, and goes."""
+"""Installing: the start-up hook is there, costs nothing, fires, is off when told, and goes.
+
+The tables that ship are there too.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ def python(venv: Path, code: str, **env: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["build_wheel", "build_editable"])
-def test_the_hook_comes_fires_and_goes(kind: str, tmp_path: Path) -> None:
-    """In a fresh environment with nothing but us, installed one of the two ways."""
+def test_the_hook_and_the_tables_are_there(kind: str, tmp_path: Path) -> None:
+    """In a fresh environment with nothing but us, installed one of the two ways; it leaves none."""
     wheel = build(copy_of_the_clone(tmp_path), kind, tmp_path / "dist")
     venv = bare_venv(tmp_path / "venv")
     pip(venv, "install", "--no-deps", "--no-index", str(wheel))
@@ -65,6 +68,10 @@ def test_the_hook_comes_fires_and_goes(kind: str, tmp_path: Path) -> None:
     assert python(venv, with_host + broken + imported) == "datasets"
     loaded = "import sys; print(sorted(m for m in sys.modules if m.startswith('vlmeval')))"
     assert python(venv, loaded) == "['vlmeval_findit', 'vlmeval_findit._autoload']"
+
+    where = "from vlmeval_findit.core import command; print(command.shipped_folder('datasets_tsv'))"
+    tables = {path.name for path in Path(python(venv, where)).glob("*.tsv")}
+    assert tables == {path.name for path in (ROOT / "datasets_tsv").glob("*.tsv")}
 
     pip(venv, "uninstall", "--yes", "vlmeval-findit")
     assert not list(venv.glob("lib/python*/site-packages/*findit*"))

@@ -19,11 +19,14 @@ from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
 from paths import ROOT
 
 from vlmeval_findit.core.command import EXTRAS
+from vlmeval_findit.data.loading import MAKERS
 
 pytestmark = pytest.mark.slow
 
 PACKAGE = ROOT / "vlmeval_findit"
-COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
+CONFIGS = {f"configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
+TABLES = {f"datasets_tsv/{table}.tsv" for table in MAKERS if table != "Probe"}  # drawn, not shipped
+COPIED = {f"vlmeval_findit/{name}" for name in CONFIGS | TABLES}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,7 @@ def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
 
 
 def test_the_wheel_has_exactly_the_packages_files(wheel: Path) -> None:
-    """Modules, templates, checkpoints, ``py.typed``: a file that is forgotten fails here."""
+    """Modules, templates, checkpoints, tables: a file that is forgotten fails here."""
     stored = {
         path.relative_to(ROOT).as_posix()
         for path in PACKAGE.rglob("*")
@@ -71,7 +74,7 @@ def test_a_wheel_of_the_source_archive_is_the_same(
     (unpacked,) = tmp_path.glob("vlmeval_findit-*/")
     for name in ("conftest.py", "docs/how-to/install.md", "configs/smoke.yaml", ".ci/run"):
         assert (unpacked / name).is_file(), name
-    assert not list(unpacked.glob("datasets_tsv/*.tsv"))
+    assert {f"datasets_tsv/{path.name}" for path in unpacked.glob("datasets_tsv/*.tsv")} == TABLES
     assert contents(build(unpacked, "build_wheel", tmp_path / "again")) == contents(wheel)
 
 
@@ -95,6 +98,13 @@ def test_the_extra_all_is_complete_and_extras_are_documented(wheel: Path) -> Non
 
 
 # --- what runs without an extra -------------------------------------------------------------------
+
+
+def test_an_installed_package_makes_the_tables_that_ship(light: FreshVenv) -> None:
+    done = light.findit("data", "show", "FindIt_Scenes_mini_xyxy_json")
+    assert done.returncode == 0, done.stderr
+    made = light.home / "LMUData" / "Scenes_mini.tsv"
+    assert made.read_bytes() == (ROOT / "datasets_tsv" / "Scenes_mini.tsv").read_bytes()
 
 
 def test_an_installed_command_imports_nothing_of_the_clone(light: FreshVenv) -> None:

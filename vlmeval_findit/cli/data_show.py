@@ -17,7 +17,7 @@ from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.spaces import reference
 from ..core.command import as_called
 from ..data.fetch.annotations import fetched_tables, images_of
-from ..data.loading import load_dataset
+from ..data.loading import MAKERS, load_dataset
 from ..data.sources import SHIPPED, SOURCES, published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
@@ -148,6 +148,7 @@ def _print_request(message: Message, variant: DatasetVariant, model: str) -> Non
 # --- data list ---
 
 _NONE = "–"
+_MADE = ("made", "on first use")  # table and images
 
 
 Row = tuple[str, str, str, str]
@@ -178,7 +179,7 @@ def _findit() -> Iterator[Row]:
             several = len([each for each in BENCHMARK.values() if each.images == row.images]) > 1
             licence = SOURCES[row.images].licence if row.images in SOURCES else SHIPPED
             name = f"{row.name}, {row.name}_…" if several else row.name
-            yield name, "made", "on first use", licence
+            yield name, *_MADE, licence
 
 
 def _on_disk(name: str) -> tuple[str, str]:
@@ -199,6 +200,9 @@ def _others() -> Iterator[Row]:
     for variant in variants:
         if variant.table not in DATASETS and not variant.table.endswith("_multilabel"):
             licence = SOURCES[variant.images].licence if variant.images in SOURCES else _NONE
+            if variant.table in MAKERS:
+                yield variant.table, *_MADE, SHIPPED
+                continue
             images = "yes" if image_folder(variant.images).path.is_dir() else _NONE
             yield variant.table, _has_table(variant.table), images, licence
 

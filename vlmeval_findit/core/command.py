@@ -35,11 +35,16 @@ def as_called(text: str) -> str:
     return re.sub("(python )?run_findit[.]py", lambda _: program(), text)
 
 
+def shipped_folder(name: str) -> Path:
+    """Return a folder of the clone that wheels hold too: ``configs`` or ``datasets_tsv``."""
+    return (clone() or _PACKAGE) / name
+
+
 def config_here_or_shipped(path: Path) -> Path:
     """Return a configuration, else the package's ``configs/<name>``, or raise FileNotFoundError."""
     if path.is_file():
         return path
-    folder = (clone() or _PACKAGE) / "configs"
+    folder = shipped_folder("configs")
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name
     shipped = ", ".join(f"configs/{result.name}" for result in sorted(folder.glob("*.yaml")))

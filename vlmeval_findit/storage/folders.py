@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from ..core.command import clone
+from ..core.command import clone, shipped_folder
 from ..core.files import file_sha256
 from ..core.formatting import shown
 from ..core.text_files import TextError, parse_json, read_text, yaml_value
@@ -181,6 +181,11 @@ def find_table(table: str, how_to_make: str) -> Path:
         if not first.samefile(other) and file_sha256(first) != file_sha256(other):
             _warn_once(f"FindIt: two tables {table}: {first} is used, {other} differs")
     return first
+
+
+def shipped_table(table: str) -> Path:
+    """Return the file with a table that comes with the package, from which it is made."""
+    return shipped_folder("datasets_tsv") / f"{table}.tsv"
 
 
 def made_table(table: str) -> Path:

@@ -22,9 +22,8 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PAIRS, SETS, Ima
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256, sha256_of
 from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.data.rendered import tables as rendered_tables
 from vlmeval_findit.protocol.dataset_variant import DatasetNameError, PartKind, located
-from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.storage.folders import image_folder, shipped_table
 from vlmeval_findit.storage.stored_png import png
 
 Capture = pytest.CaptureFixture[str]
@@ -106,7 +105,7 @@ MINI = "SelfRetrieval_Scenes_mini"
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
     path = tmp_path / "table.tsv"
     shipping.write_pairs(name, path)
-    assert path.read_bytes() == rendered_tables.shipped(name).read_bytes()
+    assert path.read_bytes() == shipped_table(name).read_bytes()
 
 
 def test_a_rendered_set_is_written_at_its_first_use(lmu: Path) -> None:

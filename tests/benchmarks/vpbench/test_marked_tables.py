@@ -17,7 +17,7 @@ from training.vp_questions.making import questions
 from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered import tables
-from vlmeval_findit.data.rendered.tables import shipped
+from vlmeval_findit.storage.folders import shipped_table
 from vlmeval_findit.storage.image_files import decode
 from vlmeval_findit.storage.table_files import meta_path
 
@@ -26,7 +26,7 @@ MINI = "VPBench_Scenes_mini"
 
 def test_what_ships_is_what_training_makes(lmu: Path) -> None:
     write_marks(MINI, lmu / f"{MINI}.tsv")
-    assert (lmu / f"{MINI}.tsv").read_bytes() == shipped(MINI).read_bytes()
+    assert (lmu / f"{MINI}.tsv").read_bytes() == shipped_table(MINI).read_bytes()
 
 
 def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +13,14 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.data.demo.photos import (
     PARTS,
-    SHIPPED,
     Photo,
+    demo_tables,
     image,
     photos,
     prepare_demo,
     read_photo,
 )
+from vlmeval_findit.storage.folders import shipped_table
 
 PHOTOS = photos()
 
@@ -31,11 +31,11 @@ needs_photos = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.j
 # --- the annotations, without any photograph ------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", sorted(SHIPPED.glob("*.tsv")), ids=lambda table: table.stem)
-def test_boxes_lie_inside_images_of_the_stated_size(table: Path) -> None:
+@pytest.mark.parametrize("table", demo_tables())
+def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
     sizes = {name: tuple(size) for name, (_, _, size) in json.loads(PARTS.read_text()).items()}
     sizes |= {f"photos/{name}.png": (photo.width, photo.height) for name, photo in PHOTOS.items()}
-    for query in read_table(table):
+    for query in read_table(shipped_table(table)):
         assert {sizes[name] for name in query.images} == {(query.width, query.height)}
         for x1, y1, x2, y2 in query.truth.boxes:
             assert 0 <= x1 < x2 <= query.width
@@ -66,7 +66,7 @@ def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
 def test_tables_and_their_images_are_written(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LMUData", str(tmp_path))
     for table in prepare_demo():
-        assert table.path.read_bytes() == (SHIPPED / table.path.name).read_bytes()
+        assert table.path.read_bytes() == shipped_table(table.path.stem).read_bytes()
         for query in read_table(table.path):
             for name in (*query.images, *query.support):
                 with Image.open(tmp_path / "images" / "Demo" / name) as written:

@@ -18,6 +18,7 @@ from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.scene import paint_all
 from vlmeval_findit.data.rendered.scene_drawing import Look, Placement
+from vlmeval_findit.storage.folders import shipped_table
 from vlmeval_findit.storage.stored_png import png
 from vlmeval_findit.storage.table_files import meta_path
 
@@ -103,7 +104,7 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
 def test_what_ships_is_what_training_makes(name: str, tmp_path) -> None:
     for table in BENCHMARK[name].tables:
         written = shipped_tables.write_scenes(table, tmp_path)
-        assert written.read_bytes() == tables.shipped(table).read_bytes()
+        assert written.read_bytes() == shipped_table(table).read_bytes()
 
 
 def test_nothing_that_is_trained_on_is_measured_on() -> None:
@@ -115,7 +116,7 @@ def test_nothing_that_is_trained_on_is_measured_on() -> None:
     for row in rows:
         split = names[row.images]
         assert row.for_training is (split == "train")
-        seeds = {int(Path(q.cluster).stem) for q in read_table(tables.shipped(row.name))}
+        seeds = {int(Path(q.cluster).stem) for q in read_table(shipped_table(row.name))}
         assert all(seed in SPLITS[split] for seed in seeds)
 
 

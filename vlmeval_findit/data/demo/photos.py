@@ -26,15 +26,14 @@ from PIL import Image
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK
 from ...core.files import sha256_of, write_once
-from ...storage.folders import image_folder, lmu_data_root
+from ...storage.folders import image_folder, lmu_data_root, shipped_table
 from ...storage.image_files import decode
 from ...storage.table_files import source_checksum
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
-SHIPPED = Path(__file__).with_name("shipped")
 PHOTOS = Path(__file__).with_name("photos.yaml")
-PARTS = SHIPPED / "parts.json"
+PARTS = Path(__file__).with_name("parts.json")
 IMAGES = "Demo"  # Key of the image folder
 
 
@@ -127,7 +126,7 @@ def prepare_demo() -> list[PreparedTable]:
     """
     origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path
-    tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in demo_tables()}
+    tables = {name: read_table(shipped_table(name)) for name in demo_tables()}
     queries = [query for rows in tables.values() for query in rows]
     for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
         encoded = io.BytesIO()
@@ -138,7 +137,7 @@ def prepare_demo() -> list[PreparedTable]:
 
 def recipe_sha256() -> str:
     """Return a checksum of the shipped tables and of what their images are."""
-    files = (PHOTOS, PARTS, *sorted(SHIPPED.glob("*.tsv")))
+    files = (PHOTOS, PARTS, *sorted(map(shipped_table, demo_tables())))
     return sha256_of(*(path.read_bytes() for path in files))
 
 

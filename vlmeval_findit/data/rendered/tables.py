@@ -4,8 +4,7 @@
 validation split, ``Scenes_train`` 400 and 40 of the train split; all image families ask about the
 same scenes.  ``SelfRetrieval_Scenes`` has 500 pairs of scenes of the test split,
 ``SelfRetrieval_Scenes_mini`` 50 of the validation split.
-``VPBench_Scenes`` asks about marks in scenes. ``training.shipped_tables`` writes the files in
-``shipped``.
+``VPBench_Scenes`` asks about marks in scenes.  ``training.shipped_tables`` writes what ships.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core.files import sha256_of, write_once
 from ...marks import style as marks_style
 from ...storage import stored_png
-from ...storage.folders import image_folder, lmu_data_root
+from ...storage.folders import image_folder, lmu_data_root, shipped_table
 from ...storage.stored_png import png
 from ...storage.table_files import NESTED, source_checksum
 from ...storage.table_files import read_table as read_rows
@@ -44,11 +43,6 @@ def _scene(path: str) -> Pixels:
     return drawing.as_pixels(composed(int(Path(path).stem))[0])
 
 
-def shipped(table: str) -> Path:
-    """Return the file from which a table is made."""
-    return Path(__file__).with_name("shipped") / f"{table}.tsv"
-
-
 def ensure_scenes(table: str) -> None:
     """Make a table of FindIt's and its images, unless they are up to date."""
     if source_checksum(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
@@ -59,7 +53,7 @@ def prepare_scenes(table: str) -> PreparedTable:
     """Render a table's images and write it, below the LMUData root."""
     dataset = BENCHMARK[table.removesuffix("_multilabel")]
     folder = image_folder(dataset.images).path
-    queries = read_table(shipped(table))
+    queries = read_table(shipped_table(table))
     for query in queries:
         for name, shown in zip(query.images, _shown(query), strict=True):
             write_once(folder / name, png(shown))
@@ -74,7 +68,7 @@ def prepare_scenes(table: str) -> PreparedTable:
 def recipe_sha256(table: str, *more: Path) -> str:
     """Return a checksum of a table and of the code, and ``more`` files, that render its images."""
     modules = (drawing, scenes, stored_png)
-    files = (*(Path(str(module.__file__)) for module in modules), *more, shipped(table))
+    files = (*(Path(str(module.__file__)) for module in modules), *more, shipped_table(table))
     return sha256_of(*(path.read_bytes() for path in files))
 
 
@@ -112,7 +106,7 @@ def ensure_marked_scenes(table: str) -> None:
     recipe = marked_recipe_sha256(table)
     if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
         return
-    rows: list[MarkedRow] = read_rows(shipped(table), MarkedRow, _REINSTALL)
+    rows: list[MarkedRow] = read_rows(shipped_table(table), MarkedRow, _REINSTALL)
     folder = image_folder(table).path
     for row in rows:
         write_once(folder / row.images[0], png(_with_marks(row)))
@@ -161,7 +155,7 @@ def ensure_scene_pairs(table: str) -> None:
     recipe = recipe_sha256(table)
     if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
         return
-    rows: list[PairRow] = read_rows(shipped(table), PairRow, _REINSTALL)
+    rows: list[PairRow] = read_rows(shipped_table(table), PairRow, _REINSTALL)
     folder = image_folder(table).path
     for row in rows:
         rng, size = pair_stream(int(row.uid))
