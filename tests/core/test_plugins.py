@@ -23,7 +23,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.protocol.identity import PROVIDER, Identity, identity_conflicts
-from vlmeval_findit.storage.identity_file import as_values, from_values, read_identity
+from vlmeval_findit.storage.identity_file import identity_from, identity_values, read_identity
 
 
 @pytest.fixture(scope="session")
@@ -232,9 +232,9 @@ def test_with_a_plugin_and_without_it_are_two_runs() -> None:
     assert str(added) == "plug-in p: recorded not set, now 1.0"
     assert without.digest != with_it.digest
     # A record of before this version says nothing of them, and is the same.
-    assert "plugins" not in as_values(without)
+    assert "plugins" not in identity_values(without)
     for identity_ in (without, with_it):
-        assert from_values(json.loads(json.dumps(as_values(identity_)))) == identity_
+        assert identity_from(json.loads(json.dumps(identity_values(identity_)))) == identity_
 
 
 @pytest.mark.slow

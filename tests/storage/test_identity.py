@@ -22,8 +22,8 @@ from vlmeval_findit.protocol.identity import (
     merge_for_resume,
 )
 from vlmeval_findit.storage.identity_file import (
-    as_values,
-    from_values,
+    identity_from,
+    identity_values,
     read_identity,
     write_identity,
 )
@@ -215,7 +215,7 @@ def test_rows_as_ranges_are_read_back(rows: set[int]) -> None:
 @given(st.text(), st.lists(st.integers(0, 99), unique=True).map(sorted))
 def test_any_names_come_back_from_json(name: str, rows: list[int]) -> None:
     run = replace(RUN, model=name, rows=tuple(rows), reads_like=name or None)
-    assert from_values(json.loads(json.dumps(as_values(run)))) == run
+    assert identity_from(json.loads(json.dumps(identity_values(run)))) == run
 
 
 # --- objects that VLMEvalKit passes ------------------------------------------------------

@@ -170,6 +170,18 @@ def _finite(value: Any, *at: str | int) -> Any:
 
 # Any object of JSON
 JsonObject = Annotated[Mapping[str, Any], Expected("a JSON object"), Checked(_finite)]
+# As it was written: 3 stays a whole number
+PlainNumber = Annotated[Whole | Finite, Expected("a finite number")]
+
+
+def keys_of(known: type) -> Checked:
+    """Check those keys of an object that are fields of a dataclass; the object stays as it is."""
+
+    def check(value: Any) -> Any:
+        validate(known, value)
+        return value
+
+    return Checked(check)
 
 
 # --- validation -----------------------------------------------------------------------------------

@@ -13,7 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from ..core.formatting import shown
+from ..core.validation import Checked
 
 
 class DatasetNameError(ValueError):
@@ -155,8 +158,27 @@ def rows_from(text: str) -> tuple[int, ...]:
     rows: list[int] = []
     for part in filter(None, text.split(", ")):
         first, _, last = part.partition("-")
-        rows += range(int(first), int(last or first) + 1)
+        between = range(int(first), int(last or first) + 1)
+        if len(rows) + len(between) > _MOST_ROWS:
+            raise ValueError(f"{shown(text)} has more than {_MOST_ROWS:,} rows")
+        rows += between
     return tuple(rows)
+
+
+_MOST_ROWS = 10_000_000  # More than any table has: a damaged range must not fill the memory
+
+
+def _rows_in_file(value: object) -> tuple[int, ...]:
+    try:
+        if isinstance(value, str):
+            return rows_from(value)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{shown(value)} should be rows and ranges of rows, as '0-3, 7'")
+
+
+# Rows that a file has as :func:`rows_text`
+StoredRows = Annotated[tuple[int, ...], Checked(_rows_in_file, before=True)]
 
 
 # --- messages: texts and images in the order in which a model sees them ---------------------------

@@ -12,10 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from ..core.formatting import plain
-from .dataset_variant import rows_text
+from ..core.formatting import plain, shown
+from ..core.validation import Checked, Config, MisplacedError, Text, Values, YesNo
+from .dataset_variant import StoredRows, rows_text
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
 SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
@@ -34,21 +35,32 @@ class IdentityError(ValueError):
     """Something contradicts what a run recorded; the message has both values and what to do."""
 
 
+def _with_temperature(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return settings that were read; a MisplacedError if their temperature is no number."""
+    temperature = settings.get("temperature")
+    try:
+        float(temperature or 0)
+    except (TypeError, ValueError):
+        raise MisplacedError(f"{shown(temperature)} should be a number", "temperature") from None
+    return settings
+
+
 @dataclass(frozen=True, slots=True)
-class Answering:
+class Answering(Config):
     """Who answers: all that an answer depends on besides the question (None: not known)."""
 
-    kind: str | None = None  # Class of the model
-    row: str | None = None  # Its row of the model table
-    checkpoint: str | None = None  # Folder or identifier
-    revision: str | None = None  # Its commit, or a hash of its files
-    endpoint: str | None = None  # Address of a service
-    server: str | None = None  # Program that serves it on this machine, with its version if known
-    settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
-    source: str | None = None  # Hash of the files of a class of another package
-    attributes: Mapping[str, Any] | None = None  # Of an object that VLMEvalKit passed
-    runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
-    in_vlmevalkit: bool = False  # In VLMEvalKit's code: the host's version matters
+    kind: Text | None = None  # Class of the model
+    row: Text | None = None  # Its row of the model table
+    checkpoint: Text | None = None  # Folder or identifier
+    revision: Text | None = None  # Its commit, or a hash of its files
+    endpoint: Text | None = None  # Address of a service
+    server: Text | None = None  # Program that serves it on this machine, with its version if known
+    # All else that was set
+    settings: Annotated[Values, Checked(_with_temperature)] = field(default_factory=dict)
+    source: Text | None = None  # Hash of the files of a class of another package
+    attributes: Values | None = None  # Of an object that VLMEvalKit passed
+    runs_here: YesNo = False  # On this machine: the versions of :data:`ENGINES` matter
+    in_vlmevalkit: YesNo = False  # In VLMEvalKit's code: the host's version matters
 
     @property
     def sampling_note(self) -> str | None:
@@ -94,30 +106,29 @@ class Described(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Config):
     """One run: a model over a variant. None means not known, and contradicts nothing."""
 
-    model: str
-    dataset: str
+    model: Text
+    dataset: Text
     answering: Answering = field(default_factory=Answering)
-    prompts: str | None = None
-    prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
-    custom_prompt: Mapping[str, str | None] = field(default_factory=dict)
-    """The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash."""
-    resolved_options: Mapping[str, str] = field(
-        default_factory=dict
-    )  # As in :class:`.LoadedDataset`
-    table: str | None = None
-    table_sha256: str | None = None
-    rows: tuple[int, ...] | None = None  # The indices that are asked
-    left_out: tuple[int, ...] = ()  # Those without a usable image
-    space: Mapping[str, Any] | None = None  # Settings for :func:`.space_from`
-    reads_like: str | None = None
-    host: Mapping[str, str] = field(default_factory=dict)  # At inference, as are the versions
-    versions: Mapping[str, str] = field(default_factory=dict)
-    plugins: Mapping[str, str] = field(default_factory=dict)  # Versions of those it uses
-    forced: tuple[str, ...] = ()  # What ``--force`` overrode
-    asked_at: str | None = None  # Of its beginning (UTC, ISO 8601)
+    prompts: Text | None = None
+    prompt_hash: Text | None = None  # Over all rows of the shared task, whichever are asked
+    # The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash
+    custom_prompt: Mapping[str, Text | None] = field(default_factory=dict)
+    # As in :class:`.LoadedDataset`
+    resolved_options: Mapping[str, Text] = field(default_factory=dict)
+    table: Text | None = None
+    table_sha256: Text | None = None
+    rows: StoredRows | None = None  # The indices that are asked
+    left_out: StoredRows = ()  # Those without a usable image
+    space: Values | None = None  # Settings for :func:`.space_from`
+    reads_like: Text | None = None
+    host: Mapping[str, Text] = field(default_factory=dict)  # At inference, as are the versions
+    versions: Mapping[str, Text] = field(default_factory=dict)
+    plugins: Mapping[str, Text] = field(default_factory=dict)  # Versions of those it uses
+    forced: tuple[Text, ...] = ()  # What ``--force`` overrode
+    asked_at: Text | None = None  # Of its beginning (UTC, ISO 8601)
 
     @property
     def digest(self) -> str:

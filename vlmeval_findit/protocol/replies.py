@@ -13,13 +13,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from ..core.formatting import shown
 from ..core.text_files import TextError, parse_json
 from ..core.validation import (
-    Checked,
     Finite,
     JsonObject,
     MisplacedError,
     Text,
     Whole,
     YesNo,
+    keys_of,
     validate,
 )
 from .thoughts import USUAL, SplitReply, ThoughtRule, split_thought
@@ -94,11 +94,6 @@ class _KnownOfCall:
     error: Text | None = None
 
 
-def _with_known_keys(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    validate(_KnownOfCall, call)
-    return call
-
-
 @dataclass(frozen=True, slots=True)
 class ReplyRecord:
     """What a model's run recorded with one reply; :func:`parse_record` checks these types.
@@ -115,7 +110,7 @@ class ReplyRecord:
     tokens: Mapping[str, Whole] = field(default_factory=dict)  # Of the prompt and the reply
     model: Mapping[str, Text] = field(default_factory=dict)  # Identifier, revisions, provider, row
     # Of HTTP: id, ``cost`` in USD, error, status
-    call: Annotated[JsonObject, Checked(_with_known_keys)] = field(default_factory=dict)
+    call: Annotated[JsonObject, keys_of(_KnownOfCall)] = field(default_factory=dict)
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
     def as_json(self) -> str:

@@ -25,7 +25,7 @@ from ..protocol.identity import Identity
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
 from ..protocol.thoughts import thought_marks
-from ..storage.identity_file import as_values, from_values
+from ..storage.identity_file import identity_from, identity_values
 from ..storage.image_content import Shown, shown_in
 from ..storage.predictions import SHOWN
 from ..storage.run_files import RunFiles, marked, run_of
@@ -170,7 +170,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "dataset": run.dataset.name,
         "benchmark": benchmark.name,
         "variant": {"name": variant.name, **fields},
-        "identity": identity and as_values(identity),
+        "identity": identity and identity_values(identity),
         "digest": identity and identity.digest,
         "forced": [*(identity.forced if identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
@@ -218,7 +218,7 @@ def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Pro
     Raises:
         KeyError, TypeError, ValueError: the values are not those of a provenance.
     """
-    run = values["identity"] and from_values(values["identity"])
+    run = values["identity"] and identity_from(values["identity"])
     rows = list(rows)
     return Provenance(
         identity=run,

@@ -6,24 +6,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..core.files import write_text_once
-from ..core.shapes import checked
-from ..core.text_files import read_json
-from ..protocol.dataset_variant import rows_from, rows_text
-from ..protocol.identity import Answering, Identity, IdentityError
+from ..core.text_files import TextError, read_json
+from ..core.validation import Checked, MisplacedError, validate
+from ..protocol.dataset_variant import rows_text
+from ..protocol.identity import Identity, IdentityError
 from .run_files import RunFiles
 
 
 def write_identity(path: Path, run: Identity) -> None:
     """Write an identity atomically, unless the file already says the same."""
-    text = json.dumps(as_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False)
+    text = json.dumps(
+        identity_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False
+    )
     write_text_once(path, text + "\n")
 
 
-def as_values(run: Identity) -> dict[str, Any]:
-    """Return a run as plain values; :func:`from_values` reads them back."""
+def identity_values(run: Identity) -> dict[str, Any]:
+    """Return a run as plain values; :func:`identity_from` reads them back."""
     values = asdict(replace(run, rows=None, left_out=())) | {
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
@@ -37,32 +39,22 @@ def as_values(run: Identity) -> dict[str, Any]:
     return values
 
 
-def from_values(values: Mapping[str, Any]) -> Identity:
-    """Make a run of plain values; a TypeError, KeyError or ValueError if they are invalid."""
-    known = dict(checked(values, _SHAPE), answering=Answering(**values["answering"]))
-    for name in ("rows", "left_out"):
-        if known[name] is not None:
-            known[name] = rows_from(known[name])
-    known["forced"] = tuple(map(str, known["forced"]))
-    return Identity(**known)
+def _with_required_keys(values: Any) -> Any:
+    # Version 1.0 wrote these, too, even where nothing is known.
+    for name in ("answering", "rows", "left_out", "forced"):
+        if isinstance(values, Mapping) and name not in values:
+            raise MisplacedError(f"{name} is missing")
+    return values
 
 
-_TEXT = str | None
-_TEXTS = ("kind", "row", "checkpoint", "revision", "endpoint", "server", "source")
-_SHAPE = {
-    "answering": {
-        **dict.fromkeys(_TEXTS, _TEXT),
-        **dict.fromkeys(("runs_here", "in_vlmevalkit"), bool),
-        "settings": dict,
-        "attributes": dict | None,
-    },
-    **dict.fromkeys(("model", "dataset", "left_out"), str),
-    **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
-    **dict.fromkeys(("reads_like", "asked_at"), _TEXT),
-    "space": dict | None,
-    **dict.fromkeys(("resolved_options", "host", "versions", "plugins", "custom_prompt"), dict),
-    "forced": list,
-}
+# An identity as a file has it
+StoredIdentity = Annotated[Identity, Checked(_with_required_keys, before=True)]
+
+
+def identity_from(values: object) -> Identity:
+    """Make a run of plain values, or raise a MisplacedError."""
+    run: Identity = validate(StoredIdentity, values)
+    return run
 
 
 def read_identity(predictions: Path) -> Identity | None:
@@ -78,6 +70,8 @@ def read_identity(predictions: Path) -> Identity | None:
     if path is None:
         return None
     try:
-        return from_values(read_json(path))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return identity_from(read_json(path))
+    except MisplacedError as error:
+        raise IdentityError(f"{path}: not the record of a run: {error.below()}") from None
+    except TextError as error:
         raise IdentityError(f"{path}: not the record of a run: {error}") from None
