@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,14 @@ from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, s
 from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
+from ..scoring.scored_run import Run
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import losses_of
-from .pairs import Side, first_pairs, key_of, pair_runs, pairs_note
+from .pairs import Key, Pair, Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of
 from .transcripts import gather
@@ -51,72 +52,114 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         sides: two sides to compare first; the gallery has the answers in which they differ most.
     """
     runs = [row.run for row in board.runs]
-    details = Details(board)
     first = first_pairs(board, sides)
-    keys = details.keys | {key_of(run) for pair in first for run in (pair.left, pair.right)}
-    rank = {model: at for at, model in enumerate(board.models)}
-    by_rank = sorted(runs, key=lambda run: rank.get(run.model, len(rank)))
-    most = max(cards, CARDS) // FEWEST  # The others have no answer on the page.
-    transcripts, missing = gather(
-        [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys], details.add
-    )
-    losses, panels = losses_of(board), panels_of(board)
-    forest = forest_of(board, panels)
-    heat_maps = heat_maps_of(board)
-    charts = details.drawn()
-    drawn = [group for group in (forest, heat_maps, *(chart for _, chart in charts)) if group]
+    details = Details(board)
+    with_answers = _runs_with_answers(board, details.keys, first, cards)
+    transcripts, missing = gather(with_answers, details.add)
+    gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
+
+    panels = panels_of(board)
+    losses = losses_of(board)
     pairs = pair_runs(board, sides)
     compared = pair_values(pairs, board.shown, runs)
+
+    forest = forest_of(board, panels)
+    heat_maps = heat_maps_of(board)
+    charts_of_details = details.drawn()
+    charts = [forest, heat_maps, *(chart for _, chart in charts_of_details)]
+    drawn = [chart for chart in charts if chart is not None]
+
     error_types = board.benchmark.errors.error_types
-    gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
     data: dict[str, Any] = {
         **gallery,
-        "error_types": [(t.key, t.name, t.meaning) for t in error_types],
+        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
         "losses": losses.values(error_types),
         "pairs": compared,
         # Pairs of --compare come first.
         "opening_pair": 0 if first else opening_pair(compared, runs),
-        "charts": {group.key: [spec for _, spec in group.charts] for group in drawn},
+        "charts": {chart.key: [spec for _, spec in chart.charts] for chart in drawn},
     }
-    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
-    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
-    reason_rows = [*reasons_of(board)]
+    scripts = [_page_script()]
+    if drawn:
+        scripts.insert(0, charts_script())
     return render(
         "report.html.j2",
         time.strftime("%Y-%m-%d %H:%M UTC"),
-        [charts_script(), script] if drawn else [script],
+        scripts,
         ["report.css", "gallery.css"],
+        **_tables(board),
         board=board,
+        counted=counted,
+        to_html=to_html,
+        # Standings
         headlines=headlines_of(board, panels, losses),
         forest=forest,
         drawn_models=MODELS,
+        # Formats
+        formats=formats_used(board),
+        format_note=format_note(board),
+        heat_maps=heat_maps,
+        # What was lost
         losses=losses,
         loss_models=LOSS_MODELS,
-        heat_maps=heat_maps,
-        details=charts,
-        details_note=details.note,
-        reason_rows=reason_rows,
-        most_runs=_RUNS,
-        reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
-        tables=[metric_table(board, metric.name) for metric in board.shown],
-        parts=slices_tables(board),
-        formats=formats_used(board),
-        apart=excluded_table(board).only(*EXCLUDED),
-        notes=[note for note in notes_of(board) if note.title],
-        to_html=to_html,
+        # Answers
         missing=grouped(missing, lambda each: each.reason),
-        runs=runs[:_RUNS],
-        short=short_metrics(board),
-        pairs=pairs,
-        pairs_note=pairs_note(board),
-        found_at=HIT_SCORE,
-        note=NOTE,
-        format_note=format_note(board),
-        counted=counted,
         answers=sum(len(run.rows) for run in runs),
         shown=len(gallery["cards"]),
+        # A against B
+        pairs=pairs,
+        pairs_note=pairs_note(board),
+        hit_score=HIT_SCORE,
+        # Details and notes
+        details=charts_of_details,
+        details_note=details.note,
+        note=NOTE,
+        notes=[note for note in notes_of(board) if note.title],
         data=Markup(json_in_html(data)),
     )
+
+
+def _runs_with_answers(
+    board: Board, detailed: Set[Key], pairs: Iterable[Pair], cards: int
+) -> list[Run]:
+    """Return the runs whose answers or details a page shows, by the rank of their models.
+
+    Args:
+        board: the leaderboard.
+        detailed: keys of runs in the charts of details.
+        pairs: pairs whose answers are shown first.
+        cards: most answers in the gallery.
+    """
+    keys = {*detailed}
+    for pair in pairs:
+        keys |= {key_of(pair.left), key_of(pair.right)}
+    rank = {model: at for at, model in enumerate(board.models)}
+    runs = [row.run for row in board.runs]
+    by_rank = sorted(runs, key=lambda run: rank.get(run.model, len(rank)))
+    # The others have no answer on the page.
+    most = max(cards, CARDS) // FEWEST
+    return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
+
+
+def _page_script() -> str:
+    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _tables(board: Board) -> dict[str, Any]:
+    """Return the values of all tables for the template."""
+    reason_rows = list(reasons_of(board))
+    reasons = dict.fromkeys(name for _, shares in reason_rows for name in shares)
+    return {
+        "tables": [metric_table(board, metric.name) for metric in board.shown],
+        "slice_tables": slices_tables(board),
+        "excluded": excluded_table(board).only(*EXCLUDED),
+        "runs": [row.run for row in board.runs[:_RUNS]],
+        "short_metrics": short_metrics(board),
+        "reason_rows": reason_rows,
+        "reasons": list(reasons),
+        "most_runs": _RUNS,
+    }
 
 
 def render(
