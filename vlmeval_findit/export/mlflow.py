@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +14,7 @@ from ..core.redaction import quoted
 from ..scoring.scored_run import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
-from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new
+from .trackers import CURVE, KEY, LoggedAnswer, TrackedCurve, TrackedRun, log_new
 
 _AT_ONCE = 500  # Metrics of a request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
@@ -51,16 +51,7 @@ def to_mlflow(
     except errors as error:
         raise NotExportableError(f"{where}: {quoted(str(error), 500)}") from None
     try:
-        existing = client.get_experiment_by_name(project)
-        new = existing is None
-        experiment = client.create_experiment(project, artifacts) if new else existing.experiment_id
-        yield from log_new(
-            runs,
-            pictures,
-            lambda key: _known(client, experiment, key),
-            lambda tracked: _log(client, experiment, tracked),
-            lambda curve: _log_curve(client, experiment, curve),
-        )
+        yield from log_new(runs, _Experiment(client, project, artifacts), pictures)
     except errors as error:
         raise ExportError(quoted(str(error), 500)) from None
     if out is not None:
@@ -68,51 +59,76 @@ def to_mlflow(
         yield f"  mlflow ui --backend-store-uri {uri}"
 
 
-def _known(client: Any, experiment: str, key: str) -> bool:
-    """Tell whether a run was logged; delete an unfinished record of it."""
-    known = False
-    for record in client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
-        if record.info.status == "FINISHED":
-            known = True
+class _Experiment:
+    """An experiment, made if it does not exist.
+
+    Args:
+        client: of the server or store.
+        project: its name.
+        artifacts: where a new experiment has its files (None: where the server says).
+    """
+
+    def __init__(self, client: Any, project: str, artifacts: str | None) -> None:
+        self._client = client
+        existing = client.get_experiment_by_name(project)
+        if existing is None:
+            self._id = client.create_experiment(project, artifacts)
         else:
-            client.delete_run(record.info.run_id)
-    return known
+            self._id = existing.experiment_id
+
+    def has(self, key: str) -> bool:
+        """Tell whether a run was logged; delete an unfinished record of it."""
+        is_logged = False
+        for record in self._client.search_runs([self._id], f"tags.`{KEY}` = '{key}'"):
+            if record.info.status == "FINISHED":
+                is_logged = True
+            else:
+                self._client.delete_run(record.info.run_id)
+        return is_logged
+
+    def log(self, tracked: TrackedRun) -> None:
+        """Log a run with its files and worst answers."""
+        from mlflow.entities import Metric, Param
+
+        tags = {KEY: tracked.key, "model": tracked.run.model}
+        run_id = self._new_run(tracked.name, tags)
+        params = [Param(name, text[:_LONGEST]) for name, text in tracked.params.items()]
+        self._client.log_batch(run_id, params=params)
+        values = tracked.metric_values.items()
+        self._log_metrics(run_id, [Metric(name, value, 0, 0) for name, value in values])
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            copy_run(tracked.run, folder / "run", tracked.private)
+            _write_worst(tracked.worst, folder / "worst")
+            self._client.log_artifacts(run_id, str(folder))
+        self._client.set_terminated(run_id, "FINISHED")
+
+    def log_curve(self, curve: TrackedCurve) -> None:
+        """Log a curve; delete the earlier records of the same curve."""
+        from mlflow.entities import Metric
+
+        for older in self._client.search_runs([self._id], f"tags.`{CURVE}` = '{curve.curve}'"):
+            self._client.delete_run(older.info.run_id)
+        run_id = self._new_run(curve.name, {KEY: curve.key, CURVE: curve.curve})
+        metrics = []
+        for step, values in curve.points:
+            metrics += [Metric(name, value, 0, step) for name, value in values.items()]
+        self._log_metrics(run_id, metrics)
+        self._client.set_terminated(run_id, "FINISHED")
+
+    def _new_run(self, name: str, tags: Mapping[str, str]) -> str:
+        run_id: str = self._client.create_run(self._id, tags=tags, run_name=name).info.run_id
+        return run_id
+
+    def _log_metrics(self, run_id: str, metrics: Sequence[Any]) -> None:
+        for start in range(0, len(metrics), _AT_ONCE):
+            self._client.log_batch(run_id, metrics=metrics[start : start + _AT_ONCE])
 
 
-def _log_curve(client: Any, experiment: str, curve: TrackedCurve) -> None:
-    from mlflow.entities import Metric
-
-    for older in client.search_runs([experiment], f"tags.`{CURVE}` = '{curve.curve}'"):
-        client.delete_run(older.info.run_id)
-    tags = {KEY: curve.key, CURVE: curve.curve}
-    at = client.create_run(experiment, tags=tags, run_name=curve.name).info.run_id
-    _log_metrics(
-        client, at, [Metric(n, v, 0, step) for step, of in curve.points for n, v in of.items()]
-    )
-    client.set_terminated(at, "FINISHED")
-
-
-def _log_metrics(client: Any, at: str, metrics: Sequence[Any]) -> None:
-    for start in range(0, len(metrics), _AT_ONCE):
-        client.log_batch(at, metrics=metrics[start : start + _AT_ONCE])
-
-
-def _log(client: Any, experiment: str, tracked: TrackedRun) -> None:
-    from mlflow.entities import Metric, Param
-
-    tags = {KEY: tracked.key, "model": tracked.run.model}
-    at = client.create_run(experiment, tags=tags, run_name=tracked.name).info.run_id
-    params = [Param(name, text[:_LONGEST]) for name, text in tracked.params.items()]
-    client.log_batch(at, params=params)
-    _log_metrics(client, at, [Metric(n, v, 0, 0) for n, v in tracked.metric_values.items()])
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        copy_run(tracked.run, folder / "run", tracked.private)
-        (folder / "worst").mkdir()
-        for answer in tracked.worst:
-            if answer.picture:
-                answer.picture.save(folder / "worst" / answer.file)
-        answers = json.dumps([answer.as_dict() for answer in tracked.worst], indent=1)
-        (folder / "worst" / "answers.json").write_text(answers, encoding="utf-8")
-        client.log_artifacts(at, str(folder))
-    client.set_terminated(at, "FINISHED")
+def _write_worst(answers: Sequence[LoggedAnswer], folder: Path) -> None:
+    folder.mkdir()
+    for answer in answers:
+        if answer.picture:
+            answer.picture.save(folder / answer.file)
+    text = json.dumps([answer.as_dict() for answer in answers], indent=1)
+    (folder / "answers.json").write_text(text, encoding="utf-8")

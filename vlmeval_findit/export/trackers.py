@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from PIL.Image import Image
 
@@ -15,7 +15,7 @@ from ..api.answer_drawing import draw_boxes
 from ..core.files import sha256_of
 from ..core.formatting import counted
 from ..leaderboard.board_tables import run_slices_table
-from ..leaderboard.learning_curve import learning_curves
+from ..leaderboard.learning_curve import LearningCurve, learning_curves
 from ..protocol.scored_row import ScoredRow
 from ..report.transcripts import Transcript, gather
 from ..scoring.scored_run import Run
@@ -85,21 +85,26 @@ class TrackedCurve:
     points: Sequence[tuple[int, Mapping[str, float]]]  # By step, in percent, with intervals
 
 
-def log_new(
-    runs: Sequence[Run],
-    pictures: int,
-    known: Callable[[str], bool],
-    log: Callable[[TrackedRun], None],
-    log_curve: Callable[[TrackedCurve], None],
-) -> Iterator[str]:
-    """Log the runs that a tracker does not know, and the curves of trainings.
+class Tracker(Protocol):
+    """A store of runs and curves."""
+
+    def has(self, key: str) -> bool:
+        """Tell whether a record of this key is complete; remove an incomplete record."""
+
+    def log(self, tracked: TrackedRun) -> None:
+        """Log a run."""
+
+    def log_curve(self, curve: TrackedCurve) -> None:
+        """Log a curve, and remove earlier records of the same curve."""
+
+
+def log_new(runs: Sequence[Run], tracker: Tracker, pictures: int) -> Iterator[str]:
+    """Log the runs that a tracker does not have, and the curves of trainings.
 
     Args:
         runs: scored runs.
+        tracker: where they are logged.
         pictures: number of a run's worst answers that are logged.
-        known: whether a complete record of this key exists; removes an incomplete record.
-        log: logs a run.
-        log_curve: logs a curve, and removes earlier records of the same curve.
 
     Raises:
         RunError: a run is not complete; nothing is logged.
@@ -107,45 +112,68 @@ def log_new(
     for run in runs:
         check_whole(run)
     private = private_of(runs)
+    yield from _log_runs(runs, tracker, pictures, private)
+    yield from _log_curves(runs, tracker, private)
+
+
+def _log_runs(
+    runs: Sequence[Run], tracker: Tracker, pictures: int, private: Private
+) -> Iterator[str]:
     new = 0
     without = Counter[str]()
     for run in runs:
-        key = key_of(run)
-        if known(key):
+        if tracker.has(key_of(run)):
             continue
         transcripts, missing = gather([run])
         without.update(entry.reason for entry in missing)
-        params: dict[str, str] = {}
-        metric_values: dict[str, float] = {}
-        for column, value in named_run_row(run, run.path.stem).items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                metric_values[plain_name(column)] = float(value)
-            elif isinstance(value, str | dict | list) and value:
-                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                params[plain_name(column)] = private.in_record(text)
-        metric_values |= _of_slices(run)
-        worst = [answer for t in transcripts for answer in worst_answers(t, pictures, private)]
-        name = private.in_record(f"{run.model} {run.variant.name}")
-        log(TrackedRun(run, key, name, params, metric_values, worst, private))
+        worst: list[LoggedAnswer] = []
+        for transcript in transcripts:
+            worst += worst_answers(transcript, pictures, private)
+        tracker.log(_tracked_run(run, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were logged before"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
     for reason, count in list(without.items())[:3]:
         yield f"{counted(count, 'run')} without answers: {reason}"
+
+
+def _tracked_run(run: Run, worst: Sequence[LoggedAnswer], private: Private) -> TrackedRun:
+    params: dict[str, str] = {}
+    metric_values: dict[str, float] = {}
+    for column, value in named_run_row(run, run.path.stem).items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            metric_values[plain_name(column)] = float(value)
+        elif isinstance(value, str | dict | list) and value:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            params[plain_name(column)] = private.in_record(text)
+    metric_values |= _slice_values(run)
+    name = private.in_record(f"{run.model} {run.variant.name}")
+    return TrackedRun(run, key_of(run), name, params, metric_values, worst, private)
+
+
+def _log_curves(runs: Sequence[Run], tracker: Tracker, private: Private) -> Iterator[str]:
     for curve in learning_curves(runs):
-        steps = [(point.step, key_of(point.run)) for point in curve.points]
-        key = _digest([curve.name, curve.dataset, steps])
-        if len(steps) > 1 and not known(key):
-            points = []
-            for point in curve.points:
-                values = {plain_name(curve.title): point.value}
-                if bounds := point.interval:
-                    values[plain_name(f"{curve.title} low")] = bounds.low
-                    values[plain_name(f"{curve.title} high")] = bounds.high
-                points.append((point.step, values))
-            name = private.in_record(f"{curve.name} {curve.dataset} by step")
-            log_curve(TrackedCurve(_digest([curve.name, curve.dataset]), key, name, points))
-            yield f"curve of {len(steps)} checkpoints logged: {name}"
+        tracked = _tracked_curve(curve, private)
+        if len(tracked.points) > 1 and not tracker.has(tracked.key):
+            tracker.log_curve(tracked)
+            yield f"curve of {len(tracked.points)} checkpoints logged: {tracked.name}"
+
+
+def _tracked_curve(curve: LearningCurve, private: Private) -> TrackedCurve:
+    points = []
+    for point in curve.points:
+        values = {plain_name(curve.title): point.value}
+        if point.interval is not None:
+            values[plain_name(f"{curve.title} low")] = point.interval.low
+            values[plain_name(f"{curve.title} high")] = point.interval.high
+        points.append((point.step, values))
+    steps = [(point.step, key_of(point.run)) for point in curve.points]
+    return TrackedCurve(
+        curve=_digest([curve.name, curve.dataset]),
+        key=_digest([curve.name, curve.dataset, steps]),
+        name=private.in_record(f"{curve.name} {curve.dataset} by step"),
+        points=points,
+    )
 
 
 def key_of(run: Run) -> str:
@@ -170,12 +198,14 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^\w\-. :/]", "_", text)
 
 
-def _of_slices(run: Run) -> dict[str, float]:
+def _slice_values(run: Run) -> dict[str, float]:
+    """Return the values of slices by ``kind: value/column``."""
     values: dict[str, float] = {}
     for row in run_slices_table(run).records():
         place = f"{row.pop('slice')}={row.pop('value')}".replace("/", "_").replace("=", ": ")
-        known = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        values |= {f"{plain_name(place)}/{plain_name(n)}": float(v) for n, v in known.items()}
+        for column, value in row.items():
+            if isinstance(value, int | float):
+                values[f"{plain_name(place)}/{plain_name(column)}"] = float(value)
     return values
 
 

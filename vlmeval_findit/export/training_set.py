@@ -60,8 +60,10 @@ def to_training(
         RunError: what a run was asked is not at hand.
     """
     with_boxes = [run for run in runs if isinstance(run.variant, FindItVariant)]
-    names = {**_chosen_types(with_boxes, errors), **({RIGHT: RIGHT} if right else {})}
-    tested = list(dict.fromkeys(filter(None, map(_test_data, with_boxes))))
+    chosen = _chosen_types(with_boxes, errors)
+    if right:
+        chosen[RIGHT] = RIGHT
+    tested = _test_data(with_boxes)
     if tested and not yes_test_data:
         raise NotExportableError(
             f"{', '.join(tested)}: test data. A model that was trained on it cannot be measured on "
@@ -72,40 +74,50 @@ def to_training(
     transcripts, missing = gather(with_boxes)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
-    types, left_out = Counter[str](), Counter[str]()
-    samples: dict[str, TrainingSample] = {}
-    written_in: dict[str, None] = {}
+    collected = _Collected(chosen)
     for transcript in transcripts:
-        variant: Any = transcript.run.variant
+        variant = transcript.run.variant
         if best is not None:
             variant = best.variant(transcript.run.model, variant)
-        written_in[variant.format] = None
-        for sample in _samples(transcript, variant, names, types, left_out):
-            # Several runs may have asked the same.
-            samples.setdefault(json.dumps([sample.message, sample.answer], default=str), sample)
+        collected.add(transcript, variant)
+    samples = list(collected.samples.values())
     if not samples:
-        why = "".join(f"; left out: {count} {why}" for why, count in left_out.items())
-        raise NotExportableError(f"no query has an error of {', '.join(names.values())}{why}")
-    rows = "".join(f"{_json(FORMATS[trainer].row(each))}\n" for each in samples.values())
-    asked = with_boxes, trainer, len(samples), sha256_of(rows.encode())
-    facts = SetFacts(*asked, list(written_in), types, left_out, tested)
-    files = {ROWS: rows, "README.md": make_card(facts), **FORMATS[trainer].files}
+        why = "".join(f"; left out: {count} {why}" for why, count in collected.left_out.items())
+        raise NotExportableError(f"no query has an error of {', '.join(chosen.values())}{why}")
+    trainer_format = FORMATS[trainer]
+    rows = "".join(f"{_json(trainer_format.row(sample))}\n" for sample in samples)
+    facts = SetFacts(
+        runs=with_boxes,
+        trainer=trainer,
+        samples=len(samples),
+        rows_sha256=sha256_of(rows.encode()),
+        formats=list(collected.formats),
+        errors=collected.types,
+        left_out=collected.left_out,
+        test_data=tested,
+    )
+    _write(out, {ROWS: rows, "README.md": make_card(facts), **trainer_format.files})
+    counts = ", ".join(f"{name}: {count:,}" for name, count in collected.types.most_common())
+    yield f"{out}/: {counted(len(samples), 'sample')} for {trainer}; the card is README.md"
+    yield f"queries with {counts}"
+    for why, count in collected.left_out.items():
+        yield f"left out: {count:,} {why}"
+    yield from left_out_lines([run for run in runs if run not in with_boxes])
+    yield "  " + trainer_format.use.format(out=out)
+
+
+def _write(out: Path, files: Mapping[str, str]) -> None:
     with rewrite_folder(out, "training") as folder:
         for name, text in files.items():
             with atomic_write(folder / name) as f:
                 f.write(text)
-    yield f"{out}/: {counted(len(samples), 'sample')} for {trainer}; the card is README.md"
-    yield f"queries with {', '.join(f'{name}: {count:,}' for name, count in types.most_common())}"
-    yield from (f"left out: {count:,} {why}" for why, count in left_out.items())
-    yield from left_out_lines([run for run in runs if run not in with_boxes])
-    yield "  " + FORMATS[trainer].use.format(out=out)
 
 
 def _json(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> Mapping[str, str]:
+def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> dict[str, str]:
     """Return the names of the chosen error types by their keys."""
     known = {each.name: each.key for run in runs for each in run.benchmark.errors.error_types}
     if not known:
@@ -117,7 +129,13 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> Mapping[str, st
     return {known[name]: name for name in chosen}
 
 
-def _test_data(run: Run) -> str:
+def _test_data(runs: Sequence[Run]) -> list[str]:
+    """Name the test data that runs are of, each once."""
+    names = dict.fromkeys(_test_data_of(run) for run in runs)
+    return [name for name in names if name]
+
+
+def _test_data_of(run: Run) -> str:
     """Name the test data that a run is of; "" if models may be trained on it."""
     variant: Any = run.variant
     if not variant.data.for_training:
@@ -127,39 +145,58 @@ def _test_data(run: Run) -> str:
     return f"{published}, {variant.table}" if published else ""
 
 
-def _samples(
-    transcript: Transcript,
-    variant: Any,
-    names: Mapping[str, str],
-    types: Counter[str],
-    left_out: Counter[str],
-) -> Iterator[TrainingSample]:
-    """Yield the samples of a run; count their error types, and the queries that are left out."""
-    run, words = transcript.run, transcript.prompts
-    if words is None:
-        raise RunError(f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked")
-    asked: dict[int, list[str]] = {}
-    for row, keys in zip(read_details(run), error_types_of(run), strict=True):
-        chosen = [names[key] for key in keys if key in names]
-        if not row.failed and not keys:
-            chosen += [names[RIGHT]] if RIGHT in names else []
-        if chosen:
-            asked[row.index] = chosen
-    dataset = replace(transcript.dataset, variant=variant)
-    answers = right_answers(run, dataset, list(asked), read_predictions(run.path))
-    folder = transcript.images.absolute()
-    for index, chosen in asked.items():
-        query: Any = dataset.queries[index]
-        message = located(words.message(query, variant), folder)
-        texts = [part.value for part in message if part.kind is not PartKind.IMAGE]
-        if index not in answers:
-            left_out["whose right answer cannot be written in this format"] += 1
-        elif any(IMAGE_MARK in text for text in texts):
-            left_out[f"whose prompt has the word {IMAGE_MARK}"] += 1
-        else:
-            types.update(chosen)
-            right = answers[index]
-            yield TrainingSample(message, right.text, _columns(query, variant, right.space))
+class _Collected:
+    """The samples of several runs, and what the card says about them.
+
+    Args:
+        chosen: names of the error types whose queries are collected, by key.
+    """
+
+    def __init__(self, chosen: Mapping[str, str]) -> None:
+        self.samples: dict[str, TrainingSample] = {}  # By content: runs may have asked the same
+        self.formats: dict[str, None] = {}
+        self.types = Counter[str]()  # Queries by the names of their error types
+        self.left_out = Counter[str]()  # Queries by the reason
+        self._chosen = chosen
+
+    def add(self, transcript: Transcript, variant: Any) -> None:
+        """Add the samples of a run, with answers in the format of a variant."""
+        run = transcript.run
+        prompts = transcript.prompts
+        if prompts is None:
+            raise RunError(
+                f"{run.path}: {transcript.prompt(0)} A training set asks what the run asked"
+            )
+        self.formats[variant.format] = None
+        types_by_row = self._types_by_row(run)
+        dataset = replace(transcript.dataset, variant=variant)
+        answers = right_answers(run, dataset, list(types_by_row), read_predictions(run.path))
+        folder = transcript.images.absolute()
+        for index, types in types_by_row.items():
+            query: Any = dataset.queries[index]
+            message = located(prompts.message(query, variant), folder)
+            texts = [part.value for part in message if part.kind is not PartKind.IMAGE]
+            if index not in answers:
+                self.left_out["whose right answer cannot be written in this format"] += 1
+            elif any(IMAGE_MARK in text for text in texts):
+                self.left_out[f"whose prompt has the word {IMAGE_MARK}"] += 1
+            else:
+                self.types.update(types)
+                answer = answers[index]
+                columns = _columns(query, variant, answer.space)
+                content = json.dumps([message, answer.text], default=str)
+                self.samples.setdefault(content, TrainingSample(message, answer.text, columns))
+
+    def _types_by_row(self, run: Run) -> dict[int, list[str]]:
+        """Return the names of the chosen types of each row that has any."""
+        types_by_row = {}
+        for row, keys in zip(read_details(run), error_types_of(run), strict=True):
+            types = [self._chosen[key] for key in keys if key in self._chosen]
+            if not keys and not row.failed and RIGHT in self._chosen:
+                types.append(RIGHT)
+            if types:
+                types_by_row[row.index] = types
+        return types_by_row
 
 
 def _columns(query: Any, variant: Any, space: Space) -> Mapping[str, Any]:
