@@ -7,7 +7,7 @@ import pytest
 from stand_ins import set_up_release
 from web import Web
 
-from vlmeval_findit.cli import COMMANDS, RENAMED, data_show, main
+from vlmeval_findit.cli import COMMANDS, data_show, main
 
 GROUP = [name for name in COMMANDS if name.startswith("data ")]
 
@@ -16,13 +16,6 @@ def test_the_group_names_its_commands(capsys) -> None:
     assert main(["data"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [" ".join(line.split()[:2]) for line in lines if line.startswith("  data ")] == GROUP
-
-
-@pytest.mark.parametrize(("old", "now"), RENAMED.items())
-def test_an_old_name_says_the_new_one(old: str, now: str, capsys) -> None:
-    assert main([old, "anything"]) == 2
-    assert f"{old} is {now} now: " in capsys.readouterr().err
-    assert main([*now.split(), "--help"]) == 0
 
 
 def test_the_list_says_what_is_on_disk_and_its_licence(

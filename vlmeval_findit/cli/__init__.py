@@ -80,21 +80,6 @@ GROUPS = {
 
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
-RENAMED = {
-    "fetch": "data get",
-    "prepare": "data get",
-    "import": "data import",
-    "show": "data show",
-    "doctor": "coords",
-    "anatomy": "errors",
-    "confidences": "calibration",
-    "push": "export --to hub",
-    "track": "export --to mlflow",
-    "export-coco": "export --to coco",
-    "export-fiftyone": "export --to fiftyone",
-}
-"""Commands of 0.2 and their names now."""
-
 _COMPLETE = "_FINDIT_COMPLETE"
 """The environment variable in which a shell requests completions."""
 
@@ -158,8 +143,6 @@ class Commands(click.Group):
         name = f"{self.prefix}{args[0]}"
         if args[0] in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        if new_name := RENAMED.get(name):
-            raise ValueError(f"{name} is {new_name} now: python run_findit.py {new_name} --help")
         raise ValueError(f"no command {name!r}{nearest(name, COMMANDS)}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

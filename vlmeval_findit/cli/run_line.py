@@ -172,8 +172,6 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
         name = unknown[0].partition("=")[0]
-        if new_name := command.new_name(name):
-            raise ValueError(f"{name} is {new_name} now: python run_findit.py run --help")
         raise ValueError(f"no flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 

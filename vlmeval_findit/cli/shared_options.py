@@ -28,17 +28,6 @@ PLUGIN = "--plugin"
 _QUIET = "vlmeval_findit.quiet"
 _VERBOSE = "vlmeval_findit.verbose"
 
-RENAMED_FLAGS = {
-    "--endpoints": "--base-url",
-    "--served": "--model NAME=SERVED",
-    "--threads": "--api-nproc",
-    "--dataset": "--data",
-    "--row": "--like",
-    "--confidences": "--logprobs",
-    "--images": "--image-root",
-}
-"""Options of 0.2 and their names now."""
-
 Decorator = Callable[[AnyCommand], AnyCommand]
 
 Section = Callable[[], Sequence[tuple[str, str]]]
@@ -78,20 +67,6 @@ class Command(click.Command):
         self.sections = sections or {}
         self.groups = groups or {}
         self.params += shared_options()
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if new_name := self.new_name(error.option_name):
-                raise click.UsageError(f"{error.option_name} is {new_name} now.", ctx) from None
-            raise
-
-    def new_name(self, flag: str) -> str | None:
-        """Return the name of an option of 0.2 in this command; None if it has no such option."""
-        new_name = RENAMED_FLAGS.get(flag, "")
-        names = {name for option in self.params for name in option.opts}
-        return new_name if new_name.partition(" ")[0] in names else None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         headings = {name: heading for heading, names in self.groups.items() for name in names}
