@@ -61,7 +61,7 @@ def test_labels_and_frames() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "xyxy_jsn"}, "no output format 'jsn': did you mean json"),
+        ({"format": "xyxy_jsn"}, "unknown output format 'jsn': did you mean json"),
         ({"format": "multilabel_xyxy_json"}, "multilabel=True"),
         ({"space": "grid100"}, "did you mean grid1000"),
         ({"space": None}, "not guessed(.|\n)*grid1000"),

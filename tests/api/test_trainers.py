@@ -132,11 +132,11 @@ def test_fixed_columns_and_other_rewards() -> None:
 @pytest.mark.parametrize(
     ("trainer", "by", "fixed", "message"),
     [
-        ("trll", "f1", {}, "no trainer 'trll': did you mean trl"),
-        ("trl", "miou", {}, "by: no reward 'miou': did you mean iou"),
+        ("trll", "f1", {}, "unknown trainer 'trll': did you mean trl"),
+        ("trl", "miou", {}, "by: unknown reward 'miou': did you mean iou"),
         ("trl", "pointing", {"format": "xyxy_text"}, "xyxy has no pointing"),
-        ("trl", "f1", {"sizes": (1, 1)}, "no column 'sizes': did you mean size"),
-        ("trl", "f1", {"space": "grid100"}, "no coordinate space 'grid100': did you mean grid1000"),
+        ("trl", "f1", {"sizes": (1, 1)}, "unknown column 'sizes': did you mean size"),
+        ("trl", "f1", {"space": "grid100"}, "unknown coordinate space 'grid100'"),
     ],
 )
 def test_what_is_refused_before_training(

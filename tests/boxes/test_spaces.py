@@ -142,10 +142,10 @@ def test_settings_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ("grid100", "no coordinate space 'grid100': did you mean grid1000?"),
+        ("grid100", "unknown coordinate space 'grid100': did you mean grid1000?"),
         ({}, "the kind of the coordinate space is missing: grid1000"),
-        ({"kind": "pixels", "scene_max": 7}, "no setting 'scene_max' of a coordinate space: did "
-                                             "you mean scene_max_size?"),
+        ({"kind": "pixels", "scene_max": 7}, "unknown setting 'scene_max' of a "
+                                             "coordinate space: did you mean scene_max_size?"),
         ("smart_resize", "smart_resize needs the min_pixels and max_pixels that the run used"),
         ({"kind": "smart_resize", "min_pixels": 0, "max_pixels": 1}, "needs the min_pixels"),
         ("letterbox", "letterbox needs the side that the run used, for example side=640"),

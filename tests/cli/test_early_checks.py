@@ -64,11 +64,11 @@ ASKED --model my-ft=ADAPTER --like Qwen3-VL
 --data FindIt_Scens_mini_xyxy_json --model FindIt-Nano
   did you mean Scenes_mini
 --data TheirBnch_DEV --model Their-VL-7B
-  no dataset 'TheirBnch_DEV': did you mean TheirBench_DEV?
+  unknown dataset 'TheirBnch_DEV': did you mean TheirBench_DEV?
 --data Made --model Their-VL-7B
-  no dataset 'Made'
+  unknown dataset 'Made'
 ASKED --model FindIt-Nanno
-  no model 'FindIt-Nanno': did you mean FindIt-Nano?
+  unknown model 'FindIt-Nanno': did you mean FindIt-Nano?
 NANO --dtype floot16
   --dtype floot16: did you mean
 NANO --work-dir THIS_FILE
@@ -76,11 +76,11 @@ NANO --work-dir THIS_FILE
 --config config.json
   python -m vlmeval
 NANO --judge-args '{"space": "gird1000"}'
-  no coordinate space 'gird1000': did you mean grid1000?
+  unknown coordinate space 'gird1000': did you mean grid1000?
 NANO --judge-args space=unit
   --judge-args space=unit: not a JSON object. Type: --judge-args '{"space": "unit"}'
 NANO --judge-args '{"spase": "unit"}'
-  --judge-args: no setting 'spase': did you mean space?
+  --judge-args: unknown setting 'spase': did you mean space?
 ASKED --model mine=/nowhere
   /nowhere: no such folder
 ASKED --model mine=owner/name
@@ -106,7 +106,7 @@ NANO --limit 0
 NANO --mode evl
   --mode evl: did you mean eval?
 NANO --api-nprc 3
-  no flag '--api-nprc': did you mean --api-nproc?
+  unknown flag '--api-nprc': did you mean --api-nproc?
 ASKED --model mine SERVER
   the coordinate space of the model 'mine' is not known
 ASKED --model Qwen3-VL --base-url localhost
@@ -114,7 +114,7 @@ ASKED --model Qwen3-VL --base-url localhost
 ASKED --model GPT-5.4 --provider opnai
   did you mean openai?
 search --model Qwen3-VL-9B --space unit --data Scenes_mini
-  no model 'Qwen3-VL-9B': did you mean Qwen3-VL
+  unknown model 'Qwen3-VL-9B': did you mean Qwen3-VL
 NANO --image-root Pascal=.
   no dataset of --data has the key 'Pascal' (there are: Scenes_mini)
 NANO --device gpu

@@ -161,7 +161,7 @@ def test_what_is_refused_and_a_dry_run_ask_nothing(serve: Serve, capsys: Out) ->
         (["--format", "point_json"], "--format point_json: the probe asks for boxes"),
         (["--space", "grid100"], "grid1000"),
         (["--format", "xyxy_jsno"], "xyxy_jsno"),
-        (["--like", "Qwen2.5"], "--like: no model 'Qwen2.5'"),
+        (["--like", "Qwen2.5"], "--like: unknown model 'Qwen2.5'"),
         (["--extra-body", "[]"], "--extra-body"),
     ):
         assert probe(server, *flags) == 2

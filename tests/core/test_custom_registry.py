@@ -143,7 +143,7 @@ def test_an_import_by_another_process_is_seen(root: Path) -> None:
     assert parse("FindIt_New_xyxy_json").data.family is Family.OBJDET
     assert variant.data.folder == rows["Mine"]["folder"]
     write_registry({})
-    with pytest.raises(ValueError, match="no dataset 'Mine'"):
+    with pytest.raises(ValueError, match="unknown dataset 'Mine'"):
         parse("FindIt_Mine_xyxy_json")
     with pytest.raises(KeyError):
         variant.data  # noqa: B018

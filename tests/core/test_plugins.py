@@ -215,7 +215,7 @@ def test_its_provider_is_asked_in_its_protocol(
         assert recorded.answering.kind == f"{PROVIDER}acme"
         capsys.readouterr()
         assert main([*sweep, "--provider", "acne"]) == 2
-        assert "no provider 'acne': did you mean acme?" in capsys.readouterr().err
+        assert "unknown provider 'acne': did you mean acme?" in capsys.readouterr().err
 
 
 def plugins_of(predictions_file: Path) -> dict[str, str]:

@@ -151,7 +151,7 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     error = refused(path, capsys, "--errors", "wrong label")
     assert "no query has an error of wrong label" in error
     error = refused(path, capsys, "--errors", "refuse")
-    assert "no type 'refuse': did you mean refused" in error
+    assert "unknown type 'refuse': did you mean refused" in error
 
 
 def test_numbers_are_whole_where_this_scores(folder: Path) -> None:

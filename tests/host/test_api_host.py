@@ -106,7 +106,7 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
     host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
     for name, settings, why in (
         (MODEL, {"max_tokens": "64"}, "whole number"),
-        (MODEL, {"top_p": 1}, "no setting 'top_p'"),
+        (MODEL, {"top_p": 1}, "unknown setting 'top_p'"),
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ):
         with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):

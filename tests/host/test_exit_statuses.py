@@ -59,7 +59,7 @@ ASKED = ["--model", "FullImage", "--limit", "2"]
     ("words", "says"),
     [
         (["--data", "FindIt_Demo_xyxy_jsn", *ASKED], "did you mean json?"),
-        (["--data", "FindIt_Dmo_xyxy_json", *ASKED], "no dataset 'Dmo'"),
+        (["--data", "FindIt_Dmo_xyxy_json", *ASKED], "unknown dataset 'Dmo'"),
         (["--data", "SelfRetrieval_Nothing", *ASKED], "SelfRetrieval_Nothing"),
         (["--data", "VPBench_Nothing", *ASKED], "VPBench_Nothing"),
         (["--data", "FindIt-Demo", *ASKED], "did you mean"),

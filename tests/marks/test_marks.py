@@ -19,7 +19,7 @@ from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contra
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Style(Shape.OVAL, "round"), "no variant 'round' of oval"),
+        (lambda: Style(Shape.OVAL, "round"), "unknown variant 'round' of oval"),
         (lambda: Style(Shape.TAG, "digit squre"), "did you mean digit square?"),
         (lambda: Style(Shape.BOX, "none", 0), "a line is 1, 2, 3 … pixels wide, not 0"),
     ],

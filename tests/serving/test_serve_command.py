@@ -206,7 +206,7 @@ def test_an_adapter_is_served_over_its_base(
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("sweep FILE --serve vlm", "no program 'vlm' serves models: did you mean vllm?"),
+        ("sweep FILE --serve vlm", "unknown program 'vlm': did you mean vllm?"),
         ("sweep FILE --serve vllm --gpus 8", "--gpus 8: this machine shows 4"),
         ("sweep FILE --serve vllm --gpus 1.5", "--gpus 1.5: a whole number"),
         ("sweep FILE --serve vllm --tensor-parallel 3", "--gpus 4 cannot be shared out to servers"),

@@ -53,7 +53,7 @@ def test_where_images_are_searched(
         *((text, "") for text in ("- a", "images: 7", "images: [a", "sources: x")),
         ("images: {Pascal: 2014}", r"images: Pascal: 2014 should be text: write it in quotes"),
         ("images: [[Pascal, voc]]", "images: .* is no mapping of names"),
-        ("image: {Pascal: voc}", "no section 'image': did you mean images"),
+        ("image: {Pascal: voc}", "unknown section 'image': did you mean images"),
     ],
 )
 def test_a_configuration_names_places_in_text(config: Path, text: str, why: str) -> None:

@@ -293,8 +293,12 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
     ("tsv", TSV[: TSV.rfind(b"2, 3")], "unexpected end of data"),  # in a reply
     ("tsv", TSV[: TSV.rfind(b'\t"[49')], "row 50: 1 cells for 3"),  # before a reply
     ("tsv", "index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
-    ("tsv", "id\tanswer\n1\ta\n", "row 1: no column 'index', only ['id', 'answer']"),
-    ("tsv", "index\tanswer\n1\ta\n", "row 1: no column 'prediction', only ['index', 'answer']"),
+    ("tsv", "id\tanswer\n1\ta\n", "row 1: no column 'index'; the columns are ['id', 'answer']"),
+    (
+        "tsv",
+        "index\tanswer\n1\ta\n",
+        "row 1: no column 'prediction'; the columns are ['index', 'answer']",
+    ),
     ("csv", "", "there are: .json, .tsv, .xlsx"),
 ]
 

@@ -145,7 +145,7 @@ WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
     [
         ("intervals: x", "formats.yaml: should be a file that search or sweep wrote"),
         (WINNER + "xyxy", "winner of FullImage: FindIt_Demo_insdet_xyxy: the output"),
-        (WINNER + "xyxx_text", "no representation 'xyxx': did you mean"),
+        (WINNER + "xyxx_text", "unknown representation 'xyxx': did you mean"),
         (WINNER.replace("FindIt", "FindItt") + "all_json",
          "no format of FindIt was chosen for 'FullImage' (there are: FindItt)"),
         ("models: {Other: {FindIt: {winner: xyxy_text}}}",

@@ -93,7 +93,7 @@ def test_a_sweep_over_two_benchmarks_writes_two_winners(
     [
         ("Leters_Zoo_plain", "did you mean Letters_Zoo_plain?"),
         ("Letters_Zoo_plian", "a name is Letters_<table>_<plain|json|quoted>"),
-        ("Pascl", "no dataset 'Pascl': did you mean Pascal?"),
+        ("Pascl", "unknown dataset 'Pascl': did you mean Pascal?"),
         ("FindIt_Pascal_point_json", "points are compared by a sweep"),
         ("VPBench_Stage1", "asked in one format: there is none to search. Ask it: python"),
         ("Letters_Zoo_plain --marks all", "there is nothing to mark"),

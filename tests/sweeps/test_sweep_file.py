@@ -28,19 +28,19 @@ BAD = {
     "models: FullImage": "line 1: datasets is missing",
     GOOD + "models: FullImage": "line 3: models stands twice",
     "models:\n - FullImage\n - FulImage\ndatasets: Demo":
-        "line 3: no model 'FulImage' in the model table: did you mean FullImage?",
+        "line 3: unknown model 'FulImage': did you mean FullImage?",
     MODELS + "[{name: Mine}]": "that the table does not have needs `like` or",
     MODELS + "[{name: Mine, space: gird1000}]":
-        "line 2: no coordinate space 'gird1000': did you mean grid1000?",
+        "line 2: unknown coordinate space 'gird1000': did you mean grid1000?",
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
         "line 2: smart_resize needs the min_pixels",
     MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "no slash in it",
     "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: FullImage stands twice",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
-        "line 4: no dataset 'Pascl': did you mean Pascal?",
+        "line 4: unknown dataset 'Pascl': did you mean Pascal?",
     "models: FullImage\ndatasets: []": "line 2: an empty list",
     GOOD + "representations:\n  - xyxy\n  - xyxx\n":
-        "line 5: no representation 'xyxx': did you mean xyxy?",
+        "line 5: unknown representation 'xyxx': did you mean xyxy?",
     GOOD + "marks: [none, box]": "marks: box fits no cell",
     GOOD + "keys: [bbox, class_name]": "line 3: keys: class_name fits no cell",
     GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json":
@@ -54,7 +54,7 @@ BAD = {
     MODELS + "{name: Mine, space: unit, headers: {api-key: 12345678}}":
         "line 2: api-key: should be a text",
     MODELS + "[{name: GPT-5.4, provider: opnai}]":
-        "line 2: no provider 'opnai': did you mean openai?",
+        "line 2: unknown provider 'opnai': did you mean openai?",
     MODELS + "[{name: GPT-5.4, provider: openai, checkpoint: a/b}]":
         "line 2: a checkpoint is of a model on this machine",
     MODELS + "[{name: FullImage, thought_marks: <plan>}]":
@@ -66,15 +66,15 @@ BAD = {
         "one format only: nothing to race",
     "models: FullImage\nrace: true\ndatasets: [FindIt_Demo_xyxy_text, VPBench_Stage1]":
         "line 2: FindIt and VP-Bench do not race each other",
-    MODELS + "[{name: FullImage, line: 3}]": "line 2: no key 'line'",
+    MODELS + "[{name: FullImage, line: 3}]": "line 2: unknown key 'line'",
     "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo":
-        "line 4: no key 'seting': did you mean settings?",
+        "line 4: unknown key 'seting': did you mean settings?",
     MODELS + "[{name: FullImage, temprature: 1}]":
-        "line 2: no key 'temprature': did you mean temperature?",
+        "line 2: unknown key 'temprature': did you mean temperature?",
     MODELS + "!!python/object:os.system {}": "line 2: could not determine a constructor",
     "models: Qwen3-VL\ndatasets: [Pascal, RefL4Full_val]":
         "line 2: datasets of several benchmarks have no common best format",
-    "models: FullImage\ndatasets: [Demo, FindIt_Demo_xyx_json]": "no representation 'xyx'",
+    "models: FullImage\ndatasets: [Demo, FindIt_Demo_xyx_json]": "unknown representation 'xyx'",
     "models: FullImage\ndatasets: FindIt_Demo_xyxy_json\nstages: [{keys: all}, {outputs: winner}]":
         "line 2: winner: no table is named",
 }

@@ -117,7 +117,7 @@ def test_importing_vlmevalkit_does_not_stop_a_training(tmp_path: Path) -> None:
     [
         (NANO, "warmup", "warm_up", "warm_up"),
         (NANO, "formats: {output", "formats: {out_put", "out_put"),
-        (NANO, "{scenes: 1}", "{scene: 1}", "no kind 'scene' of samples"),
+        (NANO, "{scenes: 1}", "{scene: 1}", "unknown kind 'scene' of samples"),
         (SIGLIP, "sharpness", "sharp_ness", "sharp_ness"),
     ],
 )

@@ -79,7 +79,7 @@ def variant_of(
     'bbox_2d'
     >>> variant_of("xyxy_jsn")
     Traceback (most recent call last):
-    vlmeval_findit.benchmarks.findit.variant.VariantError: xyxy_jsn: no output format 'jsn': \
+    vlmeval_findit.benchmarks.findit.variant.VariantError: xyxy_jsn: unknown output format 'jsn': \
 did you mean json?
 
     Args:
@@ -112,7 +112,7 @@ def _family(family: Family | str, frames: int) -> str:
     """Return the name of a family; for several frames, of its video family."""
     name = family.value if isinstance(family, Family) else family
     if name not in _CUSTOM:
-        raise VariantError(f"no family {name!r}{nearest(name, _CUSTOM)}")
+        raise VariantError(f"unknown family {name!r}{nearest(name, _CUSTOM)}")
     video = f"{name.removesuffix('_video')}_video"
     if frames > 1 and video not in _CUSTOM:
         raise VariantError(f"{name} is asked about one image, not {frames} frames")

@@ -185,7 +185,7 @@ def open_model(
         if ours := same_checkpoint(short):
             meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
         raise ValueError(
-            f"no model {short!r}{meant}; base_url=… asks a server; NAME=CHECKPOINT, or the "
+            f"unknown model {short!r}{meant}; base_url=… asks a server; NAME=CHECKPOINT, or the "
             "checkpoint alone, runs a folder or an identifier"
         )
     if known.local is not None:

@@ -149,7 +149,7 @@ def metric_of(by: str, variant: FindItVariant) -> Metric:
     """Return the metric of a reward, or raise ValueError."""
     known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:
-        raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")
+        raise ValueError(f"by: unknown reward {by!r}{nearest(by, _KEYS)}")
     if _KEYS[by] not in known:
         others = ", ".join(name for name, key in _KEYS.items() if key in known)
         raise ValueError(f"by: {variant.representation} has no {by} (it has: {others})")

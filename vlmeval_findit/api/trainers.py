@@ -66,10 +66,10 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
             called, a query lacks a column or has one that cannot be used.
     """
     if trainer not in _SIGNATURES:
-        raise ValueError(f"no trainer {trainer!r}{nearest(trainer, _SIGNATURES)}")
+        raise ValueError(f"unknown trainer {trainer!r}{nearest(trainer, _SIGNATURES)}")
     for column in fixed:
         if column not in COLUMNS:
-            raise ValueError(f"no column {column!r}{nearest(column, COLUMNS)}")
+            raise ValueError(f"unknown column {column!r}{nearest(column, COLUMNS)}")
     example = {"format": "point_text" if by == "pointing" else "xyxy_text", **DEFAULTS, **fixed}
     metric_of(by, variant_of(example["format"], example["frames"], example["multilabel"]))
     _space(fixed.get("space", "grid1000"))

@@ -119,7 +119,7 @@ def baseline_named(name: str) -> Baseline:
     """Find a baseline by name, or raise ValueError."""
     known = baselines()
     if name not in known:
-        raise ValueError(f"no baseline {name!r}{nearest(name, known)}")
+        raise ValueError(f"unknown baseline {name!r}{nearest(name, known)}")
     return known[name]
 
 

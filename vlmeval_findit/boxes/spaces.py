@@ -69,7 +69,7 @@ class Space:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise SpaceError(f"no coordinate space {self.kind!r}{nearest(self.kind, KINDS)}")
+            raise SpaceError(f"unknown coordinate space {self.kind!r}{nearest(self.kind, KINDS)}")
         needs = KINDS[self.kind].needs
         if not all(getattr(self, name) for name in needs):
             example = " ".join(f"{name}={value}" for name, value in needs.items())
@@ -104,7 +104,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
     fields = [each.name for each in dataclasses.fields(Space)]
     for key in settings:
         if key not in fields:
-            raise SpaceError(f"no setting {key!r} of a coordinate space{nearest(key, fields)}")
+            raise SpaceError(f"unknown setting {key!r} of a coordinate space{nearest(key, fields)}")
     if "kind" not in settings:
         raise SpaceError(f"the kind of the coordinate space is missing: {', '.join(KINDS)}")
     kind = str(settings["kind"])

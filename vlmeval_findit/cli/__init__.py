@@ -143,7 +143,7 @@ class Commands(click.Group):
         name = f"{self.prefix}{args[0]}"
         if args[0] in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        raise ValueError(f"no command {name!r}{nearest(name, COMMANDS)}")
+        raise ValueError(f"unknown command {name!r}{nearest(name, COMMANDS)}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, rows in GROUPS.items():

@@ -120,7 +120,7 @@ def _findings(
         raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
-    raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
+    raise ValueError(f"unknown benchmark, model, space, representation or set {name!r}{near}")
 
 
 def _first_with_table(benchmark: Benchmark) -> str:

@@ -75,10 +75,10 @@ def check_host_dataset(name: str) -> str | None:
     if has_dataset(name) or is_users_table(name):
         return _whose(name, meant[0]) if meant else None
     if meant:
-        raise ValueError(f"no dataset {name!r}: did you mean {' or '.join(meant)}?")
+        raise ValueError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
     if name in published_sets():
         raise ValueError(
-            f"no dataset {name!r}: FindIt's is made of files that you have. Type: "
+            f"unknown dataset {name!r}: FindIt's is made of files that you have. Type: "
             f"run_findit.py data get {name} --from PATH, then --data FindIt_{name}_xyxy_json"
         )
     if may_have_dataset(name):
@@ -88,7 +88,7 @@ def check_host_dataset(name: str) -> str | None:
     near = closest(name, names)
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
     why = f": did you mean {names[near]}?" if near else f", {example}"
-    raise ValueError(f"no dataset {name!r}{why}")
+    raise ValueError(f"unknown dataset {name!r}{why}")
 
 
 def _whose(name: str, ours: str) -> str:
@@ -232,7 +232,7 @@ def _check_vlmevalkits(name: str) -> None:
     same = f"{ours} is the same checkpoint, asked as the protocol says"
     if not may_have_model(name):
         meant = f": {same}" if ours else nearest(name, all_models())
-        raise ValueError(f"no model {name!r}{meant}")
+        raise ValueError(f"unknown model {name!r}{meant}")
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
         log.warning("%s is VLMEvalKit's own class, with its settings; %s", name, same)
 
@@ -272,11 +272,11 @@ def refuse_untabled(entry: ModelEntry, more: str = "") -> NoReturn:
         row_of_checkpoint(entry.name, entry.checkpoint, entry.like)  # says what its files say
     if ours := same_checkpoint(name):
         raise ValueError(
-            f"no model {name!r} in the model table. {' or '.join(ours)} is the same checkpoint, "
+            f"unknown model {name!r}. {' or '.join(ours)} is the same checkpoint, "
             f"asked as the protocol says. For {name} itself type --space SPACE{more}"
         )
     raise ValueError(
-        f"no model {name!r} in the model table{nearest(name, MODELS)}\n"
+        f"unknown model {name!r}{nearest(name, MODELS)}\n"
         f"For another model type --like NAME or --space SPACE{more}"
     )
 

@@ -172,7 +172,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
         name = unknown[0].partition("=")[0]
-        raise ValueError(f"no flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
+        raise ValueError(f"unknown flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
@@ -186,7 +186,8 @@ def _check_others(run: RunLine) -> None:
     if not run.others:
         for key in run.settings:
             if key not in SETTING_NAMES:
-                raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
+                why = f"unknown setting {key!r}{nearest(key, SETTING_NAMES)}"
+                raise ValueError(f"--judge-args: {why}")
     elif run.is_http or run.options.temperature is not None:
         sampled = run.options.temperature is not None
         flag = "--temperature" if sampled else "--base-url or --provider"

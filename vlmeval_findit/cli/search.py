@@ -108,5 +108,5 @@ def _marks(text: str | None) -> tuple[str, ...]:
     marks = tuple(dict.fromkeys(text.split(",")))
     for mark in marks:
         if mark not in MARKS:
-            raise ValueError(f"--marks: no mark {mark!r}{nearest(mark, MARKS)}")
+            raise ValueError(f"--marks: unknown mark {mark!r}{nearest(mark, MARKS)}")
     return marks

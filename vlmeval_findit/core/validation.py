@@ -146,8 +146,8 @@ class Config:
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
         for key in values:
             if key not in known:
-                why = f"no {cls.called} {shown(key)}{nearest(str(key), [*known, *cls.read_before])}"
-                raise MisplacedError(why, key, is_key=True)
+                near = nearest(str(key), [*known, *cls.read_before])
+                raise MisplacedError(f"unknown {cls.called} {shown(key)}{near}", key, is_key=True)
         return values
 
 

@@ -192,7 +192,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
         row, checkpoint = local_names()[entry.name]
     else:
         near = nearest(entry.name, local_names())
-        raise ValueError(f"no model {entry.name!r} on this machine{near}")
+        raise ValueError(f"unknown local model {entry.name!r}{near}")
     limit, given = token_limit({"space": entry.space, **entry.settings})
     for name in given.keys() & _ELSEWHERE.keys():
         raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")

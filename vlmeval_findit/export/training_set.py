@@ -124,7 +124,7 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> dict[str, str]:
         raise NotExportableError("no run's answers are boxes: name a run with boxes")
     for name in errors:
         if name not in known:
-            raise ValueError(f"--errors: no type {name!r}{nearest(name, known)}")
+            raise ValueError(f"--errors: unknown type {name!r}{nearest(name, known)}")
     chosen = errors or [name for name, key in known.items() if key not in NO_FAULT]
     return {known[name]: name for name in chosen}
 

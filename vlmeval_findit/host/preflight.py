@@ -39,7 +39,7 @@ def preflight(
         check_model_name(model)
         is_theirs = isinstance(asked(model)[0], VLMEvalKitBackends)
         if datasets and is_theirs and entry_of(model).cls is None:
-            raise ValueError(f"no model {model!r}{nearest(model, supported_VLM)}")
+            raise ValueError(f"unknown model {model!r}{nearest(model, supported_VLM)}")
     for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
         dataset = known(name, judge_args=judge_args, mode=mode)

@@ -75,7 +75,7 @@ class Style:
 
     >>> Style(Shape.BOX, "rounded", 4)
     Traceback (most recent call last):
-    vlmeval_findit.marks.style.StyleError: no variant 'rounded' of box: did you mean round?
+    vlmeval_findit.marks.style.StyleError: unknown variant 'rounded' of box: did you mean round?
 
     Raises:
         StyleError: an unknown variant, or an invalid width.
@@ -89,7 +89,7 @@ class Style:
         variants = STYLES[self.shape]
         if self.variant not in variants:
             near = nearest(self.variant, variants)
-            raise StyleError(f"no variant {self.variant!r} of {self.shape.value}{near}")
+            raise StyleError(f"unknown variant {self.variant!r} of {self.shape.value}{near}")
         if self.width < 1:
             raise StyleError(f"a line is 1, 2, 3 … pixels wide, not {self.width!r}")
 

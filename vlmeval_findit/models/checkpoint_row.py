@@ -41,7 +41,7 @@ def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelR
     row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
-        raise ValueError(f"no local model {name!r}{nearest(name, local)}")
+        raise ValueError(f"unknown local model {name!r}{nearest(name, local)}")
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 
@@ -67,7 +67,7 @@ def row_of_checkpoint(
     if like is not None and (named is None or named.local is None):
         near = closest(like, local_names())
         meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
-        raise ValueError(f"{name}={checkpoint}: no local model {like!r}{meant}")
+        raise ValueError(f"{name}={checkpoint}: unknown local model {like!r}{meant}")
     refuse_missing(checkpoint)
     if named is not None and named.local is not None:
         return fitting(named, checkpoint, space_stated=space_stated, named=name)

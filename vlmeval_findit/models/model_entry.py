@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def _known_row(name: str) -> str:
     if find_model(name) is None:
-        raise ValueError(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+        raise ValueError(f"unknown model {name!r}{nearest(name, MODELS)}")
     return name
 
 

@@ -298,7 +298,7 @@ def known_model(name: str, key: str) -> ModelRow:
     """Return the row of a model that ``key`` of a file or command names, or raise SpaceError."""
     row = find_model(name)
     if row is None:
-        raise SpaceError(f"{key}: no model {name!r} in the model table{nearest(name, MODELS)}")
+        raise SpaceError(f"{key}: unknown model {name!r}{nearest(name, MODELS)}")
     return row
 
 

@@ -51,7 +51,7 @@ class CustomPrompt:
         unknown = meta.find_undeclared_variables(_environment().parse(self.template)) - {*known}
         for name in sorted(unknown):
             raise TemplateError(
-                f"--prompt-template: no variable {name!r}{nearest(name, known)} (there are "
+                f"--prompt-template: unknown variable {name!r}{nearest(name, known)} (there are "
                 f"{', '.join(known)})"
             )
 

@@ -99,7 +99,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
 
 def _known_program(name: str) -> str:
     if name not in PROGRAMS:
-        raise ValueError(f"no program {name!r} serves models{nearest(name, PROGRAMS)}")
+        raise ValueError(f"--serve: unknown program {name!r}{nearest(name, PROGRAMS)}")
     return name
 
 

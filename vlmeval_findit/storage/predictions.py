@@ -90,7 +90,8 @@ def check_model_name(name: str) -> str:
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
-            raise PredictionError(f"{where}: no column {column!r}, only {shown(list(row), 200)}")
+            columns = shown(list(row), 200)
+            raise PredictionError(f"{where}: no column {column!r}; the columns are {columns}")
     index = _index(where, row["index"])
     row = {**row, **(host_record(row["prediction"]) or {})}
     try:

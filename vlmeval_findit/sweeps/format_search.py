@@ -59,7 +59,7 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
         listed = [name for each in benchmarks() for name in each.variant_names()]
-        raise ValueError(f"no dataset {name!r}{nearest(name, [*known, *listed])}")
+        raise ValueError(f"unknown dataset {name!r}{nearest(name, [*known, *listed])}")
     variant = known.get(name) or parse(name)
     if not isinstance(variant, FindItVariant):
         return variant

@@ -247,7 +247,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             if ours := same_checkpoint(name):
                 meant = f" ({' or '.join(ours)} is the same checkpoint, asked as the protocol says)"
             raise MisplacedError(
-                f"no model {name!r} in the model table{meant}; "
+                f"unknown model {name!r}{meant}; "
                 "a model that the table does not have needs `like` or `space`",
                 "models",
                 at,
@@ -274,7 +274,7 @@ def _datasets(
     chosen = list[AnnotationTable | DatasetVariant]()
     for at, name in enumerate(names):
         if name not in known and not begins_with_prefix(name):
-            raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
+            raise MisplacedError(f"unknown dataset {name!r}{nearest(name, known)}", "datasets", at)
         try:
             chosen.append(known.get(name) or parse(name))
         except ValueError as error:

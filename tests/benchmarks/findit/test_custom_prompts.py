@@ -91,7 +91,7 @@ def test_without_places_images_stand_as_usual() -> None:
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{{ lable }}", "no variable 'lable': did you mean label"),
+        ("{{ lable }}", "unknown variable 'lable': did you mean label"),
         ("{{ images[0] }}{{ images[0] }}", "row 7 has 1 images, and the template puts 2 there"),
         ("{{ label.__class__.__mro__ }}", "row 7: access to attribute '__class__'"),
         ("{% if caption %}{{ caption }}{% endif %}", "row 7: the template renders no text"),
@@ -133,7 +133,7 @@ def test_refused_before_anything_is_asked(
     Path("t.jinja").write_text("{{ lable }}")
     served = "--model Qwen3-VL=mine --base-url http://localhost:1/v1"
     for words, why in (
-        (f"{served} --prompt-template t.jinja", "no variable 'lable': did you mean label"),
+        (f"{served} --prompt-template t.jinja", "unknown variable 'lable': did you mean label"),
         (f"{served} --system nowhere", "--system nowhere: No such file"),
         ("--model FullImage --system t.jinja", "--system has no effect: FullImage is a"),
     ):

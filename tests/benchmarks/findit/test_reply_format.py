@@ -35,7 +35,7 @@ def test_settings(
 def test_settings_are_checked_before_a_run() -> None:
     with pytest.raises(SpaceError, match="needs the min_pixels"):
         check_settings(Settings({"kind": "smart_resize"}))
-    with pytest.raises(SpaceError, match="no model 'Gemma 5' in the model table: did you mean Gem"):
+    with pytest.raises(SpaceError, match="unknown model 'Gemma 5': did you mean Gem"):
         check_settings(Settings(reads_like="Gemma 5"))
 
 

@@ -34,9 +34,9 @@ def test_a_name_is_parsed_by_the_longer_prefix() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("vall_xyxy_json", "no split 'vall': did you mean val?"),
-        ("xyxy_json", "no split 'xyxy' (there are: val, test, all)"),
-        ("val_xyyx_json", "no representation 'xyyx': did you mean xyxy?"),
+        ("vall_xyxy_json", "unknown split 'vall': did you mean val?"),
+        ("xyxy_json", "unknown split 'xyxy' (there are: val, test, all)"),
+        ("val_xyyx_json", "unknown representation 'xyyx': did you mean xyxy?"),
         ("val", "the representation is missing"),
         ("val_xyxy_json_", "does not end in '_'"),
         ("val_multilabel_xyxy_json", "RefL4Full_val has no multi-label queries"),

@@ -138,7 +138,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([""], "mine.jsonl: no queries"),
     (["{"], "line 1: not JSON"),
     ([[GOOD]], "line 1: should be a mapping with the keys boxes, image, images, label"),
-    ([GOOD, "", but(GOOD, bbox=[CAT])], "line 3: no key 'bbox': did you mean boxes?"),
+    ([GOOD, "", but(GOOD, bbox=[CAT])], "line 3: unknown key 'bbox': did you mean boxes?"),
     ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] should be a text"),
     ([but(CLIP, images=[])], "line 1, images: [] should be a list of texts"),
     ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),

@@ -237,7 +237,7 @@ def test_lists_of_voc_say_which_images_are_read(tmp_path) -> None:
         "XML files not of the split val": 1,
         "images of the split val without an XML file": 1,
     }
-    with pytest.raises(AnnotationError, match="no split 'vla'"):
+    with pytest.raises(AnnotationError, match="unknown split 'vla'"):
         read(folder, "vla")
     (folder / "ImageSets" / "Main" / "val.txt").unlink()
     with pytest.raises(AnnotationError, match="which models are trained on"):

@@ -248,9 +248,9 @@ def test_a_split_that_is_not_clear(tmp_path) -> None:
     folder = split_folder(tmp_path, "train", "val", "valid")
     for stated, why in (
         (None, "Say --split train or --split val or --split valid"),
-        ("Vald", "no split 'Vald': did you mean val"),
-        ("vla", "no split 'vla': did you mean val"),
-        ("..", "no split '..'"),
+        ("Vald", "unknown split 'Vald': did you mean val"),
+        ("vla", "unknown split 'vla': did you mean val"),
+        ("..", "unknown split '..'"),
     ):
         assert why in refusal(read_yolo, folder, folder / "images", ReaderOptions(split=stated))
 

@@ -109,7 +109,7 @@ def test_odinw_13(tmp_path, monkeypatch, row: str, split: str, capsys) -> None:
     two = Counts(images=2, classes=1)
     known(monkeypatch, row, parts={"pothole": two, "EgoHands": two})
     assert import_set(row, folder, "--only", "potholes") == 2
-    assert "no subset 'potholes': did you mean pothole?" in capsys.readouterr().err
+    assert "unknown subset 'potholes': did you mean pothole?" in capsys.readouterr().err
     assert import_set(row, folder, "--only", "pothole", "--name", "Holes") == 0
     assert "Holes_pothole" in custom_rows()
     assert "unlike published" not in meta("Holes_pothole")
@@ -290,7 +290,7 @@ def test_another_folder(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([".", "--set", "RefCOCO_M"], "no published set 'RefCOCO_M': did you mean RefC"),
+        ([".", "--set", "RefCOCO_M"], "unknown published set 'RefCOCO_M': did you mean RefC"),
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),

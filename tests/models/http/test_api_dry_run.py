@@ -88,7 +88,7 @@ def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> N
     assert "over HTTP: 38 calls, 38 images" in searched
     assert "19 cells, 38 queries, 1 image, 38 model calls, 38 of them" in searched
     assert swept_at_server.count(" over HTTP: 6 calls, 6 images") == 2
-    assert "no model 'my-own'" in unknown
+    assert "unknown model 'my-own'" in unknown
     assert "4 cells, 12 queries, 1 image, 12 model calls, 12 of them still to make" in swept
     (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
     assert weighed.startswith("6 calls, 6 images, ")

@@ -136,7 +136,7 @@ def test_addresses_of_providers(
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("opnai", None, "no provider 'opnai': did you mean openai"),
+        ("opnai", None, "unknown provider 'opnai': did you mean openai"),
         ("anthropic", "http://me:hidden-secret@a/v1", "holds credentials"),
         ("google", "http://a?key=hidden-secret", "has no query"),
     ],

@@ -110,11 +110,11 @@ def test_a_sweep_may_ask_several_providers(
     [
         ("search --model GPT-5.4 --provider opnai", "did you mean openai"),
         ("search --model Claude-Opus-5.5 --provider openai", "NAME_AT_OPENAI"),
-        ("search --model Unknown=q --provider openai", "no model 'Unknown'"),
+        ("search --model Unknown=q --provider openai", "unknown model 'Unknown'"),
         ("search --model GPT-6-Astra --provider openai --temperature 1", "takes none at openai"),
         ("search --model Gemini-2.5-Flash --provider google --batch openai", "is another's"),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
-        (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: no model 'x'"),
+        (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: unknown model 'x'"),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
         (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
         (f"--data {DATA} MMBench --model FindIt-Nano --temperature 1", "apart"),

@@ -52,7 +52,7 @@ class NameParts:
         part = self.text.split("_", 1)[0]
         if not part:
             return f"the {what} is missing ({listed})"
-        return f"no {what} {part!r}{nearest(part, known)}"
+        return f"unknown {what} {part!r}{nearest(part, known)}"
 
 
 def parse(name: str) -> FindItVariant:
@@ -101,7 +101,7 @@ def parse_format(
     if rest.text:
         last = [*KEYS, *STRUCTURES, *(f"cx-{c}" for c in CENTRES), *(f"vp-{m}" for m in MARKS)]
         last += DECODINGS
-        return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
+        return None, f"unknown JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
     key = key or default_key(representation)
@@ -120,7 +120,7 @@ def _misspelt_dataset(text: str, dataset: str | None) -> str:
     # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
     others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
     if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
-        return f"no dataset {guess!r}{nearest(guess, DATASETS)}"
+        return f"unknown dataset {guess!r}{nearest(guess, DATASETS)}"
     return ""
 
 

@@ -138,7 +138,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
             known = REPRESENTATIONS  # also those that ``all`` leaves out
         if word not in known:
             what = axis.removesuffix("s")
-            raise MisplacedError(f"no {what} {word!r}{nearest(word, known)}", axis, at)
+            raise MisplacedError(f"unknown {what} {word!r}{nearest(word, known)}", axis, at)
     refuse_twice(value, axis)
     return tuple(value)
 

@@ -76,7 +76,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source:
             if dataset not in DATASETS:
-                raise TableError(f"no dataset {name!r}{nearest(name, with_source)}")
+                raise TableError(f"unknown dataset {name!r}{nearest(name, with_source)}")
             how = "a run makes its tables and images when it needs them"
             if DATASETS[dataset].folder is not None:
                 how = f"you imported it; type python run_findit.py check FindIt_{name}_xyxy_json"

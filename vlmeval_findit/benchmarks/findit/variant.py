@@ -196,7 +196,7 @@ def format_problem(v: FindItVariant) -> str | None:
         ("way of decoding", v.decoding or DECODINGS[0], DECODINGS),
     ):
         if value not in known:
-            return f"no {what} {value!r}{nearest(value, known)}"
+            return f"unknown {what} {value!r}{nearest(value, known)}"
     row = REPRESENTATIONS[v.representation]
     usual_key = default_key(v.representation)
     if row.match_rule is not MatchRule.BOX_OVERLAP and not data.has_points:
@@ -242,4 +242,4 @@ def _mark_problem(mark: str, data: Dataset) -> str | None:
             f"vp-{mark} follows the outline of an object, and tables have its box alone "
             f"(marks: {', '.join(MARKS)})"
         )
-    return f"no mark {mark!r}{nearest(mark, MARKS)}"
+    return f"unknown mark {mark!r}{nearest(mark, MARKS)}"

@@ -81,7 +81,7 @@ def split_of(table: str) -> RefL4Split:
     <RefL4Split.TEST: 'test'>
     """
     if table not in DATASETS:
-        raise TableError(f"no dataset {table!r}{nearest(table, DATASETS)}")
+        raise TableError(f"unknown dataset {table!r}{nearest(table, DATASETS)}")
     return RefL4Split(table.rpartition("_")[2])
 
 

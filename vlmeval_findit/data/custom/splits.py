@@ -42,7 +42,7 @@ def chosen_split(where: Path, there: Collection[str], stated: str | None) -> str
             return stated
         if len(same) == 1:
             return same[0]
-        raise AnnotationError(f"{where}: no split {stated!r}{nearest(stated, sorted(there))}")
+        raise AnnotationError(f"{where}: unknown split {stated!r}{nearest(stated, sorted(there))}")
     validation = [name for name in there if _VALIDATION.fullmatch(name)]
     if len(validation) == 1:
         return validation[0]

@@ -63,7 +63,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
         )
     for name in only or ():
         if name not in parts:
-            raise AnnotationError(f"{folder}: no subset {name!r}{nearest(name, parts)}")
+            raise AnnotationError(f"{folder}: unknown subset {name!r}{nearest(name, parts)}")
     return [parts[name] for name in only or parts]
 
 

@@ -132,5 +132,5 @@ PROVIDERS: PluginTable[Provider] = PluginTable(
 def find_provider(name: str) -> Provider:
     """Return the row of a provider, or raise ValueError."""
     if name not in PROVIDERS:
-        raise ValueError(f"no provider {name!r}{nearest(name, PROVIDERS)}")
+        raise ValueError(f"unknown provider {name!r}{nearest(name, PROVIDERS)}")
     return PROVIDERS[name]
