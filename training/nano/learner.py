@@ -82,7 +82,7 @@ def _recipe(values: Mapping[str, Any]) -> NanoRecipe:
     for stage in stages:
         stage.shares(shares)
         for kind in stage.kinds.keys() - KINDS.keys():
-            raise ValueError(f"no kind {kind!r} of samples; there are {', '.join(KINDS)}")
+            raise ValueError(f"unknown kind {kind!r} of samples; there are {', '.join(KINDS)}")
     return NanoRecipe(**{**values, **converted})
 
 

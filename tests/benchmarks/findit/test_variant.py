@@ -120,7 +120,7 @@ def test_other_names_have_a_canonical_one(name: str, canonical: str) -> None:
         ("Pascal_json_xyxy", "unknown representation 'json'"),
         ("", "unknown dataset ''"),
         # An alias whose family is not the dataset's.
-        ("refcoco_test_objdet_json_xyxy", "no dataset"),
+        ("refcoco_test_objdet_json_xyxy", "unknown dataset"),
     ],
 )
 def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> None:
