@@ -12,8 +12,9 @@ import pytest
 from custom_data import coco_values, make_images
 
 from vlmeval_findit.data.annotated_samples import CROWD, IGNORED, AnnotationError, Samples, Units
-from vlmeval_findit.data.custom.coco import around, read_coco
+from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.custom.reader_options import ReaderOptions
+from vlmeval_findit.data.custom.upright_boxes import around_turned
 from vlmeval_findit.data.ledger import Fate
 
 Values = dict[str, Any]
@@ -153,7 +154,7 @@ def test_lvis_names_its_images_by_addresses(tmp_path) -> None:
 def test_a_rotated_box_becomes_the_upright_box_around_it(
     tmp_path, angle: float, box: tuple[float, ...]
 ) -> None:
-    assert around((10, 20, 50, 30), angle) == pytest.approx(box, abs=1e-3)
+    assert around_turned((10, 20, 50, 30), angle) == pytest.approx(box, abs=1e-3)
     turned = annotation(3, bbox=[10, 20, 40, 10], attributes={"rotation": angle, "occluded": False})
     samples = read(tmp_path, turned)
     (row,) = (row for row in single(samples) if row[0] == "sub/two.png")
@@ -249,8 +250,14 @@ def test_ids_may_be_texts(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (annotation(0, category_id="7"), "category_id: there is no '7', but 7: write both alike"),
-        (image(0, id="501"), "image_id: there is no 501, but '501': write both alike"),
+        (
+            annotation(0, category_id="7"),
+            "category_id: there is no '7', but 7: write both as numbers or both as texts",
+        ),
+        (
+            image(0, id="501"),
+            "image_id: there is no 501, but '501': write both as numbers or both as texts",
+        ),
         (annotation(0, image_id=1), "annotations[0], image_id: there is no 1"),
         (annotation(0, image_id=[501]), "image_id: [501] should be a whole number or a text"),
         (lambda v: v["categories"][0].update(name="traffic light"), "7 and 3 have one name"),

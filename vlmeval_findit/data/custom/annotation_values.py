@@ -28,6 +28,10 @@ Coordinate = Annotated[float, Expected("a number", strict=True, allow_inf_nan=Fa
 FourNumbers = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 CornersOfJson = Annotated[FourNumbers, Expected("[x1, y1, x2, y2]")]
 SidesOfJson = Annotated[FourNumbers, Expected("[x, y, width, height]")]
+PointOfJson = tuple[Coordinate, Coordinate]
+PointsOfJson = Annotated[list[PointOfJson], Expected("a list of points [x, y]", min_length=1)]
+ListOfJson = Annotated[list[Any], Expected("a list")]
+ObjectOfJson = Annotated[dict[str, Any], Expected("an object")]
 # Becomes one line with single blanks
 OneLine = Annotated[
     str,

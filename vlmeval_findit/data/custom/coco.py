@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -30,17 +30,20 @@ from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
     FILE_KEYS,
     FLAGS,
-    NOT_NEEDED,
-    Annotation,
-    Category,
+    CocoAnnotation,
+    CocoCategory,
+    CocoImage,
     Flag,
-    Image,
 )
 from .detection import Detections, detection_samples
 from .image_names import ImageNames
+from .json_records import read_record
 from .json_sections import Element, sections
 from .polygons import Outlines, fill_all
 from .reader_options import ReaderOptions
+from .upright_boxes import ROTATED, around_turned
+
+_REQUIRED = ("images", "categories", "annotations")
 
 # --- a file ---------------------------------------------------------------------------------------
 
@@ -69,7 +72,7 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
             reader.read(element)
             options.progress("annotations", 1)
     reader.finish()
-    found = Detections(
+    detections = Detections(
         source=path,
         images=images,
         sizes={head.names[key]: image.size for key, image in head.images.items()},
@@ -81,19 +84,19 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
         category_ids={row.name: row.id for row in head.categories.values()},
         areas=reader.areas,
     )
-    return detection_samples(found, options, ledger)
+    return detection_samples(detections, options, ledger)
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
     """The images and classes of a file."""
 
-    images: Mapping[int | str, Image]
-    categories: Mapping[int | str, Category]
+    images: Mapping[int | str, CocoImage]
+    categories: Mapping[int | str, CocoCategory]
     names: Mapping[int | str, str]  # Of the images, as they lie in their folder
 
     def labels_by_image(
-        self, ids_of: Callable[[Image], Sequence[int | str] | None]
+        self, ids_of: Callable[[CocoImage], Sequence[int | str] | None]
     ) -> dict[str, frozenset[str]]:
         """Return the classes that a list of ids names, by image."""
         labels = {}
@@ -113,8 +116,8 @@ class _Head:
 
 def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
     """Read images and classes, and account for all other keys of the file."""
-    images: dict[int | str, Image] = {}
-    categories: dict[int | str, Category] = {}
+    images: dict[int | str, CocoImage] = {}
+    categories: dict[int | str, CocoCategory] = {}
     used: set[object] = set()
     keys: dict[str, None] = {}
     for element in sections(path):
@@ -124,9 +127,9 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
             if element.value != []:
                 raise AnnotationError(f"{path}, {element.key}: should be a list")
         elif element.key == "images":
-            _add(images, _record(Image, element, where, ledger), where)
+            _add(images, read_record(CocoImage, element.value, where, ledger), where)
         elif element.key == "categories":
-            _add(categories, _record(Category, element, where, ledger), where)
+            _add(categories, read_record(CocoCategory, element.value, where, ledger), where)
         elif element.key == "annotations" and isinstance(element.value, dict):
             # Unhashable ids are refused when annotations are read.
             used.add(str(element.value.get("category_id")))
@@ -147,21 +150,9 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
         )
         del categories[0]
     _refuse_equal_names(path, "categories", {key: row.name for key, row in categories.items()})
-    found = {
-        key: names.find(_file_name(row, path, names), str(path)) for key, row in images.items()
-    }
-    _refuse_equal_names(path, "images", found)
-    return _Head(images, categories, found)
-
-
-_REQUIRED = ("images", "categories", "annotations")
-
-
-def _record(kind: Any, element: Element, where: str, ledger: Ledger) -> Any:
-    record = validated(kind, element.value, where)
-    known = {field.name for field in fields(kind)}
-    ledger.keys(element.key, element.value.keys() - known, NOT_NEEDED[kind], where)
-    return record
+    image_names = {key: names.find(_file_name(row, path), str(path)) for key, row in images.items()}
+    _refuse_equal_names(path, "images", image_names)
+    return _Head(images, categories, image_names)
 
 
 def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
@@ -177,11 +168,11 @@ def _refuse_equal_names(path: Path, what: str, names: Mapping[int | str, str]) -
         if before != key:
             raise AnnotationError(
                 f"{path}, {what}: {before!r} and {key!r} have one name, {name!r}: whose boxes are "
-                "meant? Give each its own name, or join them in the file"
+                "meant? Name them differently, or join them in the file"
             )
 
 
-def _file_name(row: Image, path: Path, names: ImageNames) -> str:
+def _file_name(row: CocoImage, path: Path) -> str:
     if row.file_name:
         return row.file_name
     if not row.coco_url:
@@ -218,7 +209,7 @@ class _AnnotationReader:
     def read(self, element: Element) -> None:
         """Read an object; masks of polygons are filled many at once."""
         where = f"{self._path}, annotations[{element.place}]"
-        entry: Annotation = _record(Annotation, element, where, self._ledger)
+        entry = read_record(CocoAnnotation, element.value, where, self._ledger)
         image = _known(self._head.images, entry.image_id, f"{where}, image_id")
         label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
         name = self._head.names[entry.image_id]
@@ -260,7 +251,7 @@ class _AnnotationReader:
         self.objects[at] = (name, replace(box, mask=mask))
         self._compare_mask(bbox, box.corners, mask, box.where)
 
-    def _ignored(self, entry: Annotation, where: str) -> str:
+    def _ignored(self, entry: CocoAnnotation, where: str) -> str:
         """Return why an object does not count; empty: it does."""
         attributes = entry.attributes if isinstance(entry.attributes, dict) else {}
         for flag, why in FLAGS.items():
@@ -270,7 +261,7 @@ class _AnnotationReader:
                 return why
         return ""
 
-    def _corners(self, entry: Annotation, where: str) -> tuple[Corners, str]:
+    def _corners(self, entry: CocoAnnotation, where: str) -> tuple[Corners, str]:
         """Return (x1, y1, x2, y2), and why they cannot be used."""
         try:
             x, y, w, h = validated(SidesOfJson, entry.bbox, f"{where}, bbox")
@@ -280,10 +271,10 @@ class _AnnotationReader:
         if entry.rotation:
             return (x, y, x + w, y + h), "has a rotation, which is not read: state an upright box"
         if angle:
-            self._ledger.note("rotated boxes that became the upright boxes around them", where)
-        return around((x, y, x + w, y + h), angle), ""
+            self._ledger.note(ROTATED, where)
+        return around_turned((x, y, x + w, y + h), angle), ""
 
-    def _angle(self, entry: Annotation, where: str) -> float:
+    def _angle(self, entry: CocoAnnotation, where: str) -> float:
         """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
         if not isinstance(entry.attributes, dict):
             return 0.0
@@ -294,7 +285,7 @@ class _AnnotationReader:
         )
         return angle % 360
 
-    def _note_area(self, entry: Annotation, key: tuple[str, str, Corners], where: str) -> None:
+    def _note_area(self, entry: CocoAnnotation, key: tuple[str, str, Corners], where: str) -> None:
         area = entry.area
         if isinstance(area, bool) or not isinstance(area, int | float) or not math.isfinite(area):
             return
@@ -308,7 +299,7 @@ class _AnnotationReader:
     def _compare_mask(
         self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str
     ) -> None:
-        """Note a box that is not the one around its mask; invalid masks are refused later."""
+        """Note a box that is not the box around its mask; invalid masks are refused later."""
         extent = None
         if mask is not None and self._is_in_pixels:
             with suppress(RLEError):
@@ -329,24 +320,6 @@ class _AnnotationReader:
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
 
 
-def around(corners: Corners, angle: float) -> Corners:
-    """Return the upright box around a box that is turned about its centre by degrees.
-
-    >>> [round(number, 6) for number in around((20, 30, 80, 40), 90.0)]
-    [45.0, 5.0, 55.0, 65.0]
-    """
-    if angle % 360 == 0:
-        return corners
-    x1, y1, x2, y2 = corners
-    radians = math.radians(angle)
-    cosine = abs(math.cos(radians))
-    sine = abs(math.sin(radians))
-    width = (x2 - x1) * cosine + (y2 - y1) * sine
-    height = (x2 - x1) * sine + (y2 - y1) * cosine
-    x, y = (x1 + x2) / 2, (y1 + y2) / 2
-    return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-
-
 def _distance(box: Sequence[float], other: Corners) -> float:
     """Return by how much the corner of one box that is farthest from the other's is apart."""
     return max(abs(here - there) for here, there in zip(box, other, strict=True))
@@ -359,5 +332,7 @@ def _known(rows: Mapping[int | str, Any], key: int | str, where: str) -> Any:
     if isinstance(key, str) and key.isdecimal():
         other = int(key)
     if other in rows:
-        raise AnnotationError(f"{where}: there is no {key!r}, but {other!r}: write both alike")
+        raise AnnotationError(
+            f"{where}: there is no {key!r}, but {other!r}: write both as numbers or both as texts"
+        )
     raise AnnotationError(f"{where}: there is no {key!r}")

@@ -9,6 +9,7 @@ from ...core.formatting import shown
 from ...core.validation import Checked, Expected, Text
 from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED
+from .json_records import JsonRecord
 
 
 def _side(value: object) -> object:
@@ -42,9 +43,13 @@ Flag = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class CocoImage(JsonRecord):
     """An image of a COCO file."""
 
+    called = "images"
+    not_needed = frozenset(
+        ("license", "flickr_url", "flickr_640_url", "date_captured", "url", "extra")
+    )
     id: Id
     file_name: Text | None = None
     coco_url: Text | None = None  # LVIS names its images so
@@ -60,18 +65,35 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Category:
+class CocoCategory(JsonRecord):
     """A class of a COCO file."""
 
+    called = "categories"
+    not_needed = frozenset(
+        (
+            "color",
+            "isthing",
+            "keypoints",
+            "skeleton",
+            "synset",
+            "synonyms",
+            "def",
+            "frequency",
+            "image_count",
+            "instance_count",
+        )
+    )
     id: Id
     name: Text
     supercategory: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class CocoAnnotation(JsonRecord):
     """An object of a COCO file."""
 
+    called = "annotations"
+    not_needed = frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption"))
     image_id: Id
     category_id: Id
     bbox: Any = None
@@ -90,27 +112,6 @@ class Annotation:
 FILE_KEYS = frozenset(
     ("info", "licenses", "license", "type", "images", "categories", "annotations")
 )
-NOT_NEEDED = {
-    Image: frozenset(
-        ("license", "flickr_url", "flickr_640_url", "date_captured", "url", "coco_url", "extra")
-    ),
-    Category: frozenset(
-        (
-            "supercategory",
-            "color",
-            "isthing",
-            "keypoints",
-            "skeleton",
-            "synset",
-            "synonyms",
-            "def",
-            "frequency",
-            "image_count",
-            "instance_count",
-        )
-    ),
-    Annotation: frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption")),
-}
 ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "track_id", "keyframe"))
 # Flags of an annotation or among its attributes, by what they mean
 FLAGS = {

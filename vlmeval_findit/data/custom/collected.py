@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 
 from ...boxes.representation import Corners
 from ...marks.region import PackedMask
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
-from .annotation_values import state_size, validated
+from .annotation_values import state_size
 from .detection import Detections, detection_samples
 from .image_names import ImageNames
+from .json_records import RecordT, read_record
 from .reader_options import ReaderOptions
 
 NO_BOX: Corners = (math.nan, math.nan, math.nan, math.nan)
 """The corners of an object whose box cannot be used."""
-
-
-class Record(Protocol):
-    """A dataclass for one object of JSON; its fields are the keys that are read."""
-
-    called: ClassVar[str]  # In the plural: "shapes"
-    not_needed: ClassVar[frozenset[str]]  # Keys that are known, and change no query
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
-R = TypeVar("R", bound=Record)
 
 
 class Collected:
@@ -46,15 +35,17 @@ class Collected:
         self._stated: dict[str, Size] = {}
         self._objects: list[tuple[str, AnnotatedBox]] = []
 
-    def record(self, kind: type[R], value: Any, where: str) -> R:
-        """Return an object of JSON as a record; its other keys go into the ledger.
+    def record(self, kind: type[RecordT], value: Any, where: str) -> RecordT:
+        """Return an object of JSON as a record, or raise an AnnotationError."""
+        return read_record(kind, value, where, self.ledger)
 
-        Raises an AnnotationError if it has another form.
-        """
-        record: R = validated(kind, value, where)
-        rest = value.keys() - {field.name for field in fields(kind)}
-        self.ledger.keys(kind.called, rest, kind.not_needed, where)
-        return record
+    def records(
+        self, kind: type[RecordT], values: Sequence[Any], where: str
+    ) -> Iterator[tuple[str, RecordT]]:
+        """Yield the objects of a list as records, after their places; see :meth:`record`."""
+        for at, value in enumerate(values):
+            place = f"{where}[{at}]"
+            yield place, self.record(kind, value, place)
 
     def image(self, stated: str, where: str, size: Size | None = None) -> str:
         """Note an image, with its size (width, height) if it is stated; return its name."""
@@ -88,16 +79,7 @@ class Collected:
 
     def samples(self, units: Units = Units.PIXELS, classes: Sequence[str] = ()) -> Samples:
         """Return queries about all that was noted."""
-        found = Detections(self._source, self._images, self._sizes, self._objects, classes, units)
-        return detection_samples(found, self.options, self.ledger)
-
-
-def around_points(points: Sequence[Sequence[float]]) -> Corners:
-    """Return the upright box around points (x, y).
-
-    >>> around_points([(3, 9), (1, 4), (2, 5)])
-    (1, 4, 3, 9)
-    """
-    xs = [point[0] for point in points]
-    ys = [point[1] for point in points]
-    return (min(xs), min(ys), max(xs), max(ys))
+        detections = Detections(
+            self._source, self._images, self._sizes, self._objects, classes, units
+        )
+        return detection_samples(detections, self.options, self.ledger)

@@ -12,11 +12,11 @@ from ...marks.region import PackedMask
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
-from .coco import around
-from .collected import Collected, around_points
+from .collected import Collected
 from .polygons import filled
 from .reader_options import ReaderOptions
 from .splits import chosen_split
+from .upright_boxes import ROTATED, around_points, around_turned
 
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _OF_IMAGE = frozenset(("id", "name", "width", "height", "subset", "task_id"))
@@ -113,8 +113,8 @@ def _corners(shape: Mapping[str, str], where: str, collected: Collected) -> Corn
     x1, y1, x2, y2 = (written_number(shape.get(side, ""), f"{where}, {side}") for side in _CORNERS)
     angle = written_number(shape.get("rotation", "0"), f"{where}, rotation")
     if angle % 360:
-        collected.ledger.note("rotated boxes that became the upright boxes around them", where)
-    return around((x1, y1, x2, y2), angle % 360)
+        collected.ledger.note(ROTATED, where)
+    return around_turned((x1, y1, x2, y2), angle % 360)
 
 
 def _of_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMask | None]:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from ...core.formatting import shown
 from ...core.validation import Expected, Text
 from ..annotated_samples import CROWD, AnnotationError, Samples
-from .annotation_values import SidesOfJson, json_of, text_of, validated
+from .annotation_values import ListOfJson, SidesOfJson, json_of, text_of, validated
 from .class_rules import ClassRules
 from .collected import Collected
+from .json_records import JsonRecord
 from .reader_options import ReaderOptions
 
 _Boxes = Annotated[list[SidesOfJson], Expected("a list of boxes [x, y, width, height]")]
-_List = Annotated[list[Any], Expected("a list")]
 _LABELS = ("category", "categories", "label", "labels", "class", "classes", "name", "names")
 _NOT_NEEDED = frozenset(("id", "ids", "area", "areas", "bbox_id", "image_id"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    called: ClassVar[str] = "lines"
-    not_needed: ClassVar = frozenset(("image_id", "text", "caption"))
+class _MetadataLine(JsonRecord):
+    called = "lines"
+    not_needed = frozenset(("image_id", "text", "caption"))
     file_name: Text
     objects: Any
     width: Any = None
@@ -42,7 +42,7 @@ def read_hf_metadata(path: Path, images: Path, options: ReaderOptions | None = N
         if not text.strip():
             continue
         where = f"{path}, line {number}"
-        line: _Line = collected.record(_Line, json_of(text, where), where)
+        line = collected.record(_MetadataLine, json_of(text, where), where)
         image = collected.image(line.file_name, where)
         _read_objects(line.objects, where, image, collected)
     return collected.samples()
@@ -70,7 +70,7 @@ def _read_objects(value: Any, where: str, image: str, collected: Collected) -> N
     rest = objects.keys() - {"bbox", "iscrowd", names[0]}
     collected.ledger.keys("objects", rest, _NOT_NEEDED, where)
     boxes = validated(_Boxes, objects["bbox"], f"{where}, objects, bbox")
-    labels = validated(_List, objects[names[0]], f"{where}, objects, {names[0]}")
+    labels = validated(ListOfJson, objects[names[0]], f"{where}, objects, {names[0]}")
     crowds = objects.get("iscrowd", [0] * len(boxes))
     if not len(boxes) == len(labels) == len(crowds):
         raise AnnotationError(f"{where}, objects: {len(boxes)} boxes, but {len(labels)} labels")

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from ...core.validation import Expected, Text
+from ...core.validation import Text
 from ..annotated_samples import CROWD, IGNORED, AnnotationError, Samples
-from .annotation_values import Coordinate
+from .annotation_values import Coordinate, ListOfJson
 from .collected import Collected
+from .json_records import JsonRecord
 from .json_sections import sections
 from .reader_options import ReaderOptions
-
-_List = Annotated[list[Any], Expected("a list")]
-
 
 # --- CreateML -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _CreateMLImage:
-    called: ClassVar[str] = "images"
-    not_needed: ClassVar = frozenset(("verified",))
-    annotations: _List
+class _CreateMLImage(JsonRecord):
+    called = "images"
+    not_needed = frozenset(("verified",))
+    annotations: ListOfJson
     image: Text | None = None
     imagefilename: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
-    called: ClassVar[str] = "coordinates"
-    not_needed: ClassVar[frozenset[str]] = frozenset()
+class _CreateMLSides(JsonRecord):
+    called = "coordinates"
     x: Coordinate
     y: Coordinate
     width: Coordinate
@@ -39,9 +36,8 @@ class _Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class _CreateMLBox:
-    called: ClassVar[str] = "annotations"
-    not_needed: ClassVar[frozenset[str]] = frozenset()
+class _CreateMLBox(JsonRecord):
+    called = "annotations"
     label: Text
     coordinates: Any
 
@@ -51,15 +47,15 @@ def read_createml(path: Path, images: Path, options: ReaderOptions | None = None
     collected = Collected(path, images, options)
     for element in sections(path):
         where = f"{path}, [{element.place}]"
-        entry: _CreateMLImage = collected.record(_CreateMLImage, element.value, where)
+        entry = collected.record(_CreateMLImage, element.value, where)
         name = entry.image or entry.imagefilename
         if not name:
             raise AnnotationError(f"{where}: no image")
         image = collected.image(name, where)
-        for at, value in enumerate(entry.annotations):
-            place = f"{where}, annotations[{at}]"
-            box: _CreateMLBox = collected.record(_CreateMLBox, value, place)
-            sides: _Sides = collected.record(_Sides, box.coordinates, f"{place}, coordinates")
+        for place, box in collected.records(
+            _CreateMLBox, entry.annotations, f"{where}, annotations"
+        ):
+            sides = collected.record(_CreateMLSides, box.coordinates, f"{place}, coordinates")
             half_width, half_height = sides.width / 2, sides.height / 2
             corners = (
                 sides.x - half_width,
@@ -75,9 +71,9 @@ def read_createml(path: Path, images: Path, options: ReaderOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
-    called: ClassVar[str] = "frames"
-    not_needed: ClassVar = frozenset(
+class _BDDFrame(JsonRecord):
+    called = "frames"
+    not_needed = frozenset(
         (
             "timestamp",
             "attributes",
@@ -91,13 +87,13 @@ class _Frame:
         )
     )
     name: Text
-    labels: _List | None = None
+    labels: ListOfJson | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
-    called: ClassVar[str] = "labels"
-    not_needed: ClassVar = frozenset(
+class _BDDLabel(JsonRecord):
+    called = "labels"
+    not_needed = frozenset(
         ("id", "manualShape", "manualAttributes", "manual_shape", "manual_attributes", "score")
     )
     category: Text
@@ -106,9 +102,8 @@ class _Label:
 
 
 @dataclass(frozen=True, slots=True)
-class _Corners:
-    called: ClassVar[str] = "box2d"
-    not_needed: ClassVar[frozenset[str]] = frozenset()
+class _BDDCorners(JsonRecord):
+    called = "box2d"
     x1: Coordinate
     y1: Coordinate
     x2: Coordinate
@@ -129,15 +124,13 @@ def read_bdd100k(path: Path, images: Path, options: ReaderOptions | None = None)
             collected.ledger.keys("the file", [element.key], frozenset(("config",)), str(path))
             continue
         where = f"{path}, {element.key}[{element.place}]"
-        frame: _Frame = collected.record(_Frame, element.value, where)
+        frame = collected.record(_BDDFrame, element.value, where)
         image = collected.image(frame.name, where)
-        for at, value in enumerate(frame.labels or ()):
-            place = f"{where}, labels[{at}]"
-            label: _Label = collected.record(_Label, value, place)
+        for place, label in collected.records(_BDDLabel, frame.labels or (), f"{where}, labels"):
             if label.box2d is None:
                 collected.ledger.leave_out("labels without a box: lanes and areas", place)
                 continue
-            box: _Corners = collected.record(_Corners, label.box2d, f"{place}, box2d")
+            box = collected.record(_BDDCorners, label.box2d, f"{place}, box2d")
             corners = (box.x1, box.y1, box.x2, box.y2)
             ignored = _ignored(label.attributes, place, collected)
             collected.add(image, label.category, corners, place, ignored=ignored)

@@ -6,29 +6,34 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from ...boxes.representation import Corners
 from ...core.files import suffix_of
-from ...core.validation import Expected
+from ...core.validation import Count, Expected
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples, Units
-from .annotation_values import IMAGE_SUFFIXES, Coordinate, validated
-from .collected import Collected, around_points
+from .annotation_values import (
+    IMAGE_SUFFIXES,
+    Coordinate,
+    ListOfJson,
+    ObjectOfJson,
+    PointsOfJson,
+    validated,
+)
+from .collected import Collected
 from .image_names import decoded
+from .json_records import JsonRecord
 from .json_sections import sections
 from .reader_options import ReaderOptions
-
-_List = Annotated[list[Any], Expected("a list")]
-_Object = Annotated[dict[str, Any], Expected("an object")]
-_Side = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)]
+from .upright_boxes import ROTATED, around_points
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    called: ClassVar[str] = "tasks"
-    not_needed: ClassVar = frozenset(
+class _StudioTask(JsonRecord):
+    called = "tasks"
+    not_needed = frozenset(
         (
             "id",
             "inner_id",
@@ -52,15 +57,15 @@ class _Task:
             "allow_skip",
         )
     )
-    data: _Object
-    annotations: _List | None = None
-    completions: _List | None = None  # Before version 1
+    data: ObjectOfJson
+    annotations: ListOfJson | None = None
+    completions: ListOfJson | None = None  # Before version 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Annotation:
-    called: ClassVar[str] = "annotations"
-    not_needed: ClassVar = frozenset(
+class _StudioAnnotation(JsonRecord):
+    called = "annotations"
+    not_needed = frozenset(
         (
             "id",
             "completed_by",
@@ -85,30 +90,27 @@ class _Annotation:
             "created_username",
         )
     )
-    result: _List
+    result: ListOfJson
     was_cancelled: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
-    called: ClassVar[str] = "regions"
-    not_needed: ClassVar = frozenset(
+class _StudioRegion(JsonRecord):
+    called = "regions"
+    not_needed = frozenset(
         ("id", "from_name", "to_name", "origin", "image_rotation", "score", "meta", "readonly")
     )
     type: Any
-    value: _Object
-    original_width: _Side | None = None
-    original_height: _Side | None = None
+    value: ObjectOfJson
+    original_width: Count | None = None
+    original_height: Count | None = None
 
 
 _Sides = tuple[Coordinate, Coordinate, Coordinate, Coordinate, Coordinate]
-_Points = Annotated[
-    list[tuple[Coordinate, Coordinate]], Expected("a list of points [x, y]", min_length=1)
-]
 
 
 def read_label_studio(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read an export in Label Studio's own format.
+    """Read an export in the JSON of Label Studio.
 
     A task without an annotation was not annotated, and is left out; one with an empty result shows
     no object.  Rotated boxes and polygons become the upright boxes around them.
@@ -118,12 +120,10 @@ def read_label_studio(path: Path, images: Path, options: ReaderOptions | None = 
     collected = Collected(path, images, options)
     for element in sections(path):
         where = f"{path}, [{element.place}]"
-        task: _Task = collected.record(_Task, element.value, where)
-        done = [
-            collected.record(_Annotation, value, f"{where}, annotations[{at}]")
-            for at, value in enumerate(task.annotations or task.completions or ())
-        ]
-        valid = [annotation for annotation in done if not annotation.was_cancelled]
+        task = collected.record(_StudioTask, element.value, where)
+        stated = task.annotations or task.completions or ()
+        done = collected.records(_StudioAnnotation, stated, f"{where}, annotations")
+        valid = [annotation for _, annotation in done if not annotation.was_cancelled]
         if len(valid) > 1:
             raise AnnotationError(
                 f"{where}: {len(valid)} annotations, of one image by several people: leave one in "
@@ -136,19 +136,18 @@ def read_label_studio(path: Path, images: Path, options: ReaderOptions | None = 
     return collected.samples(Units.PERCENT)
 
 
-def _read_regions(task: _Task, annotation: _Annotation, where: str, collected: Collected) -> None:
-    regions = [
-        (collected.record(_Region, value, f"{where}, result[{at}]"), f"{where}, result[{at}]")
-        for at, value in enumerate(annotation.result)
-    ]
+def _read_regions(
+    task: _StudioTask, annotation: _StudioAnnotation, where: str, collected: Collected
+) -> None:
+    regions = list(collected.records(_StudioRegion, annotation.result, f"{where}, result"))
     sizes = {
         (region.original_width, region.original_height)
-        for region, _ in regions
+        for _, region in regions
         if region.original_width and region.original_height
     }
     size: Any = sizes.pop() if len(sizes) == 1 else None
     image = collected.image(_image_name(task.data, where), where, size)
-    for region, place in regions:
+    for place, region in regions:
         labels = region.value.get(str(region.type))
         if not isinstance(labels, list) or "labels" not in str(region.type):
             collected.ledger.not_read(f"regions of the type {region.type}", place)
@@ -164,11 +163,11 @@ def _read_regions(task: _Task, annotation: _Annotation, where: str, collected: C
             collected.add(image, str(labels[0]), corners, place)
 
 
-def _corners(region: _Region, size: Size | None, where: str, collected: Collected) -> Corners:
+def _corners(region: _StudioRegion, size: Size | None, where: str, collected: Collected) -> Corners:
     """Return (x1, y1, x2, y2) in percent, or raise an AnnotationError."""
     value = region.value
     if region.type == "polygonlabels":
-        return around_points(validated(_Points, value.get("points"), f"{where}, points"))
+        return around_points(validated(PointsOfJson, value.get("points"), f"{where}, points"))
     if region.type == "ellipselabels":
         names: Sequence[str] = ("x", "y", "radiusX", "radiusY", "rotation")
         x, y, rx, ry, angle = _numbers(value, names, where)
@@ -182,8 +181,8 @@ def _corners(region: _Region, size: Size | None, where: str, collected: Collecte
         return (x, y, x + w, y + h)
     if size is None:
         raise AnnotationError(f"{where}, rotation: without original_width and original_height")
-    collected.ledger.note("rotated boxes that became the upright boxes around them", where)
-    return _around_turned((x, y, w, h), angle, size)
+    collected.ledger.note(ROTATED, where)
+    return _around_turned_corner((x, y, w, h), angle, size)
 
 
 def _numbers(value: Mapping[str, Any], names: Sequence[str], where: str) -> _Sides:
@@ -195,10 +194,12 @@ def _numbers(value: Mapping[str, Any], names: Sequence[str], where: str) -> _Sid
     return numbers
 
 
-def _around_turned(sides: tuple[float, float, float, float], angle: float, size: Size) -> Corners:
+def _around_turned_corner(
+    sides: tuple[float, float, float, float], angle: float, size: Size
+) -> Corners:
     """Return the upright box around (x, y, w, h) in percent, turned about its upper left corner.
 
-    >>> _around_turned((50, 50, 20, 10), 90, (100, 200))
+    >>> _around_turned_corner((50, 50, 20, 10), 90, (100, 200))
     (30.0, 50.0, 50.0, 60.0)
     """
     x, y, w, h = sides

@@ -6,35 +6,31 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from ...boxes.representation import Corners
 from ...core.files import suffix_of
-from ...core.validation import Expected, Text
+from ...core.validation import Count, Expected, Text
 from ...marks.region import PackedMask
 from ...storage.image_files import Size
 from ..annotated_samples import Samples
-from .annotation_values import Coordinate, json_of, text_of, validated
-from .collected import Collected, around_points
+from .annotation_values import PointOfJson, PointsOfJson, json_of, text_of, validated
+from .collected import Collected
 from .found_files import files_below
+from .json_records import JsonRecord
 from .polygons import filled
 from .reader_options import ReaderOptions
-
-_Point = tuple[Coordinate, Coordinate]
-_Points = Annotated[list[_Point], Expected("a list of points [x, y]", min_length=1)]
-_Side = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)]
+from .upright_boxes import around_points
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    called: ClassVar[str] = "files"
-    not_needed: ClassVar = frozenset(
-        ("version", "imageData", "lineColor", "fillColor", "flags", "text")
-    )
+class _LabelmeFile(JsonRecord):
+    called = "files"
+    not_needed = frozenset(("version", "imageData", "lineColor", "fillColor", "flags", "text"))
     shapes: Annotated[list[Any], Expected("a list of shapes")]
     imagePath: Text | None = None  # noqa: N815
-    imageWidth: _Side | None = None  # noqa: N815
-    imageHeight: _Side | None = None  # noqa: N815
+    imageWidth: Count | None = None  # noqa: N815
+    imageHeight: Count | None = None  # noqa: N815
 
     @property
     def size(self) -> Size | None:
@@ -44,9 +40,9 @@ class _File:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    called: ClassVar[str] = "shapes"
-    not_needed: ClassVar = frozenset(("description", "line_color", "fill_color"))
+class _LabelmeShape(JsonRecord):
+    called = "shapes"
+    not_needed = frozenset(("description", "line_color", "fill_color"))
     label: Text
     points: Any
     shape_type: Text = "polygon"  # As in old files
@@ -74,12 +70,11 @@ def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None)
 
 
 def _read_file(path: Path, images: Path, collected: Collected) -> None:
-    file: _File = collected.record(_File, json_of(text_of(path), str(path)), str(path))
+    file = collected.record(_LabelmeFile, json_of(text_of(path), str(path)), str(path))
     image = collected.image(_image_name(file, path, images), str(path), file.size)
-    groups: dict[object, list[tuple[_Shape, str]]] = {}
-    for at, value in enumerate(file.shapes):
-        where = f"{path}, shapes[{at}]"
-        shape: _Shape = collected.record(_Shape, value, where)
+    groups: dict[object, list[tuple[_LabelmeShape, str]]] = {}
+    shapes = collected.records(_LabelmeShape, file.shapes, f"{path}, shapes")
+    for at, (where, shape) in enumerate(shapes):
         if isinstance(shape.flags, dict):
             flags = [name for name, is_set in shape.flags.items() if is_set]
             collected.ledger.keys("flags of shapes", flags, frozenset(), where)
@@ -90,7 +85,7 @@ def _read_file(path: Path, images: Path, collected: Collected) -> None:
         _add(group, image, file.size, collected)
 
 
-def _image_name(file: _File, path: Path, images: Path) -> str:
+def _image_name(file: _LabelmeFile, path: Path, images: Path) -> str:
     """Return the name of the image relative to its folder; it is stated from the JSON file's."""
     stated = (file.imagePath or path.with_suffix("").name).replace("\\", "/")
     if (images / stated).is_file():
@@ -102,7 +97,7 @@ def _image_name(file: _File, path: Path, images: Path) -> str:
 
 
 def _add(
-    group: list[tuple[_Shape, str]], image: str, size: Size | None, collected: Collected
+    group: list[tuple[_LabelmeShape, str]], image: str, size: Size | None, collected: Collected
 ) -> None:
     """Note the object of one shape, or of several polygons."""
     shape, where = group[0]
@@ -110,7 +105,7 @@ def _add(
         why = f"is a {shape.shape_type}, which has no box"
         collected.add_unusable(image, shape.label, why, where)
         return
-    polygons = [validated(_Points, each.points, f"{place}, points") for each, place in group]
+    polygons = [validated(PointsOfJson, each.points, f"{place}, points") for each, place in group]
     if len(group) > 1:
         collected.ledger.note("polygons with one group_id that are one object", where, len(group))
     points = [point for polygon in polygons for point in polygon]
@@ -124,7 +119,7 @@ def _add(
     collected.add(image, shape.label, corners, where, mask=mask)
 
 
-def _around_circle(centre: _Point, edge: _Point) -> Corners:
+def _around_circle(centre: PointOfJson, edge: PointOfJson) -> Corners:
     x, y = centre
     radius = math.dist(centre, edge)
     return (x - radius, y - radius, x + radius, y + radius)

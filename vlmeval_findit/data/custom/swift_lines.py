@@ -10,27 +10,26 @@ from typing import Annotated, Any
 from ...core.validation import Expected, Text
 from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
-from .annotation_values import validated
+from .annotation_values import ListOfJson, validated
 from .jsonl import Place, lines_of, samples_of_lines
 from .reader_options import ReaderOptions
 
 _UNITS = {"real": Units.PIXELS, "norm1": Units.FRACTIONS}
 _Texts = Annotated[list[Text], Expected("a list of texts", min_length=1)]
-_List = Annotated[list[Any], Expected("a list")]
 _OF_LINE = frozenset(("messages", "images", "objects"))
 _NOT_NEEDED = frozenset(("rejected_messages", "rejected_response", "channel", "id", "solution"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Objects:
+class _SwiftObjects:
     ref: _Texts
-    bbox: _List
+    bbox: ListOfJson
     bbox_type: Text = "real"
-    image_id: _List | None = None
+    image_id: ListOfJson | None = None
 
 
 def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read a file of lines: a query for every expression, about all boxes that are its own.
+    """Read a file of lines: a query for every expression, about all its boxes.
 
     One expression has all boxes; several have one each.
 
@@ -53,7 +52,7 @@ def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -
 def _queries(
     value: Any, where: Place, units: dict[Units, Place], ledger: Ledger
 ) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield a line of our own format for each expression."""
+    """Yield a line of our JSON lines for each expression."""
     stated = value.get("images") or [] if isinstance(value, dict) else []
     names = [stated] if isinstance(stated, str) else stated
     if not isinstance(value, dict) or not value.get("objects"):
@@ -61,7 +60,7 @@ def _queries(
         return
     ledger.keys("lines", value.keys() - _OF_LINE, _NOT_NEEDED, where)
     ledger.not_needed("messages: the questions and answers of a training", where)
-    objects: _Objects = validated(_Objects, value["objects"], f"{where}, objects")
+    objects: _SwiftObjects = validated(_SwiftObjects, value["objects"], f"{where}, objects")
     if objects.bbox_type not in _UNITS:
         raise AnnotationError(
             f"{where}, objects, bbox_type: {objects.bbox_type!r} should be real or norm1"

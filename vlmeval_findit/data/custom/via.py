@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from ...boxes.representation import Corners
 from ...core.validation import Expected, Text
 from ..annotated_samples import AnnotationError, Samples
-from .annotation_values import Coordinate, json_of, text_of, validated
-from .collected import Collected, around_points
+from .annotation_values import Coordinate, ObjectOfJson, json_of, text_of, validated
+from .collected import Collected
+from .json_records import JsonRecord
 from .reader_options import ReaderOptions
-
-_Object = Annotated[dict[str, Any], Expected("an object")]
+from .upright_boxes import around_points
 
 
 @dataclass(frozen=True, slots=True)
-class _Image:
-    called: ClassVar[str] = "images"
-    not_needed: ClassVar = frozenset(
+class _ViaImage(JsonRecord):
+    called = "images"
+    not_needed = frozenset(
         ("size", "file_attributes", "fileref", "base64_img_data", "caption", "public_domain")
     )
     filename: Text
@@ -28,11 +28,10 @@ class _Image:
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
-    called: ClassVar[str] = "regions"
-    not_needed: ClassVar[frozenset[str]] = frozenset()
-    shape_attributes: _Object
-    region_attributes: _Object
+class _ViaRegion(JsonRecord):
+    called = "regions"
+    shape_attributes: ObjectOfJson
+    region_attributes: ObjectOfJson
 
 
 _LABELS = ("label", "class", "name", "category", "type", "object", "class_name")
@@ -52,10 +51,10 @@ def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     regions = []
     for key, value in entries.items():
         where = f"{path}, {key}"
-        entry: _Image = collected.record(_Image, value, where)
+        entry = collected.record(_ViaImage, value, where)
         image = collected.image(entry.filename, where)
         for place, stated in _listed(entry.regions, where):
-            regions.append((image, place, collected.record(_Region, stated, place)))
+            regions.append((image, place, collected.record(_ViaRegion, stated, place)))
     attribute = _label_attribute(path, [region for _, _, region in regions])
     for image, place, region in regions:
         rest = region.region_attributes.keys() - {attribute}
@@ -80,7 +79,7 @@ def _listed(regions: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield f"{where}, regions[{at}]", region
 
 
-def _label_attribute(path: Path, regions: list[_Region]) -> str:
+def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
     used = list(dict.fromkeys(key for region in regions for key in region.region_attributes))
     if len(used) == 1:
         return used[0]

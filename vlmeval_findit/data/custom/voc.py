@@ -19,12 +19,12 @@ from ...storage.image_files import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size
-from .coco import around
 from .detection import Detections, detection_samples
 from .found_files import files_below
 from .image_names import ImageNames
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
+from .upright_boxes import ROTATED, around_turned
 
 _OF_FILE = frozenset(
     ("folder", "filename", "path", "source", "owner", "size", "segmented", "object", "filetype")
@@ -273,8 +273,8 @@ class _Reader:
         corners = (x1 - first, y1 - first, x2, y2)
         angle = self._angle(where, entry)
         if angle:
-            self._ledger.note("rotated boxes that became the upright boxes around them", where)
-        return around(corners, angle), ""
+            self._ledger.note(ROTATED, where)
+        return around_turned(corners, angle), ""
 
     def _angle(self, where: str, entry: ElementTree.Element) -> float:
         """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
