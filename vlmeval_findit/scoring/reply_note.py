@@ -77,4 +77,4 @@ def _share(counts: Mapping[str, float], what: str) -> str:
     verb = "is" if what != FILTERED else "was"
     if count != 1:
         verb = "are" if what != FILTERED else "were"
-    return f"{count:,} of {int(counts[ALL]):,} replies {verb}"
+    return f"{count:,} of {int(counts.get(ALL, 0)):,} replies {verb}"

@@ -18,14 +18,14 @@ from .. import __version__
 from ..core.command import installed
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import as_csv
-from ..core.text_files import parse_json, read_json
+from ..core.text_files import read_json
 from ..models.model_table import find_model
 from ..protocol.benchmark import Scorer
 from ..protocol.identity import Identity
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
 from ..protocol.thoughts import thought_marks
-from ..storage.identity_file import identity_from, identity_values
+from ..storage.identity_file import identity_values
 from ..storage.image_content import Shown, shown_in
 from ..storage.predictions import SHOWN
 from ..storage.run_files import RunFiles, marked, run_of
@@ -34,6 +34,7 @@ from .answered_by import AnsweringModel
 from .new_identity import plugins_used
 from .reply_note import reply_note
 from .run_score import RunScore
+from .stored_score import ScoreFileError, StoredProvenance, StoredScorer, read_provenance
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
 
@@ -76,7 +77,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
 
 
 def details_line(row: ScoredRow) -> str:
-    """Write a row as one line; :func:`read_details_line` reads it back."""
+    """Write a row as one line; :func:`.read_details_line` reads it back."""
     values = {
         "index": row.index,
         "source": row.source,
@@ -90,20 +91,6 @@ def details_line(row: ScoredRow) -> str:
     if row.parts:
         values["parts"] = [[*part, sums] for part, sums in row.parts.items()]
     return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def read_details_line(line: str) -> ScoredRow:
-    """Read the row of a line.
-
-    Raises:
-        KeyError: a key is missing.
-        ValueError: it is no JSON.
-    """
-    values: dict[str, Any] = parse_json(line)
-    required = {name: values.pop(name) for name in ("index", "source", "failed", "reason", "sums")}
-    slices = values.pop("slices", {})
-    parts = {(kind, value): sums for kind, value, sums in values.pop("parts", ())}
-    return ScoredRow(**required, slices=slices, details=values, parts=parts)
 
 
 # --- provenance: what a score rests on ------------------------------------------------------------
@@ -212,41 +199,37 @@ def _plugins(run: RunScore) -> dict[str, str]:
     return {**used, **(run.identity.plugins if run.identity else {})}
 
 
-def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
-    """Return the values that a score depends on, by its provenance and details.
-
-    Raises:
-        KeyError, TypeError, ValueError: the values are not those of a provenance.
-    """
-    run = values["identity"] and identity_from(values["identity"])
+def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Provenance:
+    """Return the values that a score depends on, by its provenance and details."""
+    run = stored.identity
     rows = list(rows)
     return Provenance(
         identity=run,
-        digest=values["digest"] or UNKNOWN_PROMPTS,
-        forced=tuple(values["forced"]),
+        digest=stored.digest or UNKNOWN_PROMPTS,
+        forced=stored.forced,
         prompts=(run and run.prompts) or UNKNOWN_PROMPTS,
         prompt_hash=run.prompt_hash if run else None,
-        table=values["table"]["file"],
-        table_sha256=values["table"]["sha256"],
+        table=stored.table.file,
+        table_sha256=stored.table.sha256,
         rows=frozenset(row.index for row in rows),
-        missing=tuple(values["predictions"]["rows_missing"]),
-        spaces=tuple(_space_text(space) for space in values["spaces"]),
-        scorer=_scorer(values["scorer"]) if "scorer" in values else None,
+        missing=stored.predictions.rows_missing,
+        spaces=tuple(_space_text(space) for space in stored.spaces),
+        scorer=_scorer(stored.scorer) if stored.scorer else None,
         versions={**run.host, **run.versions} if run else {},
-        scored_with=dict(values["scored_with"]),
-        predictions_sha256=values["predictions"]["sha256"],
-        scored_at=values["scored_at"],
-        plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
-        coords_doubt=values.get("coords_doubt"),
-        answered_by=answered_by.models_in(values.get("answered_by", ())),
-        reply_note=reply_note(values.get("replies", {})),
+        scored_with=stored.scored_with,
+        predictions_sha256=stored.predictions.sha256,
+        scored_at=stored.scored_at,
+        plugins=stored.plugins,
+        coords_doubt=stored.coords_doubt,
+        answered_by=answered_by.models_in(stored.answered_by),
+        reply_note=reply_note(stored.replies),
         shown={row.index: shown for row in rows if (shown := shown_in(row.details.get(SHOWN)))},
     )
 
 
-def _scorer(values: Mapping[str, Any]) -> Scorer:
-    settings = {name: str(value) for name, value in values["settings"].items()}
-    return Scorer(values["name"], settings, values["source"], values["versions"])
+def _scorer(stored: StoredScorer) -> Scorer:
+    settings = {name: str(value) for name, value in stored.settings.items()}
+    return Scorer(stored.name, settings, stored.source, stored.versions)
 
 
 def _space_text(space: Mapping[str, Any]) -> str:
@@ -265,15 +248,15 @@ def settings_of_score(predictions: Path, settings: Settings) -> Settings:
     path = RunFiles(predictions).provenance
     if not path.is_file():
         return settings
-    values = _read(path)
-    settings = _with_marks(settings, values)
+    stored = _earlier(path)
+    settings = _with_marks(settings, stored)
     if settings.space is not None:
         return settings
-    settings = replace(settings, force=settings.force or bool(values["forced"]))
-    sources = [space["source"] for space in values["spaces"]]
+    settings = replace(settings, force=settings.force or bool(stored.forced))
+    sources = [space["source"] for space in stored.spaces]
     if len(sources) != 1 or sources[0].startswith(_NOT_SET):
         return settings
-    return replace(settings, space=_first_space(values), source="setting")
+    return replace(settings, space=_first_space(stored), source="setting")
 
 
 def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
@@ -284,24 +267,26 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     files = run_of(path)
     if not files.mark or not files.provenance.is_file():
         return path, settings
-    values = _read(files.provenance)
-    settings = _with_marks(settings, values)
-    predictions = files.provenance.with_name(values["predictions"]["file"])
-    space = _first_space(values)
+    stored = _earlier(files.provenance)
+    settings = _with_marks(settings, stored)
+    predictions = files.provenance.with_name(stored.predictions.file)
+    space = _first_space(stored)
     return predictions, replace(settings, space=space, source="setting", separately=True)
 
 
-def _with_marks(settings: Settings, values: Mapping[str, Any]) -> Settings:
+def _with_marks(settings: Settings, stored: StoredProvenance) -> Settings:
     """Complete settings without thought marks by those of a provenance."""
-    if settings.thought_marks is not None or "thought_marks" not in values:
+    if settings.thought_marks is not None or stored.thought_marks is None:
         return settings
-    return replace(settings, thought_marks=thought_marks(values["thought_marks"]))
+    return replace(settings, thought_marks=thought_marks(stored.thought_marks))
 
 
-def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values["spaces"][0].items() if name != "source"}
+def _first_space(stored: StoredProvenance) -> dict[str, Any]:
+    return {name: value for name, value in stored.spaces[0].items() if name != "source"}
 
 
-def _read(provenance: Path) -> Mapping[str, Any]:
-    values: Mapping[str, Any] = read_json(provenance)
-    return values
+def _earlier(provenance: Path) -> StoredProvenance:
+    try:
+        return read_provenance(provenance)
+    except ScoreFileError as error:
+        raise ScoreFileError(f"{error}; delete it to score without it") from None

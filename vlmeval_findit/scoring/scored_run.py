@@ -8,7 +8,7 @@ not asked and the annotation table is not needed. Every score becomes one frozen
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -18,7 +18,6 @@ from typing import Any
 
 from ..benchmarks import benchmark_of, parse
 from ..core.files import file_sha256
-from ..core.text_files import open_text, read_json
 from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
@@ -29,7 +28,8 @@ from ..storage.predictions import PredictionError
 from ..storage.run_files import PROVENANCE, files_below, marked, run_of
 from .new_identity import plugin_conflicts
 from .open_predictions import prediction_files, score_command
-from .score_files import Provenance, provenance_from, read_details_line
+from .score_files import Provenance, provenance_from
+from .stored_score import ScoreFileError, StoredProvenance, read_provenance, stored_rows
 
 
 class RowData(Enum):
@@ -175,20 +175,19 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     files = run_of(provenance)
     details = files.details
     try:
-        values = read_json(provenance)
-        variant = _variant(provenance, values)
-        rows = tuple(_rows(details))
-        rests_on = provenance_from(values, rows)
-        predictions = provenance.with_name(values["predictions"]["file"])
-        run = Run(marked(str(values["model"]), files.mark), variant, predictions, rows, rests_on)
+        stored = read_provenance(provenance)
+        variant = _variant(provenance, stored)
+        rows = tuple(stored_rows(details))
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
-    except RunError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        what = f"no key {error}" if isinstance(error, KeyError) else error
-        raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
-    _check(run, values, provenance)
+    except ScoreFileError as error:
+        raise RunError(f"{error}; {_again(files.predictions)}") from None
+    except DatasetNameError as error:
+        raise RunError(f"{provenance}: {error}; {_again(files.predictions)}") from None
+    model = marked(stored.model, files.mark)
+    predictions = provenance.with_name(stored.predictions.file)
+    run = Run(model, variant, predictions, rows, provenance_from(stored, rows))
+    _check(run, stored.totals, provenance)
     if keep is RowData.DETAILS:
         return run
     counted = with_events(run.benchmark.errors, rows)
@@ -202,15 +201,17 @@ def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[Sc
     ``places`` are indices among its rows, ascending (None: all of them).
 
     Raises:
-        RunError: the details are gone.
+        RunError: the details are gone, or damaged.
     """
     selected = range(len(run.rows)) if places is None else frozenset(places)
     if run.details is None:
         return [row for at, row in enumerate(run.rows) if at in selected]
     try:
-        return list(_rows(run.details, selected))
+        return list(stored_rows(run.details, selected))
     except FileNotFoundError:
         raise RunError(f"{run.details} is missing; {_again(run.path, run.variant.name)}") from None
+    except ScoreFileError as error:
+        raise RunError(f"{error}; {_again(run.path, run.variant.name)}") from None
 
 
 def with_details(run: Run) -> Run:
@@ -218,12 +219,12 @@ def with_details(run: Run) -> Run:
     return replace(run, rows=tuple(read_details(run)), details=None)
 
 
-def _variant(provenance: Path, values: Mapping[str, Any]) -> DatasetVariant:
+def _variant(provenance: Path, stored: StoredProvenance) -> DatasetVariant:
     """Parse what was asked; the error names a plug-in that is not installed."""
     try:
-        return parse(values["variant"]["name"])
+        return parse(stored.variant.name)
     except DatasetNameError as error:
-        for other in plugin_conflicts(values.get("plugins", {})):
+        for other in plugin_conflicts(stored.plugins):
             raise PluginMissingError(f"{provenance}: {other}") from error
         raise
 
@@ -232,9 +233,8 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
     return f"score it again: {score_command(predictions, dataset)}"
 
 
-def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
+def _check(run: Run, recorded: Mapping[str, float], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
-    recorded = values["totals"]
     again = _again(run.path, run.variant.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
@@ -246,10 +246,3 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
             )
     if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:
         raise RunError(f"{run.path}: changed after it was scored; {again}")
-
-
-def _rows(details: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
-    with open_text(details) as lines:
-        for place, line in enumerate(lines):
-            if places is None or place in places:
-                yield read_details_line(line)

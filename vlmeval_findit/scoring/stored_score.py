@@ -1,0 +1,163 @@
+"""Read the files of a score: what is wrong in one is said with its line and key."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from ..core.text_files import TextError, open_text, parse_json, read_json
+from ..core.validation import (
+    JsonObject,
+    MisplacedError,
+    PlainNumber,
+    Text,
+    Values,
+    Whole,
+    YesNo,
+    keys_of,
+    validate,
+)
+from ..protocol.scored_row import ScoredRow
+from ..storage.identity_file import StoredIdentity
+
+
+class ScoreFileError(ValueError):
+    """A file of a score cannot be read; the message has its name, the line and the key."""
+
+
+# --- details --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _DetailsLine:
+    """The keys of every line; others are details of the benchmark.
+
+    Numbers and slices are checked by :class:`.ScoredRow`.
+    """
+
+    index: Whole
+    source: Text
+    failed: YesNo
+    reason: Text | None
+    sums: Values
+    slices: Values = field(default_factory=dict)
+    parts: tuple[tuple[Text, Text, Values], ...] = ()
+
+
+_NO_DETAILS = frozenset(field.name for field in fields(_DetailsLine))
+
+
+def stored_rows(path: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:
+    """Yield the rows of a details file, or those at ``places`` (from 0; None: all).
+
+    Raises:
+        ScoreFileError: a line is damaged.
+        OSError: the file cannot be read.
+    """
+    place = 0
+    try:
+        with open_text(path) as lines:
+            for place, line in enumerate(lines):
+                if places is None or place in places:
+                    yield read_details_line(line)
+    except MisplacedError as error:
+        raise ScoreFileError(f"{path}, line {place + 1}: {error.below()}") from None
+    except ValueError as error:
+        raise ScoreFileError(f"{path}, line {place + 1}: {error}") from None
+
+
+def read_details_line(line: str) -> ScoredRow:
+    """Read the row of a line that :func:`.details_line` wrote.
+
+    Raises:
+        ValueError: it is no JSON, or no row; a MisplacedError has the key.
+    """
+    values = parse_json(line)
+    known = validate(_DetailsLine, values)
+    return ScoredRow(
+        known.index,
+        known.source,
+        known.sums,
+        known.failed,
+        known.reason,
+        known.slices,
+        details={name: value for name, value in values.items() if name not in _NO_DETAILS},
+        parts={(kind, value): sums for kind, value, sums in known.parts},
+    )
+
+
+# --- provenance -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredVariant:
+    name: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredTable:
+    file: Text
+    sha256: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredPredictions:
+    file: Text
+    sha256: Text
+    rows_missing: tuple[Whole, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScorer:
+    """What decided besides the benchmark's code, as a file has it."""
+
+    name: Text
+    settings: Mapping[str, Any]
+    source: Text
+    versions: Mapping[str, Text]
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownOfSpace:
+    kind: Text
+    source: Text
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProvenance:
+    """What is read of a provenance file; it has more, for people."""
+
+    model: Text
+    variant: _StoredVariant
+    identity: StoredIdentity | None
+    digest: Text | None
+    forced: tuple[Text, ...]
+    spaces: tuple[Annotated[JsonObject, keys_of(_KnownOfSpace)], ...]
+    table: _StoredTable
+    predictions: _StoredPredictions
+    totals: Mapping[str, PlainNumber]
+    scored_with: Mapping[str, Text]
+    scored_at: Text
+    scorer: StoredScorer | None = None
+    plugins: Mapping[str, Text] = field(default_factory=dict)
+    coords_doubt: Text | None = None
+    thought_marks: tuple[Text, Text] | None = None
+    answered_by: tuple[JsonObject, ...] = ()
+    replies: Mapping[str, PlainNumber] = field(default_factory=dict)
+
+
+def read_provenance(path: Path) -> StoredProvenance:
+    """Read the provenance of a score.
+
+    Raises:
+        ScoreFileError: it is damaged.
+        OSError: it cannot be read.
+    """
+    try:
+        return validate(StoredProvenance, read_json(path))
+    except MisplacedError as error:
+        raise ScoreFileError(f"{path}: {error.below()}") from None
+    except TextError as error:
+        raise ScoreFileError(error.message_for(path)) from None
