@@ -85,7 +85,7 @@ def test_what_cannot_be_loaded_says_why(world: World, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"details\.jsonl is missing"):
         load_runs([path])
     files.provenance.write_text("{}")
-    with pytest.raises(RunError, match="provenance.json: model is missing; score it again"):
+    with pytest.raises(RunError, match=r"provenance\.json: model is missing; score it again"):
         load_runs([path])
 
 
