@@ -14,16 +14,9 @@ import numpy as np
 import pytest
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
-from vlmeval_findit.analysis.average_precision import Evaluator
-from vlmeval_findit.analysis.coco_boxes import CocoBoxes, ConfidenceError, RowBoxes
-from vlmeval_findit.analysis.run_calibration import (
-    CalibrationResult,
-    best_threshold,
-    calibration_error,
-    f1_curve,
-    measure_calibration,
-    reliability,
-)
+from vlmeval_findit.analysis.coco_boxes import CocoBoxes, ConfidenceError
+from vlmeval_findit.analysis.coco_evaluator import Evaluator
+from vlmeval_findit.analysis.run_calibration import CalibrationResult, measure_calibration
 from vlmeval_findit.boxes.confidences import DEFINITIONS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.spans import places
@@ -35,6 +28,8 @@ from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.run_score import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import load_run
+from vlmeval_findit.statistics.calibration import Detections, calibration_error, reliability
+from vlmeval_findit.statistics.confidence_thresholds import best_threshold, f1_curve
 from vlmeval_findit.storage.run_files import RunFiles
 
 pytest.importorskip("pycocotools")
@@ -241,9 +236,9 @@ def test_ranks_that_matter(world: World) -> None:
 # --- calibration and thresholds, by hand ----------------------------------------------------------
 
 
-def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> RowBoxes:
+def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> Detections:
     confidence, hit, image = (np.array(column) for column in zip(*rows, strict=True))
-    return RowBoxes(confidence, hit, image, np.array(objects, dtype=float))
+    return Detections(confidence, hit, image, np.array(objects, dtype=float))
 
 
 HAND = boxes(
@@ -294,7 +289,7 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
     chance = generator.random(400)
     knowing = np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400)
     for confidence in (chance, knowing):
-        best = best_threshold(RowBoxes(confidence, hit, image, np.full(100, 2.0)), drawn)
+        best = best_threshold(Detections(confidence, hit, image, np.full(100, 2.0)), drawn)
         assert best.interval.low <= best.value <= best.interval.high
         assert best.f1 >= max(best.without, best.elsewhere)
     assert best.elsewhere == pytest.approx(best.f1, abs=4)

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scored_runs import World, grid, query, small_world
 
-from vlmeval_findit.analysis.average_precision import Evaluator
 from vlmeval_findit.analysis.coco_boxes import CocoBoxes
+from vlmeval_findit.analysis.coco_evaluator import Evaluator
 from vlmeval_findit.boxes.box_records import Ignored, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import BoxToWrite, write

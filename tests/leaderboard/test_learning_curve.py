@@ -10,9 +10,10 @@ from scored_runs import World, failing, query, speaking, world
 from simulated_trainings import claims_of, simulated_runs
 
 from vlmeval_findit.analysis.run_statistics import StatisticsError, compare, intervals
-from vlmeval_findit.leaderboard.learning_curve import alpha_share, curve_table, learning_curves
+from vlmeval_findit.leaderboard.learning_curve import curve_table, learning_curves
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.statistics.intervals import correct
+from vlmeval_findit.statistics.sequential_tests import alpha_share
 
 __all__ = ["simulated_runs", "world"]
 

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from vlmeval_findit.analysis.best_format import ranked
-from vlmeval_findit.analysis.race import ROUNDS, allowance, rank_round
+from vlmeval_findit.analysis.race import ROUNDS, rank_round
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.protocol.dataset_variant import DatasetVariant
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+from vlmeval_findit.statistics.sequential_tests import allowance
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
 QUESTIONS = tuple(

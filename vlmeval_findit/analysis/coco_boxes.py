@@ -8,13 +8,11 @@ and the only category is ``object``: two expressions about a photograph must not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..benchmarks.findit.findit_datasets import Family
 from ..benchmarks.findit.findit_query import FindItQuery
@@ -26,8 +24,7 @@ from ..coords.run_check import NotBoxesError
 from ..data.custom.coco_ids import object_key, read_ids
 from ..protocol.dataset_variant import AnyDataset
 from ..protocol.scored_row import ScoredRow
-
-Array = NDArray[np.float64]
+from ..statistics.calibration import Detections
 
 
 class ConfidenceError(ValueError):
@@ -60,20 +57,7 @@ def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
     return [name for name in MEANS if name in names]
 
 
-@dataclass(frozen=True, slots=True)
-class RowBoxes:
-    """Boxes of answered rows as arrays, an entry per box."""
-
-    confidence: Array  # NaN: none
-    hit: NDArray[np.bool_]  # Matched to an object of its label with an IoU of at least 0.5
-    image: NDArray[np.intp]  # Index of its image
-    objects: Array  # Number of objects of each image, all queries together
-
-    def where(self, inside: NDArray[np.bool_]) -> RowBoxes:
-        return RowBoxes(self.confidence[inside], self.hit[inside], self.image[inside], self.objects)
-
-
-def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
+def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> Detections:
     """Collect the boxes that count, with their confidences by one definition.
 
     Failed calls have none.
@@ -92,7 +76,7 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> RowBoxes:
                 boxes.append((np.nan if value is None else value, box in hits, image))
         objects[image] += len(details["assigned"])
     confidence, hit, at = zip(*boxes, strict=True) if boxes else ((), (), ())
-    return RowBoxes(
+    return Detections(
         np.array(confidence, float), np.array(hit, bool), np.array(at, np.intp), objects
     )
 

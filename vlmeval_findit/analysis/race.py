@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import ceil, pow
+from math import ceil
 from typing import NamedTuple
 
 from ..protocol.benchmark import Benchmark
@@ -21,14 +21,11 @@ from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.scored_row import ScoredRow, totals
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
 from ..statistics.intervals import ALPHA, chance_of_lead
+from ..statistics.sequential_tests import least_likely
 from .best_format import FormatAverage, ranked
 
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
 """How much of all images has been asked about after each round; at last all."""
-
-_LATE = 1.5
-"""How late chances are spent. The leader of a few queries is often a lucky one, whose lead looks
-surer than it is: spent in proportion (1), races of equal formats used up all of the 5 %."""
 
 RULE = (
     "after each round those formats are dropped that would hardly be better than the leading "
@@ -95,19 +92,18 @@ def rank_round(
     front = order[0].format
     metric = benchmark.ranking[0]
     estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
-    chances: list[tuple[float, int, str]] = []
+    chances: dict[str, float] = {}
     # Nothing is left to predict where all was asked: the ranking decides.
-    for place, average in enumerate(order[1:] if share < 1 else (), 1):
-        chance = chance_of_lead(estimates[average.format], estimates[front], metric.name, share)
-        if chance is not None:
-            chances.append((chance, -place, average.format))
+    if share < 1:
+        for average in order[1:]:
+            name = average.format
+            chance = chance_of_lead(estimates[name], estimates[front], metric.name, share)
+            if chance is not None:
+                chances[name] = chance
     out = []
-    for chance, _, name in sorted(chances):
-        allowed -= chance
-        if allowed < 0:
-            break
+    for name in least_likely(chances, allowed):
         points = 100 * float(estimates[name].values[0] - estimates[front].values[0])
-        out.append(Elimination(name, points, chance))
+        out.append(Elimination(name, points, chances[name]))
     names = {each.format for each in out}
     return RoundResult(tuple(each for each in order if each.format not in names), tuple(out))
 
@@ -116,12 +112,3 @@ def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
     first = benchmark.ranking[:1]
     sums = (clustered_sums(rows, variant.images) for variant, rows in of.items())
     return mean([estimate_metrics(first, each) for each in sums])
-
-
-def allowance(stage: int, stages: int, share: float, spent: float) -> float:
-    """Return what may be spent on dropping formats after a round.
-
-    >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
-    (0.0022, 0.03)
-    """
-    return ALPHA * (stage + pow(share, _LATE)) / stages - spent

@@ -10,163 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..protocol.benchmark import Curve
+from ..protocol.metric import Array
 from ..scoring.run_score import RunScore
+from ..statistics.calibration import Bin, calibration_error, reliability
+from ..statistics.confidence_thresholds import Threshold, best_threshold, f1_curve
 from ..statistics.intervals import Interval, bounds, drawn_again, drawn_interval
-from .average_precision import Evaluator, Precision
-from .coco_boxes import Array, CocoBoxes, NoConfidenceError, RowBoxes, boxes_of_rows, definitions_in
-
-BINS = 10  # Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it
-
-POINTS = 100  # Points of a curve that is drawn, at most
-
-
-class Bin(NamedTuple):
-    """Boxes of about the same confidence: its mean, and the share of hits among them."""
-
-    low: float
-    high: float
-    boxes: int
-    confidence: float
-    hits: float
-
-
-def reliability(boxes: RowBoxes) -> list[Bin]:
-    """Return the reliability diagram: every bin with a box that has a confidence."""
-    boxes = boxes.where(~np.isnan(boxes.confidence))
-    bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
-    return [
-        Bin(
-            low=at / BINS,
-            high=(at + 1) / BINS,
-            boxes=int((bins == at).sum()),
-            confidence=float(boxes.confidence[bins == at].mean()),
-            hits=float(boxes.hit[bins == at].mean()),
-        )
-        for at in np.unique(bins).tolist()
-    ]
-
-
-def calibration_error(bins: Sequence[Bin]) -> float | None:
-    """Return the expected calibration error, 0 to 1, weighted by boxes.
-
-    >>> calibration_error([Bin(0, 0.1, 1, 0.05, 0.05), Bin(0.9, 1, 3, 0.95, 0.75)])
-    0.15
-    """
-    boxes = sum(each.boxes for each in bins)
-    if not boxes:
-        return None
-    error = sum(each.boxes * abs(each.confidence - each.hits) for each in bins)
-    return round(error / boxes, 12)
-
-
-# --- thresholds -----------------------------------------------------------------------------------
-
-
-class _Thresholds(NamedTuple):
-    """Sums over the boxes from each threshold on, the highest threshold first."""
-
-    thresholds: Array
-    hits: Array  # (sets, thresholds)
-    boxes: Array  # (sets, thresholds)
-    objects: Array  # (sets,)
-
-    @property
-    def f1(self) -> Array:
-        whole = self.boxes + self.objects[:, None]
-        return np.divide(2 * self.hits, whole, out=np.zeros_like(whole), where=whole > 0)
-
-
-def _thresholds(boxes: RowBoxes, weights: Array) -> _Thresholds:
-    """Add up; a box without a confidence counts at the threshold 0 only, where every box does."""
-    confidence = np.nan_to_num(boxes.confidence, nan=0.0)
-    order = np.argsort(-confidence, kind="stable")
-    descending = confidence[order]
-    # The last box of each confidence: equal confidences stay or go together.
-    last = np.flatnonzero(np.append(descending[1:] != descending[:-1], True)[: len(descending)])
-    of_box = weights[:, boxes.image[order]]
-    hits = np.cumsum(of_box * boxes.hit[order], axis=-1)[:, last]
-    counts = np.cumsum(of_box, axis=-1)[:, last]
-    return _Thresholds(descending[last], hits, counts, weights @ boxes.objects)
-
-
-def f1_curve(boxes: RowBoxes) -> Curve:
-    """Return precision, recall and F1 in percent over a rising threshold of the confidence."""
-    sums = _thresholds(boxes, np.ones((1, len(boxes.objects))))
-    if not len(sums.thresholds):
-        return Curve((), (), (), ())
-    few = np.unique(np.linspace(0, len(sums.thresholds) - 1, POINTS).astype(int))[::-1]
-    hits, counts = sums.hits[0, few], sums.boxes[0, few]
-    recall = np.divide(hits, sums.objects, out=np.zeros_like(hits), where=sums.objects > 0)
-    columns = sums.thresholds[few], 100 * hits / counts, 100 * recall, 100 * sums.f1[0, few]
-    return Curve(*(tuple(round(value, 6) for value in column.tolist()) for column in columns))
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """The threshold of the highest F1; metrics in percent.
-
-    It was chosen on the boxes that ``f1`` is of, so ``f1`` is optimistic; ``elsewhere`` is not.
-    """
-
-    value: float
-    interval: Interval | None
-    f1: float
-    elsewhere: float | None  # Each half of the images cut where the other is best; None: no boxes
-    without: float  # F1 of all boxes
-
-
-def best_threshold(boxes: RowBoxes, weights: Array) -> Threshold | None:
-    """Return the best threshold of a run, of equals the lowest; None where it has no boxes.
-
-    ``weights`` are (sets, images) of resampled images for the interval; empty: too few images.
-    """
-    sums = _thresholds(boxes, np.ones((1, len(boxes.objects))))
-    if not len(sums.thresholds):
-        return None
-    best = _last_best(sums.f1)[0]
-    resampled = sums.thresholds[_last_best(_thresholds(boxes, weights).f1)]
-    whole = len(boxes.hit) + boxes.objects.sum()
-    return Threshold(
-        value=float(sums.thresholds[best]),
-        interval=drawn_interval(resampled),
-        f1=100 * float(sums.f1[0, best]),
-        elsewhere=_f1_elsewhere(boxes),
-        without=100 * float(2 * boxes.hit.sum() / whole) if whole else 0.0,
-    )
-
-
-def _last_best(f1: Array) -> NDArray[np.intp]:
-    """Return the last of the best, set by set: thresholds fall, so it is the lowest."""
-    # Sums in another order differ in their last bits: equal values must count as equal.
-    rounded = np.round(f1, 12)
-    last: NDArray[np.intp] = rounded.shape[1] - 1 - np.argmax(rounded[:, ::-1], axis=1)
-    return last
-
-
-def _f1_elsewhere(boxes: RowBoxes) -> float | None:
-    """Return F1 in percent at thresholds chosen on other images: every second one by name."""
-    half = np.arange(len(boxes.objects)) % 2
-    confidence = np.nan_to_num(boxes.confidence, nan=0.0)
-    hits = counted = 0.0
-    for here in (0, 1):
-        inside = half[boxes.image] == here
-        sums = _thresholds(boxes.where(~inside), (half != here)[None].astype(float))
-        if not len(sums.thresholds):
-            return None
-        remaining = inside & (confidence >= sums.thresholds[_last_best(sums.f1)[0]])
-        hits += float(boxes.hit[remaining].sum())
-        counted += float(remaining.sum())
-    whole = counted + float(boxes.objects.sum())
-    return 100 * 2 * hits / whole if whole else None
-
-
-# --- orders of the boxes --------------------------------------------------------------------------
+from .coco_boxes import CocoBoxes, NoConfidenceError, boxes_of_rows, definitions_in
+from .coco_evaluator import Evaluator, Precision
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
 """Learning curves: the checkpoints of a training on a dataset, and the best of them.
 
 A training is looked at after every checkpoint, so 5 % must hold for all its tables together. Holm's
-method corrects for the pairs of one table, and :func:`alpha_share` for the tables.
+method corrects for the pairs of one table, and
+:func:`..statistics.sequential_tests.correct_checkpoints` for the tables.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
 
 from ..analysis.run_statistics import check_comparable, estimate
 from ..protocol.metric import Better, Metric
@@ -19,10 +19,10 @@ from ..statistics.intervals import (
     INTERVALS,
     Difference,
     Interval,
-    correct,
     difference,
     metric_intervals,
 )
+from ..statistics.sequential_tests import correct_checkpoints
 from ..sweeps.checkpoints import name_and_step
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
@@ -103,32 +103,6 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
     return [curve for curve in curves if curve.points]
 
 
-def alpha_share(checkpoints: int) -> float:
-    """Return which share of 5 % the table of so many checkpoints is tested at, from two on.
-
-    The shares of a training's tables are such that by the k-th checkpoint 1 - 1 / sqrt(k) of the
-    5 % is spent. Of k equally good checkpoints k - 1 of the k (k - 1) / 2 pairs are new, so the
-    table's first false claim may come from them with a chance of its share times 2 / k.
-
-    >>> [round(alpha_share(checkpoints), 3) for checkpoints in (2, 3, 20)]
-    [0.293, 0.195, 0.058]
-    >>> round(sum(alpha_share(checkpoints) * 2 / checkpoints for checkpoints in range(2, 101)), 9)
-    0.9
-    """
-    spent_now = 1 / sqrt(checkpoints - 1) - 1 / sqrt(checkpoints)
-    return spent_now * checkpoints / 2
-
-
-def _corrected(tests: Iterable[Difference], checkpoints: int, curves: int) -> Iterable[Difference]:
-    """Correct the tests of all pairs of a curve's checkpoints."""
-    for test in correct(tests):
-        if test.corrected is None:
-            yield test
-        else:
-            p_value = test.corrected / alpha_share(checkpoints) * curves
-            yield replace(test, corrected=min(1.0, p_value))
-
-
 def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
     metric = next(iter(runs.values())).benchmark.headline_counting_failures
     estimates = {step: estimate(runs[step], (metric,)) for step in sorted(runs)}
@@ -142,7 +116,7 @@ def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve
         check_comparable(runs[best], runs[step])
     pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
     tests = (difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
-    of_pair = dict(zip(pairs, _corrected(tests, len(valued), curves), strict=True))
+    of_pair = dict(zip(pairs, correct_checkpoints(tests, len(valued), curves), strict=True))
     points = []
     for step, known in valued.items():
         interval = metric_intervals(estimates[step])[metric.name]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..analysis.run_calibration import Bin
 from ..boxes.confidences import MEANS
 from ..leaderboard.learning_curve import LearningCurve
 from ..protocol.benchmark import Curve
+from ..statistics.calibration import Bin
 from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number
 from .values import ends, spread, with_unit
 

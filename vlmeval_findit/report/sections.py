@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..analysis.coco_boxes import boxes_of_rows, definitions_in
-from ..analysis.run_calibration import Bin, reliability
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import grouped
 from ..leaderboard.learning_curve import learning_curves
@@ -18,6 +17,7 @@ from ..protocol.benchmark import Curve
 from ..protocol.metric import Metric
 from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run
+from ..statistics.calibration import Bin, reliability
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of

@@ -1,1 +1,1 @@
-"""Influences, intervals and tests: arrays in, numbers out."""
+"""Influences, intervals, tests, average precision and calibration: arrays in, numbers out."""

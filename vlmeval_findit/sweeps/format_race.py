@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from ..analysis.race import ROUNDS, allowance, rank_round, rounds_of
+from ..analysis.race import ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
 from ..engine.answering import Engine, ModelStoppedError
 from ..engine.backend import Backend
@@ -22,6 +22,7 @@ from ..models.model_entry import ModelEntry
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Identity
 from ..scoring.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
+from ..statistics.sequential_tests import allowance
 from ..storage.identity_file import read_identity
 
 

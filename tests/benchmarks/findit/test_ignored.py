@@ -14,8 +14,8 @@ import pytest
 from scored_runs import query
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis.average_precision import Evaluator
 from vlmeval_findit.analysis.coco_boxes import CocoBoxes, boxes_of_rows
+from vlmeval_findit.analysis.coco_evaluator import Evaluator
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned

@@ -1,30 +1,25 @@
 """Average precision of boxes with confidences, and of images that are resampled.
 
-pycocotools matches boxes to objects, image by image. Its matches do not change when images are
-resampled, only their sums do, so intervals add up weighted matches and match nothing again. With
-every weight 1 they are pycocotools' values, as a test checks.
+pycocotools matches boxes to objects, image by image; :mod:`..statistics.average_precision` adds up
+its matches. With every weight 1 they are pycocotools' values, as a test checks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.command import install
-from .coco_boxes import Array, CocoBoxes, ConfidenceError
+from ..protocol.metric import Array
+from ..statistics.average_precision import Matches, average_precision
+from .coco_boxes import CocoBoxes, ConfidenceError
 
 MOST = 100  # Boxes of a category in an image that count, as for COCO: those of the highest scores
-
-_RECALLS = np.linspace(0.0, 1.0, 101)
-_AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added up
-
-Flags = NDArray[np.bool_]
 
 
 class Precision(NamedTuple):
@@ -101,42 +96,25 @@ class Evaluator:
     def _precision(self, evaluated: Sequence[Any], weights: Array, thresholds: int) -> Array:
         """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
         images = [image for image in evaluated if image]
-        objects = np.zeros(self.images)
-        values = np.zeros((len(weights), thresholds))
         if not images:
-            return values * np.nan
+            return np.full((len(weights), thresholds), np.nan)
+        return average_precision(self._matches(images), weights)
+
+    def _matches(self, images: Sequence[Mapping[str, Any]]) -> Matches:
+        """Return the matches of one category, given pycocotools' results by image."""
         places = [self._place[image["image_id"]] for image in images]
+        objects = np.zeros(self.images)
         for place, image in zip(places, images, strict=True):
             objects[place] += np.count_nonzero(np.logical_not(image["gtIgnore"]))
         scores = np.concatenate([image["dtScores"] for image in images])
         # Stable, as pycocotools sorts: of equal scores the image with the smaller number.
         order = np.argsort(-scores, kind="mergesort")
-        # (thresholds, boxes), the highest scores first.
-        matched = np.concatenate([image["dtMatches"] for image in images], axis=1)[:, order] > 0
-        counts = np.concatenate([image["dtIgnore"] for image in images], axis=1)[:, order] == 0
-        of_box = np.repeat(places, [len(image["dtScores"]) for image in images])[order]
-        at_a_time = max(1, _AT_A_TIME // max(1, matched.size))
-        for start in range(0, len(weights), at_a_time):
-            part = weights[start : start + at_a_time]
-            found = part @ objects
-            if scores.size:
-                values[start : start + len(part)] = _areas(matched, counts, part[:, of_box], found)
-            values[start : start + len(part)][found == 0] = np.nan
-        return values
-
-
-def _areas(matched: Flags, counts: Flags, weights: Array, objects: Array) -> Array:
-    """Return the areas under interpolated precision, at COCO's 101 recalls.
-
-    ``matched`` and ``counts`` (not ignored) are (thresholds, boxes), ``weights`` (sets, boxes).
-    """
-    hits = np.cumsum(weights[:, None] * (matched & counts), axis=-1)
-    boxes = np.cumsum(weights[:, None] * counts, axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        recall = hits / objects[:, None, None]
-        precision = np.where(boxes > 0, hits / boxes, 0.0)
-    best = np.maximum.accumulate(precision[..., ::-1], axis=-1)[..., ::-1]
-    # How many of the recalls are reached at each box: the new ones have its precision.
-    reached = np.searchsorted(_RECALLS, np.nan_to_num(recall), side="right")
-    area: Array = (best * np.diff(reached, axis=-1, prepend=0)).sum(axis=-1) / len(_RECALLS)
-    return area
+        matched_object = np.concatenate([image["dtMatches"] for image in images], axis=1)
+        ignored = np.concatenate([image["dtIgnore"] for image in images], axis=1)
+        place_of_box = np.repeat(places, [len(image["dtScores"]) for image in images])
+        return Matches(
+            matched=matched_object[:, order] > 0,
+            counted=ignored[:, order] == 0,
+            image=place_of_box[order],
+            objects=objects,
+        )
