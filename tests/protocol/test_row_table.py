@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from vlmeval_findit.protocol.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.protocol.metric import Metric, SumKey
 from vlmeval_findit.protocol.scored_row import ScoredRow, failures, sources, table_of, totals
-from vlmeval_findit.scoring.score_files import details_line, read_details_line
+from vlmeval_findit.scoring.score_files import details_line
+from vlmeval_findit.scoring.stored_score import read_details_line
 from vlmeval_findit.statistics.influences import ClusteredSums, clustered_sums, estimate_metrics
 
 numbers = st.one_of(

@@ -12,7 +12,7 @@ import pytest
 from scored_runs import CallResult, World, failing, query, speaking
 
 from vlmeval_findit.protocol.scored_row import add_up
-from vlmeval_findit.scoring.score_files import read_details_line
+from vlmeval_findit.scoring.stored_score import read_details_line
 from vlmeval_findit.storage.run_files import RunFiles, run_of
 
 FORMATS = ("xyxy_json", "xyxy_text", "yxyx_json", "cxcywh_json")

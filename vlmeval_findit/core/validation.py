@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from math import isfinite
+from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from .formatting import nearest, plain, shown
@@ -168,10 +169,16 @@ def _finite(value: Any, *at: str | int) -> Any:
     return value
 
 
+LARGEST_NUMBER = int(float_info.max)  # A greater whole number cannot become a float
+
 # Any object of JSON
 JsonObject = Annotated[Mapping[str, Any], Expected("a JSON object"), Checked(_finite)]
+# A whole number that a float can hold
+_WholeOfFloat = Annotated[
+    int, Expected("a whole number", strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)
+]
 # As it was written: 3 stays a whole number
-PlainNumber = Annotated[Whole | Finite, Expected("a finite number")]
+PlainNumber = Annotated[_WholeOfFloat | Finite, Expected("a finite number")]
 
 
 def keys_of(known: type) -> Checked:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.formatting import shown
+from ..core.validation import LARGEST_NUMBER
 from .metric import Key, SumKey
 
 Sums = Mapping[str, float]
@@ -36,11 +38,13 @@ class ScoredRow:
         """Refuse what cannot be added up or stored, with a ValueError that names row and key."""
         for sums in (self.sums, *self.parts.values()):
             for name, value in sums.items():
-                if type(value) is not int and not (type(value) is float and isfinite(value)):
-                    raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
+                is_finite = type(value) is int or (type(value) is float and isfinite(value))
+                if not is_finite or abs(value) > LARGEST_NUMBER:
+                    raise self._wrong(f"the sum {name!r} is {shown(value)}, no finite plain number")
         for kind, part in (*self.slices.items(), *self.parts):
             if type(part) is not str:
-                raise self._wrong(f"the slice {kind!r} is {part!r}, no text: write {str(part)!r}")
+                text = shown(str(part))
+                raise self._wrong(f"the slice {kind!r} is {shown(part)}, no text: write {text}")
         if self.parts:
             kinds = [*self.slices, *{kind for kind, _ in self.parts}]
             if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..core.files import unsafe
+from ..core.formatting import shown
 from ..core.text_files import TextError, open_text, parse_json, read_json
 from ..core.validation import (
+    Checked,
     JsonObject,
     MisplacedError,
     PlainNumber,
@@ -34,7 +37,7 @@ class ScoreFileError(ValueError):
 class _DetailsLine:
     """The keys of every line; others are details of the benchmark.
 
-    Numbers and slices are checked by :class:`.ScoredRow`.
+    Numbers are checked by :class:`.ScoredRow`.
     """
 
     index: Whole
@@ -42,7 +45,7 @@ class _DetailsLine:
     failed: YesNo
     reason: Text | None
     sums: Values
-    slices: Values = field(default_factory=dict)
+    slices: Mapping[str, Text] = field(default_factory=dict)
     parts: tuple[tuple[Text, Text, Values], ...] = ()
 
 
@@ -102,9 +105,19 @@ class _StoredTable:
     sha256: Text
 
 
+def _file_name(name: str) -> str:
+    """Return the name of a file in the same folder, or raise ValueError."""
+    why = unsafe(name)
+    if why is not None:
+        raise ValueError(f"{shown(name)} {why}")
+    if "/" in name:
+        raise ValueError(f"{shown(name)} should be a name without a folder")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class _StoredPredictions:
-    file: Text
+    file: Annotated[Text, Checked(_file_name)]
     sha256: Text
     rows_missing: tuple[Whole, ...]
 
