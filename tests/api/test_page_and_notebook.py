@@ -12,6 +12,7 @@ from paths import ROOT
 from scored_runs import failing, scored_outputs
 
 PAGE = ROOT / "docs" / "how-to" / "python.md"
+README = ROOT / "README.md"
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
@@ -25,6 +26,15 @@ def test_the_examples_of_the_page_are_right(tmp_path, monkeypatch) -> None:
     runner = doctest.DocTestRunner()
     runner.run(test, out=failures.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(failures)
+
+
+def test_the_python_of_the_readme_is_right() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.M | re.DOTALL)
+    values: dict[str, Any] = {}
+    exec(block, values)
+    shown = re.findall(r"^(scored\S+)  # (.*)$", block, re.MULTILINE)
+    assert shown
+    assert [repr(eval(expression, values)) for expression, _ in shown] == [x for _, x in shown]
 
 
 def test_the_notebook_runs(tmp_path, monkeypatch) -> None:
