@@ -15,7 +15,7 @@ from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
 from ..representation import Corners, ReplyFormat
 from ..spaces import ImageExtent
-from .box_search import Entries
+from .box_search import BoxSearch
 from .labels import is_lost
 from .names import names_another_order
 from .prose import boxes_in_prose
@@ -112,30 +112,43 @@ def _has_keys(value: ParsedValue) -> bool:
 def _structured(
     values: Sequence[ParsedValue], text: str, fmt: ReplyFormat, strict: ParsedReply
 ) -> tuple[ParsedReply, Repairs]:
-    """Read the boxes of lists and objects; a repeated answer counts once."""
-    entries = Entries(fmt)
-    built: list[Candidate] = []
+    """Read the boxes of lists and objects."""
+    search = BoxSearch(fmt)
+    answers = _distinct_answers(values, search)
+    around = _around([answer.value for answer in answers], text)
+    boxes = [box for answer in answers for box in answer.boxes]
+    if any(box.bare for box in boxes) and names_another_order(around, fmt.numbers):
+        boxes = []
+    repaired: list[Candidate] = []
+    for box in boxes:
+        if fmt.output == "text":
+            repairs = _repairs_in_text(box)
+        else:
+            repairs = _repairs_in_json(box, around, len(answers), strict.reason)
+        repaired.append(box._replace(repairs=repairs))
+    return _read(repaired, search.indices, fmt), _repairs_of(repaired)
+
+
+class _StructuredAnswer(NamedTuple):
+    """A list or object with its boxes; each has the repairs of the whole value, too."""
+
+    value: ParsedValue
+    boxes: list[Candidate]
+
+
+def _distinct_answers(values: Sequence[ParsedValue], search: BoxSearch) -> list[_StructuredAnswer]:
+    """Return the values that have boxes; the same boxes again are a repeated answer."""
+    answers: list[_StructuredAnswer] = []
     seen: set[Hashable] = set()
-    used: list[ParsedValue] = []
     for value in values:
-        mine = list(entries.of(value.value))
-        key = tuple((candidate.label, candidate.frame, candidate.numbers) for candidate in mine)
-        if mine and key not in seen:
-            seen.add(key)
-            used.append(value)
-            built += [box._replace(repairs=box.repairs | value.repairs) for box in mine]
-    around = _around(used, text)
-    is_bare = any(candidate.bare for candidate in built)
-    if is_bare and names_another_order(around, fmt.numbers):
-        built = []
-    elif fmt.output == "text":
-        built = [box._replace(repairs=_repairs_in_text(box)) for box in built]
-    else:
-        built = [
-            box._replace(repairs=_repairs_in_json(box, around, len(used), strict.reason))
-            for box in built
-        ]
-    return _read(built, entries.indices, fmt), _repairs_of(built)
+        boxes = list(search.boxes_of(value.value))
+        key = tuple((box.label, box.frame, box.numbers) for box in boxes)
+        if not boxes or key in seen:
+            continue
+        seen.add(key)
+        boxes = [box._replace(repairs=box.repairs | value.repairs) for box in boxes]
+        answers.append(_StructuredAnswer(value, boxes))
+    return answers
 
 
 def _repairs_in_text(box: Candidate) -> Repairs:

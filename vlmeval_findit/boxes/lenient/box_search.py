@@ -32,18 +32,18 @@ POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
 
 
 class Context(NamedTuple):
-    """What holds for everything inside an object or list."""
+    """What holds for every box inside an object or list."""
 
-    label: str | None = None
-    frame: int | None = None
+    label: str | None = None  # None: not stated so far
+    frame: int | None = None  # None: not stated so far
     repairs: Repairs = NO_REPAIRS
 
-    def after(self, *repairs: Repair) -> Context:
+    def repaired(self, *repairs: Repair) -> Context:
         return self._replace(repairs=self.repairs.union(repairs))
 
-
-def _odd(place: Context) -> Context:
-    return place.after(Repair.STRUCTURE)
+    def restructured(self) -> Context:
+        """Return what holds where a box is in another structure than was asked for."""
+        return self.repaired(Repair.STRUCTURE)
 
 
 class _Numbers(NamedTuple):
@@ -51,216 +51,226 @@ class _Numbers(NamedTuple):
     repairs: Repairs = NO_REPAIRS
 
 
-class Entries:
+class BoxSearch:
     """Finds the boxes in the values of a reply; ``indices`` are all frame numbers."""
 
     def __init__(self, fmt: ReplyFormat) -> None:
-        self._how = fmt
-        self._labelled = fmt.multilabel
+        self._format = fmt
+        self._row = fmt.numbers
+        self._is_video = fmt.frames > 1
+        self._needs_labels = fmt.multilabel
         plural = PLURAL_KEYS.get(fmt.key, fmt.key)
-        self._keys = {fmt.key, plural} - {CLASS_KEY}
         self._right_key = plural if fmt.structure == "nested" else fmt.key
+        self._requested_keys = {fmt.key, plural} - {CLASS_KEY}
         keys = {*fmt.numbers.json_keys} - {CLASS_KEY}
         plurals = {PLURAL_KEYS.get(key, key) for key in keys}
-        self._known = BOXES | set(map(plain, keys | plurals))
+        self._plain_box_keys = BOXES | set(map(plain, keys | plurals))
         self.indices: list[int] = []
 
-    def of(self, root: List | Object) -> Iterator[Candidate]:
+    def boxes_of(self, root: List | Object) -> Iterator[Candidate]:
         """Yield the boxes of an outermost value."""
-        odd = _odd(Context())
+        as_asked = Context()
         if isinstance(root, Object):
-            yield from self._object(root, Context() if self._how.structure == "nested" else odd)
-        elif self._numbers(root) is not None:
-            yield from self._inside(root, odd)
+            is_nested = self._format.structure == "nested"
+            yield from self._boxes_of_object(
+                root, as_asked if is_nested else as_asked.restructured()
+            )
+        elif self._numbers_of(root) is not None:
+            yield from self._boxes_inside(root, as_asked.restructured())
         else:
             for item in root.items:
-                yield from self._inside(item, Context() if isinstance(item, Object) else odd)
+                is_object = isinstance(item, Object)
+                yield from self._boxes_inside(
+                    item, as_asked if is_object else as_asked.restructured()
+                )
 
-    def _inside(self, value: Value, place: Context) -> Iterator[Candidate]:
+    def _boxes_inside(self, value: Value, context: Context) -> Iterator[Candidate]:
+        """Yield the boxes of an object, of a list of numbers, or of a list of these."""
         if isinstance(value, Object):
-            yield from self._object(value, place)
+            yield from self._boxes_of_object(value, context)
         elif isinstance(value, List):
-            box = self._numbers(value)
+            box = self._numbers_of(value)
             if box is None:
                 for item in value.items:
-                    yield from self._inside(item, place)
-            elif not self._labelled or place.label is not None:
-                yield _candidate(box, place, bare=True)
+                    yield from self._boxes_inside(item, context)
+            elif not self._lacks_label(context):
+                yield _candidate(box, context, bare=True)
 
-    # --- one object -------------------------------------------------------------------------------
+    def _lacks_label(self, context: Context) -> bool:
+        return self._needs_labels and context.label is None
 
-    def _object(self, value: Object, place: Context) -> Iterator[Candidate]:
+    # --- an object --------------------------------------------------------------------------------
+
+    def _boxes_of_object(self, value: Object, context: Context) -> Iterator[Candidate]:
+        """Yield the boxes of an object, in the frame and with the labels that it states."""
         fields = dict(value.pairs)
-        if self._how.frames > 1:
-            place = self._in_frame(fields, place)
-        stated = _stated_labels(fields) if self._labelled else None
+        if self._is_video:
+            context = self._in_stated_frame(fields, context)
+        stated = _stated_labels(fields) if self._needs_labels else None
         if stated is None:
-            yield from self._boxes_of(value, fields, place)
+            yield from self._boxes_of_fields(value, fields, context)
             return
-        place = place.after(*stated.repairs)
+        context = context.repaired(*stated.repairs)
         if len(stated.labels) == 1:
-            yield from self._boxes_of(value, fields, place._replace(label=stated.labels[0]))
+            labelled = context._replace(label=stated.labels[0])
+            yield from self._boxes_of_fields(value, fields, labelled)
             return
         # Lists side by side, as Florence-2 writes them; other counts leave open whose label it is.
-        boxes = list(self._boxes_of(value, fields, place._replace(label="")))
+        boxes = list(self._boxes_of_fields(value, fields, context._replace(label="")))
         if len(boxes) == len(stated.labels):
             for box, label in zip(boxes, stated.labels, strict=True):
                 yield box._replace(label=label)
 
-    def _in_frame(self, fields: Mapping[str, Value], place: Context) -> Context:
+    def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
         key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)
-        index = None if key is None else _index(fields[key])
-        if key is None or index is None:
-            return place
+        if key is None:
+            return context
+        index = _index(fields[key])
+        if index is None:
+            return context
         self.indices.append(index)
+        context = context._replace(frame=index)
         as_asked = key == "frame_idx" and as_index(fields[key]) is not None
-        place = place._replace(frame=index)
-        return place if as_asked else place.after(Repair.KEY)
+        return context if as_asked else context.repaired(Repair.KEY)
 
-    def _boxes_of(
-        self, value: Object, fields: Mapping[str, Value], place: Context
+    def _boxes_of_fields(
+        self, value: Object, fields: Mapping[str, Value], context: Context
     ) -> Iterator[Candidate]:
         """Yield the box whose numbers an object names, else the boxes under its likeliest keys."""
-        named = numbers_by_name(fields, self._how.numbers)
+        named = numbers_by_name(fields, self._row)
         if named is not None and _are_numbers(named[1]):
-            yield from self._decomposed(_Numbers(tuple(named[1])), value, place)
+            yield from self._decomposed_box(_Numbers(tuple(named[1])), value, context)
             return
-        corners = self._corners(fields)
-        if corners is not None and (not self._labelled or place.label is not None):
-            yield _candidate(corners, _odd(place))
+        corners = self._numbers_of_corners(fields)
+        if corners is not None and not self._lacks_label(context):
+            yield _candidate(corners, context.restructured())
             return
         for keys in self._keys_by_likelihood(fields):
-            boxes = [box for key in keys for box in self._under(key, fields[key], value, place)]
+            boxes: list[Candidate] = []
+            for key in keys:
+                boxes += self._boxes_under(key, fields[key], value, context)
             if boxes:
                 yield from boxes
                 return
 
-    def _decomposed(self, box: _Numbers, value: Object, place: Context) -> Iterator[Candidate]:
+    def _decomposed_box(
+        self, box: _Numbers, value: Object, context: Context
+    ) -> Iterator[Candidate]:
         """Yield a box whose numbers the object names, unless it was cut off before a label."""
-        if self._how.structure != "decomposed":
-            place = _odd(place)
-        elif not {key for key, _ in value.pairs}.issuperset(self._how.numbers.keys):
-            place = place.after(Repair.KEY)
-        if not self._labelled or place.label is not None or value.whole:
-            yield _candidate(box, place)
+        if self._format.structure != "decomposed":
+            context = context.restructured()
+        elif not {key for key, _ in value.pairs}.issuperset(self._row.keys):
+            context = context.repaired(Repair.KEY)
+        if value.whole or not self._lacks_label(context):
+            yield _candidate(box, context)
 
     def _keys_by_likelihood(self, fields: Mapping[str, Value]) -> Iterator[list[str]]:
         """Yield the keys that may hold boxes: those asked for, known words, all others."""
-        asked: list[str] = []
+        requested: list[str] = []
         known: list[str] = []
         others: list[str] = []
         for key in fields:
-            if names_another_order(key, self._how.numbers):
+            if names_another_order(key, self._row):
                 continue
-            if key in self._keys:
-                asked.append(key)
-            elif plain(key) in self._known:
+            if key in self._requested_keys:
+                requested.append(key)
+            elif plain(key) in self._plain_box_keys:
                 known.append(key)
             else:
                 others.append(key)
-        yield asked
+        yield requested
         yield known
         yield others
 
     # --- what stands under a key ------------------------------------------------------------------
 
-    def _under(self, key: str, value: Value, owner: Object, place: Context) -> Iterator[Candidate]:
-        """Yield the boxes under a key of an object: one box, an object or a list of either."""
+    def _boxes_under(
+        self, key: str, value: Value, owner: Object, context: Context
+    ) -> Iterator[Candidate]:
+        """Yield the boxes under a key of an object: a box, an object or a list of either."""
         if not isinstance(value, (List, Object, str)):
             return
-        if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
-            self.indices.append(index)
-            yield from self._inside(value, _odd(place._replace(frame=index)))
+        if self._is_video and context.frame is None:
+            index = _index(key)
+            if index is not None:
+                self.indices.append(index)
+                in_frame = context._replace(frame=index).restructured()
+                yield from self._boxes_inside(value, in_frame)
+                return
+        below = self._context_under(key, owner, context)
+        if below is None:
             return
-        there = self._place_under(key, owner, place)
-        if there is None:
+        if self._lacks_label(below):
+            yield from self._boxes_inside(value, below)
             return
-        if self._labelled and there.label is None:
-            yield from self._inside(value, there)
-            return
-        box = self._numbers(value)
+        box = self._numbers_of(value)
         if box is not None:
-            yield _candidate(box, there if self._how.structure == "per_box" else _odd(there))
+            yield _candidate(box, self._as_structured(below, "per_box"))
         elif isinstance(value, Object):
-            yield from self._object(value, _odd(there))
+            yield from self._boxes_of_object(value, below.restructured())
         elif isinstance(value, List):
-            yield from self._listed(value, there)
+            yield from self._boxes_of_list(value, below)
 
-    def _listed(self, value: List, place: Context) -> Iterator[Candidate]:
+    def _boxes_of_list(self, value: List, context: Context) -> Iterator[Candidate]:
         for item in value.items:
-            box = self._numbers(item)
+            box = self._numbers_of(item)
             if box is None:
-                yield from self._inside(item, _odd(place))
+                yield from self._boxes_inside(item, context.restructured())
             else:
-                yield _candidate(box, place if self._how.structure == "nested" else _odd(place))
+                yield _candidate(box, self._as_structured(context, "nested"))
 
-    def _place_under(self, key: str, owner: Object, place: Context) -> Context | None:
+    def _as_structured(self, context: Context, structure: str) -> Context:
+        """Return what holds for a box that a structure places here."""
+        return context if self._format.structure == structure else context.restructured()
+
+    def _context_under(self, key: str, owner: Object, context: Context) -> Context | None:
         """Return what holds under a key; None if the object was cut off before a label."""
-        by_class = self._how.key == CLASS_KEY
-        is_box = key in self._keys or plain(key) in self._known
-        if self._labelled and place.label is None:
-            if by_class and self._only_key(owner) == key and not _marked(key):
-                return place._replace(label=key.strip())
-            if not is_box:
-                return self._place_under_other(key, place)
+        by_class = self._format.key == CLASS_KEY
+        if self._lacks_label(context):
+            if by_class and self._only_key(owner) == key and not _is_marked(key):
+                return context._replace(label=key.strip())
+            if key not in self._requested_keys and plain(key) not in self._plain_box_keys:
+                return _context_under_label(key, context)
             if not owner.whole:
                 return None
-            place = place._replace(label="")
+            context = context._replace(label="")
         if by_class:
-            return _odd(place)
+            return context.restructured()
         if key == self._right_key:
-            return place
-        return _odd(place) if key in self._keys else place.after(Repair.KEY)
-
-    def _place_under_other(self, key: str, place: Context) -> Context:
-        """Take a key that is none of a box for a label, unless it only says that boxes follow."""
-        label = without_tags(key)
-        if not label or plain(label) in CONTAINERS:
-            return _odd(place)
-        place = place.after(Repair.LABEL) if _marked(key) else place
-        return _odd(place._replace(label=label))
+            return context
+        if key in self._requested_keys:
+            return context.restructured()
+        return context.repaired(Repair.KEY)
 
     def _only_key(self, owner: Object) -> str | None:
-        keys = [key for key, _ in owner.pairs if key != "frame_idx" or self._how.frames == 1]
+        keys = [key for key, _ in owner.pairs if key != "frame_idx" or not self._is_video]
         return keys[0] if len(keys) == 1 else None
 
     # --- numbers ----------------------------------------------------------------------------------
 
-    def _numbers(self, value: Value) -> _Numbers | None:
+    def _numbers_of(self, value: Value) -> _Numbers | None:
         """Return the numbers of a box; None if a value is none."""
         if isinstance(value, str):
-            return self._in_string(value)
+            return self._numbers_in_string(value)
         if not isinstance(value, List) or not value.whole:
             return None
-        items, width = value.items, self._how.numbers.width
+        items = value.items
+        width = self._row.width
         if len(items) == width and _are_numbers(items):
             return _Numbers(tuple(items))
         if is_confidence(items, width):
             return _Numbers(tuple(items[:width]), frozenset({Repair.CONFIDENCE}))
-        return self._in_pairs(items)
+        return self._numbers_in_pairs(items)
 
-    def _in_string(self, value: str) -> _Numbers | None:
+    def _numbers_in_string(self, value: str) -> _Numbers | None:
         match = _IN_QUOTES.fullmatch(in_ascii(value).strip())
         numbers = _SEPARATOR.split(match[1]) if match else []
-        if len(numbers) != self._how.numbers.width or not _are_numbers(numbers):
+        if len(numbers) != self._row.width or not _are_numbers(numbers):
             return None
         return _Numbers(tuple(numbers), frozenset({Repair.NUMBERS}))
 
-    def _corners(self, fields: Mapping[str, Value]) -> _Numbers | None:
-        """Return the numbers of a box whose corners are keys, such as ``top_left``."""
-        row = self._how.numbers
-        points: list[tuple[str, float, float]] = []
-        for key, value in fields.items():
-            corner = corner_of(key)
-            point = _point(value, y_first=row.name == "yxyx")
-            if corner is not None and point is not None:
-                points.append((corner, *point))
-        box = box_of_corners(points) if row.name in POINTS else None
-        return None if box is None else _Numbers(tuple(row.from_corners(box)))
-
-    def _in_pairs(self, items: Sequence[Value]) -> _Numbers | None:
-        row = self._how.numbers
-        if row.name not in POINTS or 2 * len(items) != row.width:
+    def _numbers_in_pairs(self, items: Sequence[Value]) -> _Numbers | None:
+        if self._row.name not in POINTS or 2 * len(items) != self._row.width:
             return None
         flat: list[Value] = []
         for pair in items:
@@ -269,10 +279,33 @@ class Entries:
             flat += pair.items
         return _Numbers(tuple(flat), frozenset({Repair.NUMBERS})) if _are_numbers(flat) else None
 
+    def _numbers_of_corners(self, fields: Mapping[str, Value]) -> _Numbers | None:
+        """Return the numbers of a box whose corners are keys, as in ``top_left``."""
+        if self._row.name not in POINTS:
+            return None
+        points: list[tuple[str, float, float]] = []
+        for key, value in fields.items():
+            corner = corner_of(key)
+            point = _point(value, y_first=self._row.name == "yxyx")
+            if corner is not None and point is not None:
+                points.append((corner, *point))
+        box = box_of_corners(points)
+        return None if box is None else _Numbers(tuple(self._row.from_corners(box)))
 
-def _candidate(box: _Numbers, place: Context, bare: bool = False) -> Candidate:
-    repairs = place.repairs | box.repairs
-    return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
+
+def _context_under_label(key: str, context: Context) -> Context:
+    """Return what holds under a key that is a label, unless it only says that boxes follow."""
+    label = without_tags(key)
+    if not label or plain(label) in CONTAINERS:
+        return context.restructured()
+    if _is_marked(key):
+        context = context.repaired(Repair.LABEL)
+    return context._replace(label=label).restructured()
+
+
+def _candidate(box: _Numbers, context: Context, bare: bool = False) -> Candidate:
+    repairs = context.repairs | box.repairs
+    return Candidate(context.label or "", context.frame, box.numbers, repairs, bare)
 
 
 def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
@@ -284,7 +317,10 @@ def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
         pair = [*reversed(value.items)] if y_first else value.items
     else:
         return None
-    return (float(pair[0]), float(pair[1])) if _are_numbers(pair) else None  # type: ignore[arg-type]
+    if not _are_numbers(pair):
+        return None
+    x, y = pair
+    return float(x), float(y)  # type: ignore[arg-type]
 
 
 _SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
@@ -318,12 +354,12 @@ def is_confidence(values: Sequence[Any], width: int) -> bool:
 
 
 def _index(value: object) -> int | None:
-    """Return the frame number in a value, as a number or in words such as "frame 2"."""
+    """Return the frame number in a value, as a number or in words like "frame 2"."""
     index = as_index(value)
-    if index is None and isinstance(value, str):
-        match = _DIGITS.fullmatch(value.strip())
-        index = int(match[1]) if match else None
-    return index
+    if index is not None or not isinstance(value, str):
+        return index
+    match = _DIGITS.fullmatch(value.strip())
+    return int(match[1]) if match else None
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -355,10 +391,10 @@ def _stated_labels(fields: Mapping[str, Value]) -> _Labels | None:
 
 
 def _one_label(label: str, repairs: Repairs) -> _Labels:
-    if not _marked(label):
+    if not _is_marked(label):
         return _Labels([label], repairs)
     return _Labels([without_tags(label)], repairs | {Repair.LABEL})
 
 
-def _marked(label: str) -> bool:
+def _is_marked(label: str) -> bool:
     return without_tags(label) != label.strip()
