@@ -304,7 +304,7 @@ def test_commands_print_all_of_it(world: World, capsys: pytest.CaptureFixture[st
     assert main(["calibration", str(world.runs)]) == 0
     printed = capsys.readouterr()
     assert "by agreement" in printed.out
-    assert "agreement: the share of the other samples with such a box" in printed.out
+    assert "agreement: the share of the other samples that have the box" in printed.out
 
 
 def test_samples_of_points_have_no_consensus(

@@ -29,7 +29,7 @@ class AnswerKind(Enum):
 
 
 # Reasons that a reply of words alone has
-_OF_WORDS = (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
+_REASONS_OF_WORDS = (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
 
 
 def answer_kind(
@@ -59,7 +59,7 @@ def answer_kind(
         return AnswerKind.EMPTY
     if _says_none(strict, lenient) and not states_box(text):
         return AnswerKind.NO_BOX
-    may_be_words = lenient is None and strict.reason in _OF_WORDS and not cut
+    may_be_words = lenient is None and strict.reason in _REASONS_OF_WORDS and not cut
     return AnswerKind.WORDS if may_be_words and is_words(text) else AnswerKind.UNREADABLE
 
 
@@ -76,10 +76,10 @@ def is_words(text: str) -> bool:
     >>> is_words("There is no dog."), is_words("Two dogs at 10 and 20"), is_words("[x, y]")
     (True, False, False)
     """
-    return any(map(str.isalpha, text)) and not states(text)
+    return any(map(str.isalpha, text)) and not has_number_or_bracket(text)
 
 
-def states(text: str) -> bool:
+def has_number_or_bracket(text: str) -> bool:
     """Return whether a text has a number, or a bracket of a list or object."""
     return _NUMBER_OR_BRACKET.search(text) is not None
 
@@ -111,7 +111,7 @@ def _finds_box(text: str, fmt: ReplyFormat) -> bool:
 
 
 def _formats() -> Iterator[ReplyFormat]:
-    """Yield formats of which one finds every box that any of ours finds: no labels, no frames."""
+    """Yield formats, without labels and frames, that together find all boxes that ours find."""
     for row in REPRESENTATIONS.values():
         yield ReplyFormat("text", row.name, key=row.json_keys[0])
         for structure in STRUCTURES:

@@ -78,7 +78,7 @@ class ParsedReply(NamedTuple):
     reason: FormatFailure | None  # None: it adheres; with a reason there may still be boxes
 
 
-NO_BOX = -1  # In ``Matched.assigned``: no box was assigned
+NO_BOX = -1  # In :attr:`MatchResult.assigned`: no box was assigned
 
 
 class MatchResult(NamedTuple):

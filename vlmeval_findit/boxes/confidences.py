@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, prod
+from math import exp, fsum
 from typing import NamedTuple
 
 from ..protocol.replies import TokenLogprobs
@@ -21,7 +21,7 @@ class Tokens(NamedTuple):
 
     numbers: Logprobs  # Overlap its numbers
     label: Logprobs | None  # Overlap its label (None: no labels)
-    before: Logprobs  # Between the previous box and this one: the reply goes on instead of stopping
+    before: Logprobs  # Since the previous box: the reply goes on instead of stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Definition:
 
     name: str
     means: str
-    of: Callable[[Tokens], float | None]  # 0 to 1; None where the box lacks these tokens
+    confidence: Callable[[Tokens], float | None]  # 0 to 1; None where the box lacks these tokens
 
 
 def _probability(logprobs: Logprobs | None) -> float | None:
@@ -47,8 +47,11 @@ def _least(logprobs: Logprobs) -> float | None:
 
 def _together(box: Tokens) -> float | None:
     label = 1.0 if box.label is None else _probability(box.label)
-    factors = (_probability(box.before), label, _mean(box.numbers))
-    return None if None in factors else prod(factors)  # type: ignore[arg-type]
+    before = _probability(box.before)
+    numbers = _mean(box.numbers)
+    if before is None or label is None or numbers is None:
+        return None
+    return before * label * numbers
 
 
 DEFINITIONS = {
@@ -68,13 +71,13 @@ DEFINITIONS = {
     )
 }  # fmt: skip
 
+# Confidence of boxes that several samples were asked for (:mod:`..analysis.sample_scores`)
 AGREEMENT = "agreement"
-"""Confidence of boxes that several samples were asked for (:mod:`..analysis.sample_scores`)."""
 
+# The meanings of all confidences that boxes may have, by name
 MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
-    AGREEMENT: "the share of the other samples with such a box (its label, IoU 0.5 or more)"
+    AGREEMENT: "the share of the other samples that have the box (its label, IoU 0.5 or more)"
 }
-"""All confidences that boxes may have, by name."""
 
 DEFAULT = "mean"
 
@@ -94,10 +97,14 @@ def confidences(
     {'mean': 0.7408182, 'minimum': 0.3011942, 'product': 0.3011942, 'going-on': 1.0,
      'together': 0.7408182}
     """
-    labelled = bool(reading.labels)
-    boxes = [_tokens(place, logprobs, labelled) for place in places(reply, fmt, reading)]
-    values = {name: [_rounded(row.of(box)) for box in boxes] for name, row in DEFINITIONS.items()}
-    return {name: row for name, row in values.items() if any(value is not None for value in row)}
+    is_labelled = bool(reading.labels)
+    boxes = [_tokens(place, logprobs, is_labelled) for place in places(reply, fmt, reading)]
+    by_name: dict[str, list[float | None]] = {}
+    for name, definition in DEFINITIONS.items():
+        values = [_rounded(definition.confidence(box)) for box in boxes]
+        if any(value is not None for value in values):
+            by_name[name] = values
+    return by_name
 
 
 def _rounded(value: float | None) -> float | None:
@@ -105,22 +112,23 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.7g}")
 
 
-def _tokens(place: BoxSpans | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
+def _tokens(place: BoxSpans | None, logprobs: TokenLogprobs, is_labelled: bool) -> Tokens:
     if place is None:
         return Tokens((), (), ())
-    label = filter(None, [place.label])
-    before = place.before
-    if before is not None and before[0] == before[1]:
-        # Nothing between: the box's first token is where the reply could have stopped.
-        before = (before[1], before[1] + 1)
-    return Tokens(
-        _of(place.numbers, logprobs),
-        _of(label, logprobs) if labelled else None,
-        _of(filter(None, [before]), logprobs),
-    )
+    label: Logprobs | None = None
+    if is_labelled:
+        label = _logprobs_of([] if place.label is None else [place.label], logprobs)
+    before: Logprobs = ()
+    if place.before is not None:
+        start, end = place.before
+        if start == end:
+            # Nothing between: the box's first token is where the reply could have stopped.
+            end += 1
+        before = _logprobs_of([(start, end)], logprobs)
+    return Tokens(_logprobs_of(place.numbers, logprobs), label, before)
 
 
-def _of(spans: Iterable[Span], tokens: TokenLogprobs) -> Logprobs:
+def _logprobs_of(spans: Sequence[Span], tokens: TokenLogprobs) -> Logprobs:
     """Return the logprobs of all tokens that overlap spans; none if a span lies beyond them."""
     ends = tokens.ends
     by_token: dict[int, float] = {}

@@ -7,15 +7,23 @@ rows at a time and stores only the cells that a minimum-cost assignment can need
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.intp]
 Costs = NDArray[np.float32]
-Cells = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
-CELLS = 1 << 18  # Cells that are priced at a time
+CELLS = 1 << 18  # Cells whose costs are computed at a time
+
+
+class _Cells(NamedTuple):
+    """Some cells of a table of costs."""
+
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    gains: NDArray[np.float64]  # By how much less than the row's dearest cell each costs
 
 
 def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
@@ -40,32 +48,36 @@ def assign_sparse(
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    rows, columns = len(left), len(right)
-    row, column, gain = map(np.concatenate, zip(*_cells(left, right, cost), strict=True))
+    rows = len(left)
+    columns = len(right)
+    cells = list(_cells(left, right, cost))
     # Column `columns + i` is row i's alone: it stands for any column that is left over.
-    every = np.arange(rows, dtype=np.int32)
-    row, column = np.concatenate([row, every]), np.concatenate([column, columns + every])
+    every_row = np.arange(rows, dtype=np.int32)
+    row = np.concatenate([*(part.rows for part in cells), every_row])
+    column = np.concatenate([*(part.columns for part in cells), columns + every_row])
     # scipy ignores cells of weight 0; no gain is above 2.
-    weight = np.concatenate([3 - gain, np.full(rows, 3.0)])
+    weight = np.concatenate([*(3 - part.gains for part in cells), np.full(rows, 3.0)])
     table = csr_array((weight, (row, column)), shape=(rows, columns + rows))
     assigned = min_weight_full_bipartite_matching(table)[1]
+    has_none = assigned >= columns
     spare = np.setdiff1d(np.arange(columns), assigned)
-    assigned[assigned >= columns] = spare[: (assigned >= columns).sum()]
+    assigned[has_none] = spare[: has_none.sum()]
     return left, right[assigned]
 
 
 def _cells(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
-) -> Iterator[Cells]:
-    """Yield rows, columns and gains (highest cost in the row - cost) of the needed cells.
+) -> Iterator[_Cells]:
+    """Yield the needed cells.
 
     There are no more rows than columns. A row's dearest cells are not needed, as every row is
     assigned, nor more than its ``rows`` cheapest, as the other rows cannot take them all.
     """
-    rows, columns = len(left), len(right)
-    at_a_time = max(1, CELLS // columns)
-    for first in range(0, rows, at_a_time):
-        some = left[first : first + at_a_time]
+    rows = len(left)
+    columns = len(right)
+    part_size = max(1, CELLS // columns)
+    for first in range(0, rows, part_size):
+        some = left[first : first + part_size]
         table = cost(np.repeat(some, columns), np.tile(right, len(some))).reshape(-1, columns)
         dearest = table.max(axis=1, keepdims=True)
         needed = table < dearest
@@ -76,4 +88,4 @@ def _cells(
             needed &= cheapest
         row, column = np.nonzero(needed)
         gain = dearest[row, 0].astype(np.float64) - table[row, column]
-        yield (first + row).astype(np.int32), column.astype(np.int32), gain
+        yield _Cells((first + row).astype(np.int32), column.astype(np.int32), gain)

@@ -67,19 +67,19 @@ def match(
     """Match readings with truths in pixels; ``maps`` convert readings to pixels, per query."""
     if maps is None:
         maps = [ToPixels()] * len(readings)
-    pairs = [len(r.boxes) * len(t.boxes) for r, t in zip(readings, truths, strict=True)]
+    pair_counts = [len(r.boxes) * len(t.boxes) for r, t in zip(readings, truths, strict=True)]
     results: list[MatchResult] = []
     # Queries without pairs count too, so a batch has at most _BATCH queries.
-    for part in in_parts(np.maximum(pairs, _PAIRS // _BATCH), _PAIRS):
+    for part in in_parts(np.maximum(pair_counts, _PAIRS // _BATCH), _PAIRS):
         results += _match_batch(readings[part], truths[part], maps[part], match_rule)
     for at, truth in enumerate(truths):
         if truth.ignored and results[at].boxes:
-            places = _not_counted(results[at], readings[at], truth, match_rule)
+            places = _boxes_of_ignored(results[at], readings[at], truth, match_rule)
             results[at] = results[at]._replace(ignored=places)
     return results
 
 
-def _not_counted(
+def _boxes_of_ignored(
     matched: MatchResult, reading: ParsedReply, truth: Truth, match_rule: MatchRule
 ) -> tuple[int, ...]:
     """Return the places of boxes that are no hit but find an ignored object."""
@@ -95,7 +95,7 @@ def _not_counted(
         target = _narrowed(np.array(other.box, dtype=np.float64), match_rule)
         targets = np.tile(target, (len(places), 1))
         if other.crowd and match_rule is MatchRule.BOX_OVERLAP:
-            values = _share(boxes[places], targets)
+            values = _share_inside(boxes[places], targets)
         else:
             truths = [Truth((other.box,), (0,), masks=(other.mask,))]
             values = _values(match_rule, boxes[places], targets, truths, np.zeros(len(places), int))
@@ -174,15 +174,18 @@ def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]
 
 
 def _boxes(side: Sequence[ParsedReply | Truth], count: int) -> NDArray[np.float64]:
-    numbers = chain.from_iterable(chain.from_iterable([each.boxes for each in side]))
+    boxes = chain.from_iterable([each.boxes for each in side])
+    numbers = chain.from_iterable(boxes)
     return np.fromiter(numbers, np.float64, 4 * count).reshape(-1, 4)
 
 
 def _in_pixels(
     boxes: NDArray[np.float64], maps: Sequence[ToPixels], counts: Sequence[int]
 ) -> NDArray[np.float64]:
-    each = np.fromiter(chain.from_iterable(maps), np.float64, 4 * len(maps)).reshape(-1, 2, 2)
-    scale, offset = np.repeat(np.tile(each, 2), counts, axis=0).swapaxes(0, 1)
+    of_queries = np.fromiter(chain.from_iterable(maps), np.float64, 4 * len(maps)).reshape(-1, 4)
+    of_boxes = np.repeat(of_queries, counts, axis=0)
+    scale = np.tile(of_boxes[:, :2], 2)
+    offset = np.tile(of_boxes[:, 2:], 2)
     with np.errstate(over="ignore", invalid="ignore"):  # models can answer 1e300
         pixels: NDArray[np.float64] = boxes * scale + offset
     return pixels
@@ -202,7 +205,7 @@ def _values(
     return lies_in(answers, targets, truths, objects)
 
 
-def _share(answers: Boxes, targets: Boxes) -> Boxes:
+def _share_inside(answers: Boxes, targets: Boxes) -> Boxes:
     """Return the share of each answer's area in the other box, for crowds."""
     low = np.maximum(answers[:, :2], targets[:, :2])
     high = np.minimum(answers[:, 2:], targets[:, 2:])
@@ -329,22 +332,26 @@ def label_numbers(
     readings: Sequence[ParsedReply], truths: Sequence[Truth]
 ) -> tuple[Indices, Indices] | None:
     """Number the labels of predictions and truths by equality; None without labels."""
-    both: tuple[Sequence[ParsedReply | Truth], ...] = (readings, truths)
-    if not any(each.labels for side in both for each in side):
+    has_labels = any(reading.labels for reading in readings)
+    if not has_labels and not any(truth.labels for truth in truths):
         return None
-    # Boxes of queries with a single label have none, and so agree.
-    predicted, expected = (
-        [*chain.from_iterable([each.labels or ("",) * len(each.boxes) for each in side])]
-        for side in both
-    )
-    plain: dict[str, int] = {}
-    number = {
-        name: plain.setdefault(plain_label(name), len(plain)) for name in {*predicted, *expected}
-    }
-    left, right = (
-        np.fromiter(map(number.get, side), np.intp, len(side)) for side in (predicted, expected)
-    )
+    predicted = _flat_labels(readings)
+    expected = _flat_labels(truths)
+    by_plain: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    for label in {*predicted, *expected}:
+        numbers[label] = by_plain.setdefault(plain_label(label), len(by_plain))
+    left = np.array([numbers[label] for label in predicted], dtype=np.intp)
+    right = np.array([numbers[label] for label in expected], dtype=np.intp)
     return left, right
+
+
+def _flat_labels(side: Sequence[ParsedReply | Truth]) -> list[str]:
+    """Return the label of each box; boxes of queries with a single label have none, and agree."""
+    labels: list[str] = []
+    for each in side:
+        labels += each.labels or ("",) * len(each.boxes)
+    return labels
 
 
 def _keys(
@@ -395,17 +402,16 @@ def points_inside(matched: MatchResult, reading: ParsedReply, truth: Truth) -> i
     ignored = {*matched.ignored}
     keys = enumerate(_keys(points, reading.frames, reading.labels))
     candidates = [(at, key) for at, key in keys if at not in ignored]
-    boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
-    at_a_time = max(1, _POINT_PAIRS // len(expected))
+    boxes = np.array(points, dtype=float)
+    targets = np.array(truth.boxes, dtype=float)
+    part_size = max(1, _POINT_PAIRS // len(expected))
     inside: set[int] = set()
-    for first in range(0, len(candidates), at_a_time):
-        pairs = [
-            (point, at)
-            for point, this in candidates[first : first + at_a_time]
-            for at, other in enumerate(expected)
-            if this == other
-        ]
+    for first in range(0, len(candidates), part_size):
+        pairs: list[tuple[int, int]] = []
+        for point, key in candidates[first : first + part_size]:
+            pairs += [(point, at) for at, other in enumerate(expected) if key == other]
         if pairs:
             left, right = np.array(pairs, dtype=np.intp).T
-            inside.update(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist())
+            is_inside = lies_in(boxes[left], targets[right], [truth], right) > 0
+            inside.update(left[is_inside].tolist())
     return len(inside)

@@ -50,27 +50,29 @@ def parsed_reply(
     ``indices`` are all frame numbers, even in malformed entries: they count from 0 if the
     smallest is 0, else from 1.
     """
-    width, to_corners = row.width, row.to_corners
-    count, labelled = fmt.frames, fmt.multilabel
-    first = 1 if indices and min(indices) else 0
+    # Looked up once, for speed
+    width = row.width
+    to_corners = row.to_corners
+    frame_count = fmt.frames
+    first_frame = 1 if indices and min(indices) else 0
     boxes: list[Corners] = []
     labels: list[str] = []
     frames: list[int] = []
     for label, values, index in raw_boxes:
-        frame = index - first
+        frame = index - first_frame
+        in_range = 0 <= frame < frame_count
         try:
-            good = len(values) == width and 0 <= frame < count
-            numbers = tuple(map(float, values)) if good else ()
+            numbers = tuple(map(float, values)) if in_range and len(values) == width else ()
         except (TypeError, ValueError, OverflowError):
             numbers = ()
         # The sum tells, except for huge finite numbers.
         if not numbers or not (isfinite(sum(numbers)) or all(map(isfinite, numbers))):
-            reason = reason or _why_no_box(width, values, 0 <= frame < count)
+            reason = reason or _why_no_box(width, values, in_range)
             continue
         boxes.append(to_corners(numbers))
-        if labelled:
+        if fmt.multilabel:
             labels.append(label)
-        if count > 1:
+        if frame_count > 1:
             frames.append(frame)
     return ParsedReply(tuple(boxes), tuple(labels), tuple(frames), reason)
 
@@ -102,10 +104,13 @@ def as_index(value: object) -> int | None:
 
 _NO_SUCH_FRAME = 10**9
 
-_OPEN, _CLOSE = "<|begin_of_box|>", "<|end_of_box|>"  # GLM's markers around its answer
+# GLM's markers around its answer
+_OPEN = "<|begin_of_box|>"
+_CLOSE = "<|end_of_box|>"
 
 
 def _marked(text: str) -> Iterator[str]:
+    """Yield the texts between markers."""
     end = 0
     while True:
         start = text.find(_OPEN, end)
@@ -169,19 +174,23 @@ def _text_video_reader(fmt: ReplyFormat) -> Reader:
 
     def reading(reply: str) -> ParsedReply:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
-        matches = pattern.findall(text)
-        raw_boxes = [(label.strip(), box, as_index(index) or 0) for index, label, *box in matches]
+        raw_boxes: list[RawBox] = []
+        indices: list[int] = []
+        for number, label, *box in pattern.findall(text):
+            index = as_index(number) or 0
+            raw_boxes.append((label.strip(), box, index))
+            indices.append(index)
         if not raw_boxes:
             return _without_boxes(text, FormatFailure.NO_BOX)
-        return parsed_reply(fmt, row, raw_boxes, [index for _, _, index in raw_boxes])
+        return parsed_reply(fmt, row, raw_boxes, indices)
 
     return reading
 
 
 def _without_boxes(text: str, reason: FormatFailure | None) -> ParsedReply:
-    return ParsedReply(
-        (), (), (), reason if reason is None or text.strip() else FormatFailure.EMPTY
-    )
+    if reason is not None and not text.strip():
+        reason = FormatFailure.EMPTY
+    return ParsedReply((), (), (), reason)
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -217,12 +226,14 @@ _CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
 
 
 def _cut_or_not(text: str, at: int) -> FormatFailure:
+    """Return whether a text that is no JSON from a place on was cut off there."""
     text = text.rstrip()
-    return (
-        FormatFailure.TRUNCATED
-        if at >= len(text) or _CUT_TOKEN.fullmatch(text, at)
-        else FormatFailure.NOT_JSON
-    )
+    if at >= len(text) or _CUT_TOKEN.fullmatch(text, at):
+        return FormatFailure.TRUNCATED
+    return FormatFailure.NOT_JSON
+
+
+_OPENING = re.compile(r"[\[{]")
 
 
 def _unfenced(reply: str) -> str:
@@ -248,20 +259,23 @@ def _video_json(text: str) -> Any:
 
 
 def _first_json_block(text: str) -> Any:
-    values = map(_parse, _marked(text))
-    return next(
-        (value for value in values if not isinstance(value, FormatFailure)), FormatFailure.NOT_JSON
-    )
+    for block in _marked(text):
+        value = _parse(block)
+        if not isinstance(value, FormatFailure):
+            return value
+    return FormatFailure.NOT_JSON
 
 
 def _why_not_json(reply: str) -> FormatFailure:
     """Say why the first list or object of a reply is not JSON."""
     text = reply.strip()
-    start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
-    if start < 0:
-        return FormatFailure.NOT_JSON if text else FormatFailure.EMPTY
-    matches = _parse(text[start:])
-    return matches if isinstance(matches, FormatFailure) else FormatFailure.NOT_JSON
+    if not text:
+        return FormatFailure.EMPTY
+    opening = _OPENING.search(text)
+    if opening is None:
+        return FormatFailure.NOT_JSON
+    value = _parse(text[opening.start() :])
+    return value if isinstance(value, FormatFailure) else FormatFailure.NOT_JSON
 
 
 def _text_of(value: Any) -> str:
@@ -278,6 +292,7 @@ def _label_of(entry: dict[str, Any]) -> str:
 
 
 def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
+    """Return the function that reads an object: its label, and numbers or why there are none."""
     key = PLURAL_KEYS.get(fmt.key, fmt.key) if fmt.structure == "nested" else fmt.key
     keys = fmt.numbers.keys
     excluded_keys = fmt.numbers.excluded_keys
@@ -291,13 +306,16 @@ def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
             return "", FormatFailure.WRONG_KEY
 
     def by_class(entry: dict[str, Any]) -> tuple[str, Any]:
-        rest = [name for name in entry if name != "frame_idx" or fmt.frames == 1]
-        return (
-            (rest[0].strip(), entry[rest[0]]) if len(rest) == 1 else ("", FormatFailure.WRONG_KEY)
-        )
+        names = [name for name in entry if name != "frame_idx" or fmt.frames == 1]
+        if len(names) != 1:
+            return "", FormatFailure.WRONG_KEY
+        (name,) = names
+        return name.strip(), entry[name]
 
     def labelled(entry: dict[str, Any]) -> tuple[str, Any]:
-        return (_label_of(entry), entry[key]) if key in entry else ("", FormatFailure.WRONG_KEY)
+        if key not in entry:
+            return "", FormatFailure.WRONG_KEY
+        return _label_of(entry), entry[key]
 
     def unlabelled(entry: dict[str, Any]) -> tuple[str, Any]:
         return "", entry.get(key, FormatFailure.WRONG_KEY)
@@ -311,53 +329,55 @@ def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
 
 def _json_reader(fmt: ReplyFormat) -> Reader:
     """Read a list of objects of any structure; over frames each object names its frame."""
-    row, boxes_of = fmt.numbers, _boxes_of(fmt)
-    nested = fmt.structure == "nested"
-    video = fmt.frames > 1
-    value_in = _video_json if video else _image_json
+    row = fmt.numbers
+    boxes_of = _boxes_of(fmt)
+    is_nested = fmt.structure == "nested"
+    is_video = fmt.frames > 1
+    value_in = _video_json if is_video else _image_json
 
     def reading(reply: str) -> ParsedReply:
         text = _unfenced(reply) if "```" in reply else reply
         entries = value_in(text) if _OPEN in text else _parse(text)
-        if nested and isinstance(entries, dict):
+        if is_nested and isinstance(entries, dict):
             entries = [entries]
         if not isinstance(entries, list):
-            if not isinstance(entries, FormatFailure):
-                entries = FormatFailure.NOT_A_LIST
-            elif text is not reply or not reply.startswith(("[", "{")):
-                entries = _why_not_json(reply)
-            return ParsedReply((), (), (), entries)
+            return ParsedReply((), (), (), _why_no_list(entries, text, reply))
         raw_boxes: list[RawBox] = []
         indices: list[int] = []
-        index: Any = 0
         for entry in entries:
             if type(entry) is not dict:
                 raw_boxes.append(("", FormatFailure.NOT_AN_OBJECT, 0))
                 continue
-            if video:
-                index = entry.get("frame_idx")
-                if type(index) is not int:
-                    index = as_index(index)
-                    if index is None:
-                        raw_boxes.append(("", FormatFailure.NO_FRAME, 0))
-                        continue
-                indices.append(index)
+            index = as_index(entry.get("frame_idx")) if is_video else 0
+            if index is None:
+                raw_boxes.append(("", FormatFailure.NO_FRAME, 0))
+                continue
+            indices.append(index)
             label, values = boxes_of(entry)
             if type(values) is not list:
                 raw_boxes.append((label, _listed(values), index))
-            elif nested:
+            elif is_nested:
                 raw_boxes += [(label, _listed(box), index) for box in values]
             else:
                 raw_boxes.append((label, values, index))
-        if not video:
+        if not is_video:
             return parsed_reply(fmt, row, raw_boxes)
         # Entries that are no box are reported before boxes that cannot be used.
-        bad = (values for _, values, _ in raw_boxes if type(values) is FormatFailure)
-        reason = next(bad, None if indices else FormatFailure.NO_FRAME)
+        reasons = (values for _, values, _ in raw_boxes if type(values) is FormatFailure)
+        reason = next(reasons, None if indices else FormatFailure.NO_FRAME)
         return parsed_reply(fmt, row, raw_boxes, indices, reason)
 
     return reading
 
 
+def _why_no_list(value: Any, text: str, reply: str) -> FormatFailure:
+    """Say why ``text``, taken from a reply, is no list; ``value`` is what it was parsed to."""
+    if not isinstance(value, FormatFailure):
+        return FormatFailure.NOT_A_LIST
+    is_bare = text is reply and reply.startswith(("[", "{"))
+    return value if is_bare else _why_not_json(reply)
+
+
 def _listed(values: Any) -> Any:
+    """Return a list, or the reason why a value is none."""
     return values if isinstance(values, list | FormatFailure) else FormatFailure.WRONG_SHAPE

@@ -219,14 +219,25 @@ def smart_resize(
     size: Size, min_pixels: int, max_pixels: int, factor: int = _QWEN2_5_FACTOR
 ) -> Size:
     """Resize (w, h) as Qwen's processors do: multiples of ``factor`` within the bounds."""
-    w, h = (max(factor, round(edge / factor) * factor) for edge in size)
-    if w * h > max_pixels:
-        beta = math.sqrt(size[0] * size[1] / max_pixels)
-        w, h = (max(factor, math.floor(edge / beta / factor) * factor) for edge in size)
-    elif w * h < min_pixels:
-        beta = math.sqrt(min_pixels / (size[0] * size[1]))
-        w, h = (math.ceil(edge * beta / factor) * factor for edge in size)
-    return w, h
+
+    def rounded(edge: int) -> int:
+        return max(factor, round(edge / factor) * factor)
+
+    def shrunk(edge: int) -> int:
+        return max(factor, math.floor(edge / beta / factor) * factor)
+
+    def enlarged(edge: int) -> int:
+        return math.ceil(edge * beta / factor) * factor
+
+    width, height = size
+    pixels = rounded(width) * rounded(height)
+    if pixels > max_pixels:
+        beta = math.sqrt(width * height / max_pixels)
+        return shrunk(width), shrunk(height)
+    if pixels < min_pixels:
+        beta = math.sqrt(min_pixels / (width * height))
+        return enlarged(width), enlarged(height)
+    return rounded(width), rounded(height)
 
 
 _CHAT_BOUNDS = (4 * 28**2, 16384 * 28**2)

@@ -19,20 +19,26 @@ from .reading import read
 from .representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
-Match = tuple[tuple[Span, ...], Span | None]  # The numbers of a box, and its label
+
+
+class _Place(NamedTuple):
+    """Where a reply states the numbers and the label of a box."""
+
+    numbers: tuple[Span, ...]
+    label: Span | None
 
 
 class BoxSpans(NamedTuple):
-    """Where a reply says a box."""
+    """Where a reply states a box."""
 
     numbers: tuple[Span, ...]  # In the order of its representation
     label: Span | None  # None: there is none, or its place is not known
-    # From the previous box to this one (empty: nothing between; None: some box has no place)
+    # Since the previous box (empty: nothing between; None: some box has no place)
     before: Span | None
 
 
 def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans | None]:
-    """Find where a reply says each box; None where that cannot be told.
+    """Find where a reply states each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
     >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
@@ -44,22 +50,27 @@ def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans 
     again = read(_replaced(reply, marks), _tracing(fmt))
     if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
         return [None] * len(reading.boxes)
-    matches: list[Match | None] = []
+    stated: list[_Place | None] = []
     for at, ordinals in enumerate(again.boxes):
-        numbers = tuple(filter(None, (marks.get(f"{ordinal:.0f}") for ordinal in ordinals)))
-        label = None
+        spans = [marks.get(f"{ordinal:.0f}") for ordinal in ordinals]
+        numbers = tuple(span for span in spans if span is not None)
         if len(numbers) < fmt.numbers.width:
-            matches.append(None)
+            stated.append(None)
             continue
+        label = None
         if reading.labels and fmt.output == "text":
             label = _label_before(reply, reading.labels[at], numbers[0][0])
         elif reading.labels:
             label = _label_at(reply, reading.labels[at], marks.get(again.labels[at]))
-        matches.append((numbers, label))
-    between = _between(reply, fmt, matches)
+        stated.append(_Place(numbers, label))
+    known = [place for place in stated if place is not None]
+    if len(known) < len(stated):
+        # It is not known what is between the boxes.
+        return [place and BoxSpans(place.numbers, place.label, None) for place in stated]
+    between = _between(reply, fmt, known)
     return [
-        None if each is None else BoxSpans(*each, before)
-        for each, before in zip(matches, between, strict=True)
+        BoxSpans(place.numbers, place.label, before)
+        for place, before in zip(known, between, strict=True)
     ]
 
 
@@ -96,9 +107,9 @@ _NUMBER_IN_STRING = re.compile(rf"\s*+({_JSON_NUMBER})\s*+")
 
 def _text_marks(reply: str) -> Iterator[tuple[str, Span]]:
     """Yield what stands for the numbers of a reply, and their places."""
-    finite = (found for found in _TEXT_NUMBER.finditer(reply) if isfinite(float(found[0])))
-    for at, found in enumerate(finite):
-        yield str(_FIRST + at), found.span()
+    numbers = (match for match in _TEXT_NUMBER.finditer(reply) if isfinite(float(match[0])))
+    for at, match in enumerate(numbers):
+        yield str(_FIRST + at), match.span()
 
 
 def _json_marks(reply: str, fmt: ReplyFormat) -> Iterator[tuple[str, Span]]:
@@ -106,16 +117,18 @@ def _json_marks(reply: str, fmt: ReplyFormat) -> Iterator[tuple[str, Span]]:
     keys = {"frame_idx"}
     if fmt.key != CLASS_KEY or fmt.structure == "decomposed":
         keys |= {"label", fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys}
-    for at, found in enumerate(_JSON_PART.finditer(reply)):
-        number, place = found["number"], found.span()
-        if found["closed"]:
-            place = found.span("string")
-            if inside := _NUMBER_IN_STRING.fullmatch(reply, *place):
-                number, place = inside[1], inside.span(1)
+    for at, match in enumerate(_JSON_PART.finditer(reply)):
+        number = match["number"]
+        place = match.span()
+        if match["closed"]:
+            quoted = _NUMBER_IN_STRING.fullmatch(reply, *match.span("string"))
+            if quoted is not None:
+                number = quoted[1]
+                place = quoted.span(1)
         if number is not None and isfinite(float(number)):
             yield str(_FIRST + at), place
-        elif found["closed"] and found["string"] not in keys:
-            yield f"{_MARK}{at}", found.span("string")
+        elif match["closed"] and match["string"] not in keys:
+            yield f"{_MARK}{at}", match.span("string")
 
 
 def _replaced(reply: str, marks: Mapping[str, Span]) -> str:
@@ -149,24 +162,26 @@ def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
 # --- between the boxes ----------------------------------------------------------------------------
 
 
-def _between(reply: str, fmt: ReplyFormat, matches: Sequence[Match | None]) -> list[Span | None]:
+def _between(reply: str, fmt: ReplyFormat, boxes: Sequence[_Place]) -> list[Span]:
     """Return the span from the previous box in the text to each box."""
-    before: list[Span | None] = [None] * len(matches)
-    if None in matches:
-        return before
-    boxes = [
-        (min(numbers)[0], max(numbers)[1], label, at)
-        for at, (numbers, label) in enumerate(filter(None, matches))
-    ]
-    end = None
-    for first, last, label, at in sorted(boxes, key=lambda box: box[:2]):
+
+    def numbers_of(at: int) -> Span:
+        numbers = boxes[at].numbers
+        return min(numbers)[0], max(numbers)[1]
+
+    before: dict[int, Span] = {}
+    end: int | None = None
+    for at in sorted(range(len(boxes)), key=numbers_of):
+        first, last = numbers_of(at)
+        label = boxes[at].label
         upto = first if label is None else min(first, label[0])
-        # A label that several boxes share stands before the first of them.
-        upto = first if end is not None and upto < end else upto
+        if end is not None and upto < end:
+            # Several boxes share a label, before the first of them.
+            upto = first
         start = _beginning(reply, fmt, upto) if end is None else end
         before[at] = (start, upto)
         end = last if label is None else max(last, label[1])
-    return before
+    return [before[at] for at in range(len(boxes))]
 
 
 _OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')

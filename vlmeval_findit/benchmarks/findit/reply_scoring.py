@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.answer_kinds import AnswerKind, states
+from ...boxes.answer_kinds import AnswerKind, has_number_or_bracket
 from ...boxes.box_records import NO_BOX, FormatFailure, MatchResult, ParsedReply
 from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import ErrorEvent, JudgedAnswer, classify_errors
@@ -76,7 +76,7 @@ class FormatFailures(FailureReasons):
             is_why = parsed.reason is FormatFailure.NOT_JSON
         else:
             # What says something before an open thought is the answer, whatever is wrong with it.
-            is_why = parsed.reason is not None and not states(text)
+            is_why = parsed.reason is not None and not has_number_or_bracket(text)
         return parsed._replace(reason=FormatFailure(reason)) if is_why else parsed
 
 

@@ -7,8 +7,10 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from ..box_records import FormatFailure, ParsedReply
@@ -47,7 +49,7 @@ def parse_leniently(
     """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
     An adherent reply is left alone, unless what was read as its labels can be none: JSON in a
-    text format adheres with labels such as ``{"bbox"``. An empty list is returned only if a repair
+    text format adheres with labels like ``{"bbox"``. An empty list is returned only if a repair
     was needed or an empty list does not adhere, as over frames.
 
     Args:
@@ -68,13 +70,13 @@ def parse_leniently(
         return None
     text = reply[:LONGEST]
     values = list(values_in(text))
-    reading, repairs = _structured(values, text, fmt, strict)
+    reading, repairs = _read_structured(values, text, fmt, strict)
     # A text with objects is not read as prose: their keys may give numbers another meaning.
     if not reading.boxes and not any(map(_has_keys, values)):
         is_cut = strict.reason is FormatFailure.TRUNCATED
         # The last word may be cut off: 12 of 128.
         whole = _LAST_WORD.sub("", text) if is_cut else text
-        reading, repairs = _worded(whole, fmt, extent)
+        reading, repairs = _read_prose(whole, fmt, extent)
         if adheres and reading.boxes:
             repairs = frozenset({Repair.LABEL})
     if not reading.boxes:
@@ -90,7 +92,9 @@ def parse_leniently(
 # --- prose ----------------------------------------------------------------------------------------
 
 
-def _worded(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> tuple[ParsedReply, Repairs]:
+def _read_prose(
+    text: str, fmt: ReplyFormat, extent: ImageExtent | None
+) -> tuple[ParsedReply, Repairs]:
     candidates = boxes_in_prose(text, fmt, extent)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
     reading = _read(candidates, indices, fmt)
@@ -102,6 +106,7 @@ def _worded(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> tuple[Pa
 
 
 def _has_keys(value: ParsedValue) -> bool:
+    """Return whether a value is or has an object with keys."""
     items = value.value.items if isinstance(value.value, List) else [value.value]
     return any(isinstance(item, Object) and item.pairs for item in items)
 
@@ -109,7 +114,7 @@ def _has_keys(value: ParsedValue) -> bool:
 # --- lists and objects ----------------------------------------------------------------------------
 
 
-def _structured(
+def _read_structured(
     values: Sequence[ParsedValue], text: str, fmt: ReplyFormat, strict: ParsedReply
 ) -> tuple[ParsedReply, Repairs]:
     """Read the boxes of lists and objects."""
@@ -195,10 +200,11 @@ def _repairs_of(candidates: Sequence[Candidate]) -> Repairs:
 
 
 def _read(candidates: Sequence[Candidate], indices: Sequence[int], fmt: ReplyFormat) -> ParsedReply:
-    video = fmt.frames > 1
-    used = [box for box in candidates if box.frame is not None or not video]
+    """Make a reading of boxes; over frames a box without a frame is left out."""
+    is_video = fmt.frames > 1
+    used = [box for box in candidates if box.frame is not None or not is_video]
     raw_boxes = [(box.label, box.numbers, box.frame or 0) for box in used]
-    return parsed_reply(fmt, fmt.numbers, raw_boxes, indices if video else ())
+    return parsed_reply(fmt, fmt.numbers, raw_boxes, indices if is_video else ())
 
 
 # --- together with the strict reading -------------------------------------------------------------
@@ -214,52 +220,60 @@ def _merged(strict: ParsedReply, lenient: ParsedReply) -> _Merged | None:
 
     None if there are neither, or if the lenient reading lacks a box of the strict one.
     """
-    places: dict[Hashable, list[int]] = {}
-    for place, key in reversed([*enumerate(_keys(lenient))]):
-        places.setdefault(key, []).append(place)
-    left: list[int] = []  # Places of strict boxes that the lenient reading has with another label
+    places: dict[Hashable, deque[int]] = defaultdict(deque)
+    for place, key in enumerate(_keys(lenient)):
+        places[key].append(place)
+    lost: list[int] = []  # Places of strict boxes that the lenient reading has with another label
     for place, key in enumerate(_keys(strict)):
-        if places.get(key):
-            places[key].pop()
+        if places[key]:
+            places[key].popleft()
         elif strict.labels and is_lost(strict.labels[place]):
-            left.append(place)
+            lost.append(place)
         else:
             return None
-    added = sorted(place for waiting in places.values() for place in waiting)
+    added = sorted(chain.from_iterable(places.values()))
     labels = list(strict.labels)
-    same = _same_boxes(strict, left, lenient, added)
-    for place, other in same:
+    relabelled: set[int] = set()
+    for place, other in _same_boxes(strict, lost, lenient, added):
         labels[place] = lenient.labels[other]
-    relabelled = {other for _, other in same}
+        relabelled.add(other)
     added = [place for place in added if place not in relabelled]
     if not added and labels == list(strict.labels):
         return None
     boxes = [lenient.boxes[place] for place in added]
     in_order = list(map(_ordered, boxes))
+    added_labels: list[str] = []
+    if lenient.labels:
+        added_labels = [lenient.labels[place] for place in added]
+    added_frames: list[int] = []
+    if lenient.frames:
+        added_frames = [lenient.frames[place] for place in added]
     reading = ParsedReply(
         (*strict.boxes, *in_order),
-        (*labels, *(lenient.labels[place] for place in added)) if lenient.labels else (),
-        (*strict.frames, *(lenient.frames[place] for place in added)) if lenient.frames else (),
+        (*labels, *added_labels),
+        (*strict.frames, *added_frames),
         strict.reason,
     )
     return _Merged(reading, in_order != boxes)
 
 
 def _same_boxes(
-    strict: ParsedReply, left: Sequence[int], lenient: ParsedReply, added: Sequence[int]
+    strict: ParsedReply, lost: Sequence[int], lenient: ParsedReply, added: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Pair strict boxes with the same lenient ones whose label can be one."""
-    waiting: dict[Hashable, list[int]] = {}
-    for other in reversed(added) if left else ():
+    """Pair strict boxes whose labels are lost with the same added boxes whose labels are not."""
+    if not lost:
+        return []
+    waiting: dict[Hashable, deque[int]] = defaultdict(deque)
+    for other in added:
         if not is_lost(lenient.labels[other]):
             frame = lenient.frames[other] if lenient.frames else 0
-            waiting.setdefault((lenient.boxes[other], frame), []).append(other)
+            waiting[lenient.boxes[other], frame].append(other)
     pairs: list[tuple[int, int]] = []
-    for place in left:
+    for place in lost:
         frame = strict.frames[place] if strict.frames else 0
-        others = waiting.get((strict.boxes[place], frame))
+        others = waiting[strict.boxes[place], frame]
         if others:
-            pairs.append((place, others.pop()))
+            pairs.append((place, others.popleft()))
     return pairs
 
 
@@ -275,19 +289,21 @@ def _keys(reading: ParsedReply) -> list[Hashable]:
     return list(zip(reading.boxes, labels, frames, strict=True))
 
 
-# --- nothing --------------------------------------------------------------------------------------
+# --- empty lists ----------------------------------------------------------------------------------
 
 
 def _empty(
     values: Sequence[ParsedValue], text: str, reason: FormatFailure | None
 ) -> LenientReply | None:
     """Read a reply whose lists are all empty: it says that there is nothing."""
-    # An object without keys equals an empty list, as both are tuples.
-    lists = [each.value for each in values if isinstance(each.value, List)]
-    if not values or len(lists) < len(values) or any(each != ([], True) for each in lists):
+    if not values or not all(_is_empty_list(each.value) for each in values):
         return None
     around = _around(values, text).strip(_SEPARATORS)
-    bare = not around.strip("`").removeprefix("json").strip()
-    as_asked = bare and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
+    is_alone = not around.strip("`").removeprefix("json").strip()
+    as_asked = is_alone and reason in (FormatFailure.NO_BOX, FormatFailure.NO_FRAME)
     repairs = () if as_asked else (Repair.AROUND,)
     return LenientReply(ParsedReply((), (), (), reason), repairs)
+
+
+def _is_empty_list(value: List | Object) -> bool:
+    return isinstance(value, List) and value.whole and not value.items

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .names import BOXES, plain
 
-WITHIN = 200  # Characters beside a box that are searched for its label and frame
+WITHIN = 200  # Characters before or behind a box that are searched for its label and frame
 
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
 TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}[|/]{0,2}>")
@@ -47,147 +47,40 @@ def without_tags(text: str) -> str:
     return (named[1] if named else TAG.sub(" ", text)).strip()
 
 
-# --- labels beside a box --------------------------------------------------------------------------
+# --- labels before or behind a box ----------------------------------------------------------------
 
 _OF_CORNER = re.compile(r"\bcorner of ([^\d,;:.()\n]{1,60}?) (?:is|at|:)", re.IGNORECASE)
 
 # Words between a label and its box, and words before a label in a sentence
 _JOINING = frozenset(
-    (
-        "is",
-        "are",
-        "was",
-        "at",
-        "in",
-        "on",
-        "by",
-        "from",
-        "with",
-        "of",
-        "has",
-        "have",
-        "as",
-        "located",
-        "found",
-        "positioned",
-        "situated",
-        "visible",
-        "detected",
-        "seen",
-        "spans",
-        "bounding",
-        "bbox",
-        "bboxes",
-        "bbox2d",
-        "box",
-        "boxes",
-        "box2d",
-        "coordinate",
-        "its",
-        "coordinates",
-        "coords",
-        "location",
-        "position",
-        "region",
-        "area",
-        "approximately",
-        "be",
-        "can",
-        "which",
-        "that",
-        "around",
-        "about",
-        "the",
-        "a",
-        "an",
-        "within",
-        "between",
-        "following",
-        "their",
-        "points",
-        "corner",
-        "corners",
-        "rect",
-        "rectangle",
-        "starting",
-        "top-left",
-        "topleft",
-        "upper-left",
-    )
+    """
+    is are was at in on by from with of has have as located found positioned situated visible
+    detected seen spans bounding bbox bboxes bbox2d box boxes box2d coordinate its coordinates
+    coords location position region area approximately be can which that around about the a an
+    within between following their points corner corners rect rectangle starting top-left
+    topleft upper-left
+    """.split()
 )
 _LEADING = frozenset(
-    (
-        "a",
-        "an",
-        "the",
-        "and",
-        "also",
-        "then",
-        "there",
-        "here",
-        "is",
-        "are",
-        "another",
-        "one",
-        "i",
-        "we",
-        "can",
-        "see",
-        "found",
-        "detected",
-        "have",
-        "of",
-        "for",
-        "so",
-        "sure",
-        "with",
-        "bounding",
-        "box",
-        "bbox",
-        "boxes",
-        "bboxes",
-        "coordinates",
-        "location",
-        "position",
-        "object",
-        "label",
-        "class",
-        "category",
-        "it",
-        "this",
-        "that",
-        "finally",
-    )
+    """
+    a an the and also then there here is are another one i we can see found detected have of for
+    so sure with bounding box bbox boxes bboxes coordinates location position object label class
+    category it this that finally
+    """.split()
 )
 # With one of these left, words are a sentence and no label.
 _OF_SENTENCES = frozenset(
-    (
-        "is",
-        "are",
-        "was",
-        "were",
-        "i",
-        "we",
-        "you",
-        "it",
-        "can",
-        "image",
-        "picture",
-        "photo",
-        "bounding",
-        "coordinates",
-        "located",
-        "following",
-        "detected",
-        "shown",
-        "answer",
-    )
+    """
+    is are was were i we you it can image picture photo bounding coordinates located following
+    detected shown answer
+    """.split()
 )
 _SENTENCE_END = re.compile(r"[.!?]\s++")
 # A sentence that goes on behind a box, and what its last article belongs to
 _GOES_ON = re.compile(r"[\])>]*+ [a-z][^\n,;]*+")
 _LAST_NOUN = re.compile(r".*\b(?:an?|the|another|his|her|its|their)\s+(.+)", re.DOTALL)
-_ARTICLE = re.compile(r"(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
+_CONJUNCTION = re.compile(r"\A(?:and|also|then)\s+(?=\S)", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
 
 
 def label_before(text: str) -> str:
@@ -218,9 +111,10 @@ def label_behind(text: str) -> str:
     if stated is not None:
         return stated
     lines = TAG.sub(" ", text).split("\n")
-    line = next((line for line in lines if line.strip(_MARKS)), "")
-    words = re.split(r"[;,]|[.!?](?:\s|$)", line.strip(_MARKS))[0].strip(_MARKS)
-    return _no_sentence(_after_leading_words(words.split()))
+    first_line = next((line for line in lines if line.strip(_MARKS)), "")
+    first_part = re.split(r"[;,]|[.!?](?:\s|$)", first_line.strip(_MARKS))[0]
+    words = first_part.strip(_MARKS).split()
+    return _unless_sentence(_after_leading_words(words))
 
 
 def label_within(text: str) -> str:
@@ -229,16 +123,18 @@ def label_within(text: str) -> str:
     >>> label_within("top-left corner of the dog is at (1, 2), bottom-right corner at (3, 4)")
     'dog'
     """
-    words = _OF_CORNER.search(text)
-    return _no_sentence(_after_leading_words(words[1].split())) if words else ""
+    named = _OF_CORNER.search(text)
+    if named is None:
+        return ""
+    return _unless_sentence(_after_leading_words(named[1].split()))
 
 
-def labels_beside(before: Sequence[str], tail: str) -> list[str]:
+def labels_of_boxes(before: Sequence[str], tail: str) -> list[str]:
     """Return the labels of boxes from the texts before each and behind the last.
 
     Labels stand behind their boxes if nothing else fits: none before the first, one behind all.
 
-    >>> labels_beside(["", "dog ; "], "cat"), labels_beside(["dog ", ", cat "], ".")
+    >>> labels_of_boxes(["", "dog ; "], "cat"), labels_beside(["dog ", ", cat "], ".")
     (['dog', 'cat'], ['dog', 'cat'])
     """
     if not label_before(before[0]):
@@ -254,13 +150,14 @@ def _label_between(text: str) -> str:
     >>> _label_between(" sits by the cat"), _label_between(", man in a red shirt")
     ('cat', 'man in a red shirt')
     """
-    goes_on = _GOES_ON.fullmatch(text) is not None and _stated(text) is None
-    nouns = _LAST_NOUN.search(text) if goes_on else None
-    return label_before(nouns[1] if nouns else text)
+    if _GOES_ON.fullmatch(text) is None or _stated(text) is not None:
+        return label_before(text)
+    noun = _LAST_NOUN.search(text)
+    return label_before(noun[1] if noun else text)
 
 
 def _stated(text: str) -> str | None:
-    """Return what a tag or a key says to be the label."""
+    """Return the label that a tag or a key states; None if there is none."""
     for pattern in (_NAMED_BY_TAG, _NAMED_BY_KEY):
         named = pattern.findall(text)
         label = named[-1].strip(_MARKS) if named else ""
@@ -271,25 +168,23 @@ def _stated(text: str) -> str | None:
 
 def _words_before(line: str) -> str | None:
     """Return the label at the end of a line; "" if it is a sentence; None: nothing but marks."""
-    line = _SENTENCE_END.split(_BULLET.sub("", FRAME.sub("", line.rstrip(_MARKS))))[-1]
-    words = line.strip(_MARKS).split()
+    without_frame = FRAME.sub("", line.rstrip(_MARKS))
+    last_sentence = _SENTENCE_END.split(_BULLET.sub("", without_frame))[-1]
+    label = last_sentence.strip(_MARKS)
+    words = label.split()
     count = len(words)
     while words and plain(words[-1]) in _JOINING | {""}:
         words.pop()
     if not words:
         return None
     if len(words) < count:
-        # Not a label as such but a sentence about it: "In the middle, the dog is at".
-        words = _after_leading_words(" ".join(words).rpartition(",")[2].split())
-        return _no_sentence(words)
+        # A sentence about the label: "In the middle, the dog is at".
+        after_comma = " ".join(words).rpartition(",")[2]
+        return _unless_sentence(_after_leading_words(after_comma.split()))
     if not _after_leading_words(words):
         return ""
-    label = line.strip(_MARKS)
-    conjunction = re.match(r"(?:and|also|then)\s+(?=\S)", label, re.IGNORECASE)
-    label = label[conjunction.end() :] if conjunction else label
-    article = _ARTICLE.match(label)
-    label = label[article.end() :] if article else label
-    return _no_sentence(label.split(" "))
+    label = _ARTICLE.sub("", _CONJUNCTION.sub("", label))
+    return _unless_sentence(label.split(" "))
 
 
 def _after_leading_words(words: list[str]) -> list[str]:
@@ -299,7 +194,8 @@ def _after_leading_words(words: list[str]) -> list[str]:
     return words[start:]
 
 
-def _no_sentence(words: Sequence[str]) -> str:
+def _unless_sentence(words: Sequence[str]) -> str:
+    """Return words as a label; "" if they are a sentence."""
     if any(plain(word) in _OF_SENTENCES for word in words):
         return ""
     return " ".join(words).strip(_MARKS)

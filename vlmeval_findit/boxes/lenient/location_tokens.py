@@ -1,4 +1,4 @@
-"""Location tokens: numbers that models were trained to write as tokens of their own.
+"""Location tokens: numbers that models were trained to write as special tokens.
 
 They state their order and their unit, so nothing is guessed: they are fractions of the image,
 whatever the run's coordinate space, and are written in its numbers.
@@ -47,10 +47,10 @@ def boxes_in_tokens(
         fmt: the format asked for; the numbers of a box are in its order.
         extent: where the image lies in the numbers of a reply.
 
-    >>> [(_, _, box)] = boxes_in_tokens("<loc0256><loc0512><loc0768><loc1023>",
+    >>> boxes = boxes_in_tokens("<loc0256><loc0512><loc0768><loc1023>",
     ...     ReplyFormat("text", "xyxy"), ImageExtent(1024, 1024))
-    >>> box.numbers
-    (512.0, 256.0, 1023.0, 768.0)
+    >>> [box.numbers for start, end, box in boxes]
+    [(512.0, 256.0, 1023.0, 768.0)]
     """
     if fmt.numbers.match_rule is not MatchRule.BOX_OVERLAP or "<loc" not in text:
         return

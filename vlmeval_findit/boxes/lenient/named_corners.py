@@ -1,10 +1,11 @@
-"""Find boxes that are stated by points: corners such as "top-left", or points without names."""
+"""Find boxes that are stated by points: corners like "top-left", or points without names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..representation import NO_RECTANGLE, REPRESENTATIONS, Corners, Representation
 from .labels import TAG
@@ -32,72 +33,12 @@ _REORDERED: Repairs = frozenset({Repair.ORDER})
 _NEAR = 100  # Characters between a corner and its point, or between the points of a box
 # Words that may stand between two points of one box; any other may name another object.
 _JOINING = frozenset(
-    (
-        "a",
-        "about",
-        "and",
-        "approximately",
-        "are",
-        "around",
-        "as",
-        "at",
-        "bbox",
-        "be",
-        "begins",
-        "being",
-        "bounding",
-        "box",
-        "by",
-        "coordinate",
-        "coordinates",
-        "coords",
-        "corner",
-        "corners",
-        "down",
-        "end",
-        "ending",
-        "ends",
-        "extending",
-        "extends",
-        "finally",
-        "first",
-        "from",
-        "given",
-        "goes",
-        "going",
-        "has",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "located",
-        "of",
-        "on",
-        "opposite",
-        "other",
-        "point",
-        "points",
-        "position",
-        "s",
-        "second",
-        "start",
-        "starting",
-        "starts",
-        "the",
-        "then",
-        "this",
-        "through",
-        "till",
-        "to",
-        "until",
-        "up",
-        "vertex",
-        "while",
-        "with",
-        "x",
-        "y",
-    )
+    """
+    a about and approximately are around as at bbox be begins being bounding box by coordinate
+    coordinates coords corner corners down end ending ends extending extends finally first from
+    given goes going has in into is it its located of on opposite other point points position s
+    second start starting starts the then this through till to until up vertex while with x y
+    """.split()
 )
 _OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
 _JOINING_SIGNS = frozenset("是为在和到至与及角坐标点的位于分别即")
@@ -130,8 +71,8 @@ def boxes_of_points(text: str, row: Representation) -> Iterator[tuple[bool, Box]
     Named corners say which side they are on, whatever their order. Points without names are in
     the format's order.
     """
-    for chain in _chains(text, row):
-        points = _with_names(chain)
+    for statement in _statements(text, row):
+        points = _with_names(statement)
         is_named = bool(points) and all(point.name for point in points)
         boxes = _of_corners(points, row) if is_named else _of_nameless(points, row, text)
         for box in boxes:
@@ -141,18 +82,18 @@ def boxes_of_points(text: str, row: Representation) -> Iterator[tuple[bool, Box]
 # --- which points and corners belong together -----------------------------------------------------
 
 
-def _chains(text: str, row: Representation) -> Iterator[list[_Point | _Corner]]:
-    """Yield the points and corners of a text, those that one statement joins together."""
-    chain: list[_Point | _Corner] = []
+def _statements(text: str, row: Representation) -> Iterator[list[_Point | _Corner]]:
+    """Yield the points and corners of a text, each statement's together."""
+    statement: list[_Point | _Corner] = []
     for match in _EVENT.finditer(text):
         event = _event(match, text, row)
         if event is None:
             continue
-        if chain and not _joined(chain, event, text):
-            yield chain
-            chain = []
-        chain.append(event)
-    yield chain
+        if statement and not _goes_on(statement, event, text):
+            yield statement
+            statement = []
+        statement.append(event)
+    yield statement
 
 
 def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Corner | None:
@@ -180,12 +121,12 @@ def _sides(corner: str) -> str:
     return f"{across} {'top' if is_top else 'bottom'}"
 
 
-def _joined(chain: Sequence[_Point | _Corner], event: _Point | _Corner, text: str) -> bool:
-    """Return whether nothing before a point or corner begins another statement than a chain's."""
-    before = chain[-1]
+def _goes_on(statement: Sequence[_Point | _Corner], event: _Point | _Corner, text: str) -> bool:
+    """Return whether a statement goes on with a point or corner: no words before it end it."""
+    before = statement[-1]
     if event.start - before.end > _NEAR:
         return False
-    names_follow = isinstance(chain[0], _Point) and isinstance(event, _Corner)
+    names_follow = isinstance(statement[0], _Point) and isinstance(event, _Corner)
     if names_follow and _SENTENCE_END.search(text, before.end, event.start):
         return False
     between = TAG.sub(" ", text[before.end : event.start])
@@ -202,21 +143,23 @@ def _is_joining(word: str) -> bool:
     return _JOINING_SIGNS.issuperset(word)
 
 
-def _with_names(chain: Sequence[_Point | _Corner]) -> list[_Point]:
+def _with_names(statement: Sequence[_Point | _Corner]) -> list[_Point]:
     """Return the points, named by the corners before them, or behind if a point comes first."""
     points: list[_Point] = []
     corners: list[_Corner] = []
-    names_first = bool(chain) and isinstance(chain[0], _Corner)
-    for event in chain:
+    names_first = bool(statement) and isinstance(statement[0], _Corner)
+    for event in statement:
         if isinstance(event, _Point):
             points.append(event)
             if names_first and corners:
                 corner = corners.pop(0)
-                event.name, event.start = corner.name, corner.start
+                event.name = corner.name
+                event.start = corner.start
         elif not names_first:
-            waiting = next((point for point in points[-4:] if not point.name), None)
-            if waiting is not None:
-                waiting.name, waiting.end = event.name, event.end
+            nameless = next((point for point in points[-4:] if not point.name), None)
+            if nameless is not None:
+                nameless.name = event.name
+                nameless.end = event.end
         elif not corners or corners[-1].name != event.name:
             corners.append(event)
     return points
@@ -250,9 +193,9 @@ def _of_group(points: Sequence[_Point], row: Representation) -> Iterator[Box]:
 
 def _rectangle(points: Sequence[_Point]) -> Corners | None:
     """Return the box whose four corners the points are; None if they are no rectangle."""
-    numbers = [number for point in points for number in (point.x, point.y)]
     if len(points) != 4:
         return None
+    numbers = list(chain.from_iterable((point.x, point.y) for point in points))
     box = REPRESENTATIONS["all"].to_corners(numbers)
     return None if box == NO_RECTANGLE else box
 
@@ -289,8 +232,9 @@ def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> It
     """Yield the boxes of points in brackets, so many a box as the format has, in one sentence."""
     points = [point for point in points if point.in_brackets]
     count = row.width // 2
-    if count == 2 and (box := _rectangle(points)) is not None:
-        yield points[0].start, points[-1].end, tuple(row.from_corners(box)), _REORDERED
+    rectangle = _rectangle(points) if count == 2 else None
+    if rectangle is not None:
+        yield points[0].start, points[-1].end, tuple(row.from_corners(rectangle)), _REORDERED
         return
     if len(points) % count:
         return

@@ -22,75 +22,28 @@ def plain(key: str) -> str:
 
 # Keys of boxes; where labels are asked for, any other key may be a label
 BOXES = frozenset(
-    (
-        "bbox",
-        "bboxes",
-        "bbox2d",
-        "bboxes2d",
-        "box",
-        "boxes",
-        "box2d",
-        "boxes2d",
-        "bndbox",
-        "boundingbox",
-        "boundingboxes",
-        "coordinates",
-        "coordinate",
-        "coords",
-        "points",
-        "position",
-        "positions",
-        "location",
-        "locations",
-        "rect",
-        "rectangle",
-        "region",
-    )
+    """
+    bbox bboxes bbox2d bboxes2d box boxes box2d boxes2d bndbox boundingbox boundingboxes
+    coordinates coordinate coords points position positions location locations rect rectangle
+    region
+    """.split()
 )
 
 # Keys of labels, the likeliest first
-LABELS = (
-    "label",
-    "class",
-    "classname",
-    "category",
-    "categoryname",
-    "name",
-    "object",
-    "objectname",
-    "labels",
-    "classes",
-    "classnames",
-    "categories",
-    "names",
-    "bboxeslabels",
-    "phrase",
-    "description",
-    "sublabel",
-    "textcontent",
-    "text",
-    "type",
+LABELS = tuple(
+    """
+    label class classname category categoryname name object objectname labels classes classnames
+    categories names bboxeslabels phrase description sublabel textcontent text type
+    """.split()
 )
 FRAMES = ("frame", "frameindex", "frameid", "framenumber", "frameno", "image", "imageindex")
 
 # Keys around lists of objects; none is a label
 CONTAINERS = frozenset(
-    (
-        "objects",
-        "detections",
-        "detectedobjects",
-        "results",
-        "result",
-        "predictions",
-        "annotations",
-        "answer",
-        "answers",
-        "output",
-        "response",
-        "items",
-        "instances",
-        "data",
-    )
+    """
+    objects detections detectedobjects results result predictions annotations answer answers
+    output response items instances data
+    """.split()
 )
 
 
@@ -147,12 +100,25 @@ _SIDES = {
     "cxcywh": (("cx", "cy", "w", "h"), ("xcenter", "ycenter", "width", "height")),
 }
 # Other spellings of plain names
-_SAME = {
-    **{"minx": "xmin", "miny": "ymin", "maxx": "xmax", "maxy": "ymax"},
-    **{"xminimum": "xmin", "yminimum": "ymin", "xmaximum": "xmax", "ymaximum": "ymax"},
-    **{"minimumx": "xmin", "minimumy": "ymin", "maximumx": "xmax", "maximumy": "ymax"},
-    **{"xcentre": "xcenter", "centerx": "xcenter", "centrex": "xcenter"},
-    **{"ycentre": "ycenter", "centery": "ycenter", "centrey": "ycenter"},
+_OTHER_SPELLINGS = {
+    "minx": "xmin",
+    "miny": "ymin",
+    "maxx": "xmax",
+    "maxy": "ymax",
+    "xminimum": "xmin",
+    "yminimum": "ymin",
+    "xmaximum": "xmax",
+    "ymaximum": "ymax",
+    "minimumx": "xmin",
+    "minimumy": "ymin",
+    "maximumx": "xmax",
+    "maximumy": "ymax",
+    "xcentre": "xcenter",
+    "centerx": "xcenter",
+    "centrex": "xcenter",
+    "ycentre": "ycenter",
+    "centery": "ycenter",
+    "centrey": "ycenter",
 }
 
 
@@ -168,7 +134,7 @@ def number_name(key: str) -> str:
     name = plain(key)
     corner = _OF_CORNER.fullmatch(name)
     if corner is None:
-        return _SAME.get(name, name)
+        return _OTHER_SPELLINGS.get(name, name)
     down, across, axis = corner.groups()
     is_low = across == "left" if axis == "x" else down in ("top", "upper")
     return f"{axis}min" if is_low else f"{axis}max"

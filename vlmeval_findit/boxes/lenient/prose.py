@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..representation import ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .box_search import POINTS, is_confidence
-from .labels import FRAME, TAG, WITHIN, label_within, labels_beside
+from .labels import FRAME, TAG, WITHIN, label_within, labels_of_boxes
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
 from .names import names_another_order, names_of, number_name
@@ -27,7 +27,7 @@ UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
 _DIGIT = re.compile(r"\d")
 
 
-class Found(NamedTuple):
+class BoxInText(NamedTuple):
     """A box and its place in the text."""
 
     start: int
@@ -47,27 +47,29 @@ def boxes_in_prose(
     if not _DIGIT.search(text):
         return []
     plain_text = in_ascii(text)
-    found = sorted(_found(plain_text, fmt, extent), key=lambda box: (box.start, -box.end))
-    apart: list[Found] = []
-    for each in found:
+    boxes_in_text = list(_boxes_in(plain_text, fmt, extent))
+    boxes_in_text.sort(key=lambda box: (box.start, -box.end))
+    apart: list[BoxInText] = []
+    for each in boxes_in_text:
         if not apart or each.start >= apart[-1].end:
             apart.append(each)
     # Labels are cut from the text as it was written.
     boxes = list(_with_frames_and_labels(apart, text, fmt))
+    # Of equal boxes the first is taken, at the place of the last.
     once = {(box.label, box.frame, tuple(map(float, box.numbers))): box for box in reversed(boxes)}
     return [*reversed(once.values())]
 
 
-def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[Found]:
+def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[BoxInText]:
     row = fmt.numbers
     if extent is not None:
-        yield from map(Found._make, boxes_in_tokens(text, fmt, extent))
+        yield from map(BoxInText._make, boxes_in_tokens(text, fmt, extent))
     yield from _by_name(text, row)
-    # Their numbers are in the format's order, unless words name another one.
+    # Their numbers are in the format's order, unless words name another order.
     in_order = [*_bracketed(text, row), *_bare(text, row, fmt.multilabel)]
     if row.name in POINTS:
         for is_named, (start, end, numbers, repairs) in boxes_of_points(text, row):
-            box = Found(start, end, Candidate("", None, numbers, repairs | _PROSE))
+            box = BoxInText(start, end, Candidate("", None, numbers, repairs | _PROSE))
             if is_named:
                 yield box
             else:
@@ -79,7 +81,7 @@ def _found(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[
 # --- brackets, tags or nothing around the numbers -------------------------------------------------
 
 
-def _bracketed(text: str, row: Representation) -> Iterator[Found]:
+def _bracketed(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
     pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
     yield from _matched(pattern, text, row)
@@ -89,7 +91,7 @@ _IN_LINE = r"(?:[ \t]*+[,;|_][ \t]*+|[ \t]++)"
 _BULLETS = r"(?:(?:\d{1,2}[.)]|[-*•])[ \t]++)?+"
 
 
-def _bare(text: str, row: Representation, labelled: bool) -> Iterator[Found]:
+def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]:
     """Yield numbers without brackets: behind ``bbox:`` or ``is``, in a table, alone in a line."""
     begins = rf"^[ \t]*+{_BULLETS}"
     # Where labels are asked for, also behind words: a line of a CSV file
@@ -104,7 +106,7 @@ def _run(row: Representation, pattern: str, between: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("NUMBERS", numbers), re.MULTILINE)
 
 
-def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterator[Found]:
+def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterator[BoxInText]:
     for match in pattern.finditer(text):
         *numbers, more = match.groups()
         repairs = _PROSE
@@ -112,7 +114,7 @@ def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterat
             if not is_confidence([*numbers, more], row.width):
                 continue
             repairs = _PROSE | {Repair.CONFIDENCE}
-        yield Found(match.start(1), match.end(), Candidate("", None, tuple(numbers), repairs))
+        yield BoxInText(match.start(1), match.end(), Candidate("", None, tuple(numbers), repairs))
 
 
 # --- numbers by name ------------------------------------------------------------------------------
@@ -128,14 +130,14 @@ _FIELD = re.compile(
     rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=]|is\b|at\b)[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
     re.IGNORECASE,
 )
-# Sizes of the image are none of a box; coordinates of points are in a tag of their own.
+# Sizes of the image are none of a box; coordinates of points are in another tag.
 _OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen)\b[^.\n]{0,30}\Z", re.I)
 _SIZES = ("width", "height", "w", "h")
 _POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
 _BETWEEN_FIELDS = 80  # Characters between two numbers of a box
 
 
-def _by_name(text: str, row: Representation) -> Iterator[Found]:
+def _by_name(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
     if row.width > 2:
         text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
@@ -158,11 +160,11 @@ def _by_name(text: str, row: Representation) -> Iterator[Found]:
 
 def _of_fields(
     fields: dict[str, str], start: int, end: int, row: Representation
-) -> Iterator[Found]:
+) -> Iterator[BoxInText]:
     for names in names_of(row):
         if row.excluded_keys.isdisjoint(fields) and all(name in fields for name in names):
             numbers = tuple(fields[name] for name in names)
-            yield Found(start, end, Candidate("", None, numbers, _PROSE))
+            yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
             return
 
 
@@ -170,29 +172,31 @@ def _of_fields(
 
 
 def _with_frames_and_labels(
-    found: Sequence[Found], text: str, fmt: ReplyFormat
+    boxes: Sequence[BoxInText], text: str, fmt: ReplyFormat
 ) -> Iterator[Candidate]:
-    """Yield the boxes with the frame and label that stand beside them."""
-    if not found:
+    """Yield the boxes with the frame and label in the words around them."""
+    if not boxes:
         return
     before: list[str] = []
     end = 0
-    for each in found:
+    for each in boxes:
         before.append(text[max(end, each.start - WITHIN) : each.start])
         end = each.end
-    labels = [""] * len(found)
+    labels = [""] * len(boxes)
     if fmt.multilabel:
-        labels = labels_beside(before, text[end : end + WITHIN])
-    frame, label = None, ""
-    for each, words, own_label in zip(found, before, labels, strict=True):
+        labels = labels_of_boxes(before, text[end : end + WITHIN])
+    frame: int | None = None
+    label = ""
+    for each, words, stated_label in zip(boxes, before, labels, strict=True):
         if fmt.frames > 1:
             frame = _frame(words, frame)
             if frame is None:
                 continue
         if fmt.multilabel:
-            # A box without words of its own has the label of the box before it.
-            own_label = own_label or label_within(text[each.start : each.end])
-            label = own_label or (label if not _has_words(words) else "")
+            stated_label = stated_label or label_within(text[each.start : each.end])
+            # A box without words before it has the label of the box before it.
+            if stated_label or _has_words(words):
+                label = stated_label
             if not label:
                 continue
         yield each.box._replace(label=label, frame=frame)

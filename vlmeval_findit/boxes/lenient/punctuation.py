@@ -16,7 +16,7 @@ FULL_WIDTH = {
 }
 DOUBLE_QUOTES = "“”„‟＂"
 SINGLE_QUOTES = "‘’‚‛＇"
-# Blanks that no pattern of Python counts as such
+# Blanks that are none to Python's patterns
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
 _TO_ASCII = str.maketrans(
