@@ -30,9 +30,10 @@ from hanging_sweep import QUICK, THREADS, hanging, host, stop_line
 
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
+from vlmeval_findit.engine.backend import CancelToken
+from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.outputs import Output
+from vlmeval_findit.engine.signals import cancelled_by_signals
 from vlmeval_findit.models.model_client import GenerateClient
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]

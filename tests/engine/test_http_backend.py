@@ -26,7 +26,7 @@ from chat_server import (
 from PIL import Image
 
 from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.backend import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint

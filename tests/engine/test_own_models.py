@@ -13,8 +13,7 @@ import pytest
 from host_runs import environment, require_host
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.engine.backend import CallOptions, WorkResult
-from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.backend import CallOptions, CancelToken, WorkResult
 from vlmeval_findit.engine.own_models import LateBackend, OwnModels
 from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.models.model_entry import ModelEntry

@@ -15,7 +15,7 @@ from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
 from vlmeval_findit.engine.calls import Call, Images
-from vlmeval_findit.engine.image_check import about_planned_images
+from vlmeval_findit.engine.sink import about_planned_images
 from vlmeval_findit.models.http.batch import BatchKind
 from vlmeval_findit.models.http.batch.services import SERVICES
 from vlmeval_findit.models.http.chat import chat_model

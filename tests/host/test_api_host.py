@@ -93,8 +93,8 @@ def test_a_reply_and_a_failed_call_come_with_their_records(
 def test_the_engine_has_a_backend_for_each_kind_of_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.engine.backend import LocalBackend
     from vlmeval_findit.engine.http_backend import HttpBackend
+    from vlmeval_findit.engine.local_backend import LocalBackend
     from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
     budget = Budget(1.0)

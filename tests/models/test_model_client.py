@@ -27,7 +27,8 @@ from engine_fakes import (
 from vlmeval_findit.benchmarks.findit.variant import FindItVariant
 from vlmeval_findit.cli.sweep import results_of
 from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.backend import Backend
+from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.models.model_client import _timed, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.call_results import Batch, CallResult, StopReason

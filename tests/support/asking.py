@@ -8,9 +8,8 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.backend import run_sync
+from vlmeval_findit.engine.backend import CancelToken, run_sync
 from vlmeval_findit.engine.calls import Call
-from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.server_state import ServerPolicy

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.backend import Backend, CancelToken
 from vlmeval_findit.engine.journal.view import JournalView
+from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry

@@ -22,7 +22,8 @@ from engine_fakes import FakeBackends, Message, demo_sweep, for_all_models, reco
 from paths import SUPPORT, python_path
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.backend import CallOptions, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 

@@ -12,7 +12,7 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.backend import CancelToken
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
 from vlmeval_findit.protocol.settings import settings_from

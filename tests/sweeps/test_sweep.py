@@ -36,9 +36,9 @@ from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import CallOptions, LocalBackend
-from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.backend import CallOptions, CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
+from vlmeval_findit.engine.local_backend import LocalBackend
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.model_entry import ModelEntry

@@ -24,7 +24,7 @@ from ..benchmarks.findit.grid import FormatAxes
 from ..coords.run_check import check_run, replies_of_run
 from ..core.command import INTERRUPTED, as_called, install
 from ..engine.answering import StoppedError
-from ..engine.cancel import cancelled_by_signals
+from ..engine.signals import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, value

@@ -25,13 +25,13 @@ from ..core.command import (
 )
 from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
-from ..engine.backend import CallOptions, LostCallError
-from ..engine.cancel import CancelToken, cancelled_by_signals
+from ..engine.backend import CallOptions, CancelToken, LostCallError
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.own_models import OwnModels
 from ..engine.served_model import ServedModelBackends
 from ..engine.server_backends import ServerBackends, policy_of
 from ..engine.server_state import ServerPolicy
+from ..engine.signals import cancelled_by_signals
 from ..engine.sink import Watcher
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +13,12 @@ from ..protocol.call_results import CallResult
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..scoring.run_score import CellResult
-from .backend import Backend, WorkResult, run_sync
+from .backend import Backend, CancelToken, run_sync
 from .batch_backend import BatchBackend, Ledger
-from .calls import Call, unread
-from .cancel import CancelToken
 from .cell_files import finished_cell
-from .journal.view import JournalView, Record
+from .journal.view import JournalView
 from .journal.writer import Journal
-from .outputs import Output, begin, record_of
+from .outputs import Output, begin
 from .plan import ItemSizes, Plan, calls_left
 from .sink import PlannedCalls, ResultSink, Watcher
 
@@ -127,41 +124,18 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
         for at, output in enumerate(job.outputs)
     ]
     watcher.planned(model, PlannedCalls(len(outputs), left.calls, left.calls - left.left))
-    identities = {id(output.cell): output.identity for output in outputs}
-
-    def record(call: Call, answer: CallResult) -> Record:
-        return record_of(call, answer, identities[id(call.cell)], call.cell.logprobs)
-
+    identities = {output.cell: output.identity for output in outputs}
     finish = job.finish
     finish_at = None if finish is None else lambda at: finish(outputs[at])
-    sink = ResultSink(journal, left.waits, record, watcher, finish_at)
+    sink = ResultSink(journal, left.waits, identities.__getitem__, watcher, finish_at)
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
-        run_sync(_answer(plan, job.backend, sink, cancel))
+        run_sync(sink.answer(plan, job.backend, cancel))
     if sink.error is not None:
         raise sink.error
     if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):
         raise StoppedError(journal)
     return JobResult({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
-
-
-async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
-    # Other models of the run go on when this model ends.
-    token = CancelToken(cancel)
-    async with sink.open(cancel):
-        for call in plan.calls(unreadable=True):
-            if plan.is_left(call.key):
-                why = next(filter(None, map(unread, call.image_sha256)))
-                failed = CallResult("", error=f"an image cannot be read: {why}")
-                sink.store(WorkResult((call,), (failed,)))
-        if sink.ended:
-            return
-        async with aclosing(backend.answer(plan, token)) as results:
-            async for result in results:
-                sink.store(result)
-                if sink.ended:
-                    # Calls in flight are paid for: wait for them, and store them if there is room.
-                    token.request()
 
 
 # --- the cells of several models ------------------------------------------------------------------

@@ -1,4 +1,4 @@
-""":class:`Backend`, which answers calls, and the backends of models in this process.
+"""What a backend is: it answers calls until it is cancelled.
 
 A backend pulls few items ahead and finishes begun items, so a sweep can stop at any point
 without losing a paid reply. Exceptions become failed answers.
@@ -11,25 +11,13 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from itertools import islice
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..core.validation import Config, Count, Expected, Number, Seconds
-from ..protocol.call_results import (
-    Batch,
-    CallResult,
-    Cancellable,
-    CancelledError,
-    ModelClient,
-    StopReason,
-    error_line,
-    in_thread,
-)
+from ..protocol.call_results import CallResult, CancelledError, ModelClient, StopReason, error_line
 from .calls import Call
-from .cancel import CancelToken
 from .plan import WorkItem
 from .retry_scheduler import FinishedItem, Scheduler
 
@@ -37,8 +25,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Result = TypeVar("Result")
+
+# Loads a model. Must be picklable: another process may call it.
 Loader = Callable[[], ModelClient]
-"""Loads a model. Must be picklable: another process may call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,59 +77,6 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         return pool.submit(asyncio.run, coroutine).result()
 
 
-def image_name(item: WorkItem) -> str:
-    """Name the content of an item's images; empty if there is none, or several."""
-    names = {call.image_sha256 for call in item.calls}
-    return "+".join(names.pop()) if len(names) == 1 else ""
-
-
-def batch_of(item: WorkItem) -> Batch:
-    """Return an item as plain values."""
-    return Batch(
-        messages=tuple(call.message for call in item.calls),
-        variants=tuple(call.cell.variant for call in item.calls),
-        shares_images=item.shares_images,
-        logprobs=item.calls[0].cell.logprobs,
-        seeds=tuple(seed for call in item.calls if (seed := call.seed) is not None),
-    )
-
-
-def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
-    """Split items, so that each call can be stored once it is answered."""
-    return (WorkItem((call,), item.shares_images) for item in items for call in item.calls)
-
-
-def answers_of(client: ModelClient, batch: Batch) -> tuple[CallResult, ...]:
-    """Return one answer per message; an exception fails them all."""
-    count = len(batch.messages)
-    try:
-        answers = tuple(client.ask(batch))
-        if len(answers) == count and all(isinstance(answer, CallResult) for answer in answers):
-            return answers
-        why = f"not {count} answers to {count} messages"
-    except (Exception, SystemExit) as error:
-        why = error_line(error)
-    return (CallResult("", error=why),) * count
-
-
-def answers_in_turn(
-    client: ModelClient, batch: Batch, is_stopped: Callable[[], bool]
-) -> Iterator[tuple[CallResult, ...]]:
-    """Yield the answers that a model gives together; fewer after a stop.
-
-    A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
-    minutes.
-    """
-    if isinstance(client, Cancellable):
-        client.cancelled_by(is_stopped)
-    together = client.answers_together(shares_images=batch.shares_images)
-    with suppress(CancelledError):
-        for part in [batch] if together else batch.single():
-            if is_stopped():
-                return
-            yield answers_of(client, part)
-
-
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
     """Return the result that ends the run of a model that cannot be loaded."""
     log.debug("a model cannot be loaded", exc_info=error)
@@ -148,78 +84,99 @@ def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
     return WorkResult(item.calls, (answer,) * len(item.calls))
 
 
-class LocalBackend:
-    """One model in this process, loaded with the first item.
-
-    It runs on the thread of the loop, as CUDA's device and torch's grad mode belong to a thread.
-    """
-
-    def __init__(self, load: Loader) -> None:
-        self._load = cache(load)
-
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        with suppress(CancelledError):
-            for item in items:
-                if cancel.requested:
-                    return
-                try:
-                    with cancel.exposed():
-                        client = self._load()
-                except (Exception, SystemExit) as error:
-                    yield not_loaded(item, error)
-                    return
-                calls = iter(item.calls)
-                answered = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
-                while True:
-                    with cancel.exposed():
-                        answers = next(answered, ())
-                    if not answers:
-                        break
-                    yield WorkResult(tuple(islice(calls, len(answers))), answers)
-                    await asyncio.sleep(0)  # let other tasks of the loop run
+# --- cancelling -----------------------------------------------------------------------------------
 
 
-class ThreadedBackend:
-    """One model that is safe to call from several threads, such as VLMEvalKit's API models.
+class CancelToken:
+    """Whether a run should stop, and how soon; a token made of ``run`` stops with it."""
 
-    A call that hangs when everything is given up is left in its thread.
-    """
+    def __init__(self, run: CancelToken | None = None) -> None:
+        self._run: CancelToken = self if run is None else run._run
+        self._requested = self._now = self._shielded = False
+        self._callbacks: list[Callable[[], None]] = []
 
-    def __init__(self, load: Loader, threads: int) -> None:
-        self._load = cache(load)
-        self._threads = threads
+    @property
+    def requested(self) -> bool:
+        return self._requested or self._run._requested
 
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        singles = single_calls(items)
-        running = dict[asyncio.Task[Any], WorkItem]()
-        waiting = asyncio.create_task(asyncio.Event().wait())  # until an interruption
+    @property
+    def now(self) -> bool:
+        """Whether calls in flight should be given up too."""
+        return self._run._now
+
+    def request(self) -> None:
+        self._requested = True
+        for callback in list(self._callbacks):
+            callback()
+
+    def interrupt(self) -> None:
+        """Give up calls in flight in the whole run; raise KeyboardInterrupt if not shielded."""
+        self._run._now = True
+        self._run.request()
+        if not self._run._shielded:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def on_request(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Call back when a stop is requested, and again on an interruption.
+
+        ``callback`` is called at once if a stop was already requested, else perhaps from a signal
+        handler or another thread: use ``loop.call_soon_threadsafe(event.set)`` or the like.
+        """
+        tokens = {self, self._run}
+        for token in tokens:
+            token._callbacks.append(callback)
         try:
-            with suppress(CancelledError), cancel.ending(waiting):
-                while not waiting.done():
-                    for item in islice(singles, self._threads - len(running)):
-                        if cancel.requested:
-                            break
-                        try:
-                            with cancel.exposed():
-                                client = self._load()
-                        except (Exception, SystemExit) as error:
-                            yield not_loaded(item, error)
-                            return
-                        task = asyncio.create_task(in_thread(answers_of, client, batch_of(item)))
-                        running[task] = item
-                    if not running:
-                        return
-                    tasks = {*running, waiting}
-                    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done - {waiting}:
-                        yield WorkResult(running.pop(task).calls, task.result())
+            if self.requested:
+                callback()
+            yield
         finally:
-            for task in (waiting, *running):
-                task.cancel()
+            for token in tokens:
+                token._callbacks.remove(callback)
+
+    @contextmanager
+    def ending(self, task: asyncio.Future[Any], *, early: bool = False) -> Iterator[None]:
+        """Cancel a task of this loop on an interruption, or ``early``, when a stop is requested."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            if self.now or early:
+                loop.call_soon_threadsafe(task.cancel)
+
+        with self.on_request(end):
+            yield
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Delay an interruption, with its KeyboardInterrupt, until this is done."""
+        with self._shield(True):
+            yield
+        if self.now and not self._run._shielded:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def exposed(self) -> Iterator[None]:
+        """Let an interruption through, inside a shield, as CancelledError."""
+        try:
+            with self._shield(False):
+                if self.now:
+                    raise CancelledError
+                yield
+        except KeyboardInterrupt:
+            if self.now:
+                raise CancelledError from None
+            raise
+
+    @contextmanager
+    def _shield(self, shielded: bool) -> Iterator[None]:
+        before, self._run._shielded = self._run._shielded, shielded
+        try:
+            yield
+        finally:
+            self._run._shielded = before
+
+
+# --- the loop around a scheduler ------------------------------------------------------------------
 
 
 class LostCallError(RuntimeError):

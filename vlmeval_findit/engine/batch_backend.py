@@ -20,10 +20,9 @@ from ..models.http.batch import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError
 from ..protocol.call_results import CallResult, CancelledError, StopReason, error_line
-from .backend import WorkResult, single_calls
-from .cancel import CancelToken
+from .backend import CancelToken, WorkResult
 from .journal.writer import Journal
-from .plan import WorkItem
+from .plan import WorkItem, single_calls
 
 if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService

@@ -26,6 +26,7 @@ from ..protocol.dataset_variant import (
     DatasetVariant,
     Message,
     PartKind,
+    PromptDigest,
     Reference,
     located,
     prompt_hash,
@@ -52,6 +53,7 @@ class Images:
         self.contents = cache(self._contents)
 
     def number(self, folder: str, names: Sequence[str], references: Sequence[bool]) -> int:
+        """Return the number of a set of files, which is new if the set is."""
         at = (folder, *names, *references)
         if at not in self._numbers:
             self._numbers[at] = len(self.files)
@@ -92,10 +94,13 @@ class PromptHashes(NamedTuple):
     images: array[int]  # numbers in :class:`Images`
     sha256: bytes  # of the other parts, 32 bytes each
 
+    def message_sha256(self, at: int) -> str:
+        return self.sha256[32 * at : 32 * at + 32].hex()
+
 
 @dataclass(eq=False, repr=False)
 class Prompts:
-    """The messages of a question, one per row; only 36 bytes of each are stored."""
+    """The messages of a dataset variant, one per row; only 36 bytes of each are stored."""
 
     dataset: AnyDataset
     folder: Folder
@@ -119,35 +124,43 @@ class Prompts:
 
     def hashes(self, rows: tuple[int, ...]) -> PromptHashes:
         """Return the hashes of the messages of rows; those of all rows give :attr:`hash`, too."""
-        if rows in self._hashes:
-            return self._hashes[rows]
+        if rows not in self._hashes:
+            self._hashes[rows] = self._hash_messages(rows)
+        return self._hashes[rows]
+
+    def _hash_messages(self, rows: tuple[int, ...]) -> PromptHashes:
         numbers = array("I")
         sha256 = bytearray()
-        folder = str(self.folder.path)
-
-        def noted() -> Iterator[Message]:
-            for parts in map(self.parts, rows):
-                images = [part for part in parts if part.kind is PartKind.IMAGE]
-                references = [isinstance(part, Reference) for part in images]
-                numbers.append(self.images.number(folder, [i.value for i in images], references))
-                words = [
-                    '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{quoted(text)}]'
-                    for kind, text in parts
-                ]
-                sha256.extend(hashlib.sha256(f"[{','.join(words)}]".encode()).digest())
-                yield parts
-
-        whole = prompt_hash(noted())
+        digest = PromptDigest()
+        for row in rows:
+            message = self.parts(row)
+            numbers.append(self._image_number(message))
+            sha256 += _sha256_without_images(message)
+            digest.add(message)
         if rows == tuple(self.dataset.queries):
-            self.hash = whole
-        self._hashes[rows] = PromptHashes(numbers, bytes(sha256))
-        return self._hashes[rows]
+            self.hash = digest.hexdigest()
+        return PromptHashes(numbers, bytes(sha256))
+
+    def _image_number(self, message: Message) -> int:
+        images = [part for part in message if part.kind is PartKind.IMAGE]
+        names = [part.value for part in images]
+        references = [isinstance(part, Reference) for part in images]
+        return self.images.number(str(self.folder.path), names, references)
+
+
+def _sha256_without_images(message: Message) -> bytes:
+    """Hash a message with an empty name for each image."""
+    parts = [
+        '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{quoted(text)}]'
+        for kind, text in message
+    ]
+    return hashlib.sha256(f"[{','.join(parts)}]".encode()).digest()
 
 
 def prompts_of(
     dataset: AnyDataset, images: Images | None = None, custom: CustomPrompt | None = None
 ) -> Prompts:
-    """Return the messages of a task, by the prompt set in force, or in the user's words.
+    """Return the messages of a dataset, by the prompt set in force, or in the user's words.
 
     Raises:
         ValueError: the benchmark does not know what the user's template names.
@@ -158,7 +171,7 @@ def prompts_of(
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One model on one question: what a prediction file holds."""
+    """One model on one dataset variant: what a prediction file holds."""
 
     model: str
     prompts: Prompts = field(repr=False)
@@ -197,14 +210,14 @@ class Cell:
 
         A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON.
         """
-        (images, sha256), contents = self.prompt_hashes, self.prompts.images.contents
+        hashes = self.prompt_hashes
+        contents = self.prompts.images.contents
         begun = hashlib.sha256(shared_key(self)[:-1].encode())
 
         def key(at: int) -> str:
             digest = begun.copy()
-            shown = ",".join(map(quoted, contents(images[at])))
-            words = sha256[32 * at : 32 * at + 32].hex()
-            digest.update(f',"{words}",[{shown}]]'.encode())
+            shown = ",".join(map(quoted, contents(hashes.images[at])))
+            digest.update(f',"{hashes.message_sha256(at)}",[{shown}]]'.encode())
             return digest.hexdigest()
 
         return key
@@ -241,7 +254,7 @@ class Call(NamedTuple):
 
     @property
     def prompt_sha256(self) -> str:
-        return self.cell.prompt_hashes.sha256[32 * self.at : 32 * self.at + 32].hex()
+        return self.cell.prompt_hashes.message_sha256(self.at)
 
     @property
     def seed(self) -> int | None:
@@ -256,19 +269,28 @@ class Call(NamedTuple):
     @property
     def scene(self) -> tuple[object, ...]:
         """What calls that are batched over the same images have in common besides messages."""
-        asked = self.cell.variant
-        schema = _ENCODER.encode(asked.reply_schema)
-        shown = (asked.images, asked.frames, asked.has_references)
-        return self.image_sha256, *shown, asked.max_new_tokens, schema
+        variant = self.cell.variant
+        return (
+            self.image_sha256,
+            variant.images,
+            variant.frames,
+            variant.has_references,
+            variant.max_new_tokens,
+            _ENCODER.encode(variant.reply_schema),
+        )
 
 
 def settings_of(
     variant: DatasetVariant, given: Mapping[str, Any], sample: int = 1
 ) -> dict[str, Any]:
     """Return what answers depend on besides the message: user settings and the protocol's."""
-    schema = {} if variant.reply_schema is None else {"reply_schema": variant.reply_schema}
-    asked = {"max_new_tokens": variant.max_new_tokens, "image_folder": variant.images}
-    return {**asked, **schema, **given, **sample_setting(sample)}
+    settings: dict[str, Any] = {
+        "max_new_tokens": variant.max_new_tokens,
+        "image_folder": variant.images,
+    }
+    if variant.reply_schema is not None:
+        settings["reply_schema"] = variant.reply_schema
+    return {**settings, **given, **sample_setting(sample)}
 
 
 def sample_setting(sample: int) -> dict[str, Any]:
@@ -276,11 +298,24 @@ def sample_setting(sample: int) -> dict[str, Any]:
     return {SAMPLE: sample} if sample > 1 else {}
 
 
+# Settings that do not affect answers, or enter the key in another way
 NO_ANSWER_DEPENDS = frozenset(
-    {"model_path", "like", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
-    | {"max_usd", "budget", "space", "headers"}
+    {
+        "model_path",
+        "like",
+        "batch_size",
+        "device",
+        "key",
+        "retry",
+        "timeout",
+        "verbose",
+        "wait",
+        "max_usd",
+        "budget",
+        "space",
+        "headers",
+    }
 )
-"""Settings that do not affect answers, or enter the key in another way."""
 
 
 def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any]:
@@ -298,7 +333,7 @@ def shared_key(cell: Cell) -> str:
 
 
 class CellBuilder:
-    """Tasks and their usable rows.
+    """Loads datasets, and makes cells of their usable rows.
 
     ``skip_missing``: leave out rows without a usable image; None: do not check images.
     """
@@ -312,7 +347,7 @@ class CellBuilder:
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def dataset(self, variant: DatasetVariant) -> AnyDataset:
-        """Return the task of a question; FileNotFoundError or TableError if it has no table."""
+        """Return the loaded dataset; FileNotFoundError or TableError if it has no table."""
         at = _rows_of(variant)
         if at not in self._datasets:
             self._datasets[at] = load_dataset(variant.name)
@@ -329,8 +364,7 @@ class CellBuilder:
         prompt: CustomPrompt | None = None,
         sample: int = 1,
     ) -> Cell:
-        """Return the cell of a model, with its settings if known, and a question's first usable
-        rows.
+        """Return the cell of a model, with its settings if known: a variant's first usable rows.
 
         Raises:
             ImageError: images are missing, and their rows are not to be left out.
@@ -346,12 +380,14 @@ class CellBuilder:
     def _prompts_for(
         self, variant: DatasetVariant, model: str, prompt: CustomPrompt | None
     ) -> Prompts:
-        for asked in (model, None):
-            if (variant, asked, prompt) in self._prompts:
-                return self._prompts[variant, asked, prompt]
+        # Most messages are the same for all models: their key has no model.
+        for key in ((variant, model, prompt), (variant, None, prompt)):
+            if key in self._prompts:
+                return self._prompts[key]
         dataset = benchmark_of(variant).for_model(self.dataset(variant), model)
         prompts = prompts_of(dataset, self.images, prompt)
-        self._prompts[variant, None if dataset.base_dataset is None else model, prompt] = prompts
+        depends_on_model = dataset.base_dataset is not None
+        self._prompts[variant, model if depends_on_model else None, prompt] = prompts
         return prompts
 
     def _rows_left_out(self, variant: DatasetVariant) -> frozenset[int]:
@@ -359,9 +395,10 @@ class CellBuilder:
             return frozenset()
         at = _rows_of(variant)
         if at not in self._left_out:
-            queries = self.dataset(variant).queries
-            folder = image_folder(variant.images)
-            self._left_out[at] = rows_to_leave_out([*queries.values()], folder, self._skip)
+            queries = list(self.dataset(variant).queries.values())
+            self._left_out[at] = rows_to_leave_out(
+                queries, image_folder(variant.images), self._skip
+            )
         return self._left_out[at]
 
 

@@ -45,7 +45,8 @@ from ..storage.sheet_cells import cut_by_sheet
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal
-from .outputs import Output, record_of
+from .outputs import Output
+from .sink import record_of
 
 log = logging.getLogger(__name__)
 

@@ -21,17 +21,22 @@ from typing import Any
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
-from ..models.http.completion import REFUSED, CallError
+from ..models.http.completion import DENIED_STATUSES, CallError
 from ..models.http.endpoint import Endpoint
-from ..models.http.http_endpoint import HttpEndpoint, model_servers
+from ..models.http.http_endpoint import HttpEndpoint, http_endpoints
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
 from ..protocol.call_results import CallResult, StopReason, error_line
 from ..protocol.dataset_variant import DatasetVariant, Message
-from .backend import ScheduledRun, WorkResult, image_name, not_loaded, run_sync, single_calls
+from .backend import (
+    CancelToken,
+    ScheduledRun,
+    WorkResult,
+    not_loaded,
+    run_sync,
+)
 from .calls import Call
-from .cancel import CancelToken
-from .plan import WorkItem
+from .plan import WorkItem, single_calls
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
 from .server_state import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
 
@@ -55,21 +60,21 @@ class HttpService:
     timeout: float = 600.0  # seconds per attempt, from name lookup to last byte
     budget: Budget = field(default_factory=Budget)  # may be shared with other models
     policy: ServerPolicy = field(default_factory=ServerPolicy)
-    servers: dict[str, HttpEndpoint] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[str, HttpEndpoint] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
     _waited_for: set[tuple[str, int]] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
         if not self.endpoints:
             raise ValueError("no server is named")
-        self.refresh()
+        self.servers()
 
-    def refresh(self) -> list[str]:
-        """Return the names of the current servers; what is known of former servers stays."""
+    def servers(self) -> dict[str, HttpEndpoint]:
+        """Return the current servers by name; what is known of former servers stays."""
         endpoints = self.endpoints() if callable(self.endpoints) else self.endpoints
-        by_name = model_servers(endpoints)
-        self.servers = {**by_name, **self.servers}
-        return list(by_name)
+        current = http_endpoints(endpoints)
+        self._known = {**current, **self._known}
+        return {name: self._known[name] for name in current}
 
     def warn(self, call: ChatCall) -> None:
         for message in call.warnings:
@@ -164,7 +169,7 @@ _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is m
 
 
 def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple[str, _Asked]]:
-    single = ((image_name(item), item.calls[0]) for item in single_calls(items))
+    single = ((item.image_name, item.calls[0]) for item in single_calls(items))
     end: tuple[str, Call | None] = ("", None)
     before = ""
     for (image, call), (after, _) in pairwise(chain(single, [end])):
@@ -182,9 +187,11 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
         service = self._service = backend.service
-        limits = dict.fromkeys(service.refresh(), backend.calls)
-        super().__init__(Scheduler(calls, limits, service.policy), cancel)
-        self._backend = backend
+        super().__init__(Scheduler(calls, {}, service.policy), cancel)
+        self._at_once = backend.calls  # at each server
+        servers = service.servers()
+        for name, endpoint in servers.items():
+            self._scheduler.add_server(name, self._at_once, endpoint)
         self._budget = service.budget
         self._client = HttpClient(service.timeout)
         self._images = EncodedImages()
@@ -193,7 +200,7 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         if callable(service.endpoints):
             self._scheduler.servers_may_come = True
             self._go(self._follow_servers(), calls=False)
-            if not limits:
+            if not servers:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, CallResult]], None]:
@@ -239,7 +246,8 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
         stop = StopReason.HOPELESS if gave_up and finished.outcome is CallOutcome.HOPELESS else None
         answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
-        self._service.warn(call)
+        if call.warnings:
+            self._service.warn(call)
         return asked, answer._replace(seconds=self._loop.time() - call.began)
 
     async def _follow_servers(self) -> None:
@@ -247,21 +255,22 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         while not scheduler.given_up:
             await asyncio.sleep(_LOOK_SECONDS)
             now = self._loop.time()
+            servers: dict[str, HttpEndpoint] = {}
             try:
-                names = self._service.refresh()
+                servers = self._service.servers()
             except RuntimeError as error:
-                self._lost, names = error_line(error), []
+                self._lost = error_line(error)
                 scheduler.give_up(self._lost, CallOutcome.HOPELESS)
-            for name in names:
+            for name, endpoint in servers.items():
                 if name not in scheduler.servers:
-                    scheduler.add_server(name, self._backend.calls)
-            for name in scheduler.servers.keys() - names:
+                    scheduler.add_server(name, self._at_once, endpoint)
+            for name in scheduler.servers.keys() - servers.keys():
                 scheduler.remove_server(name, now)
             self._woken.set()
 
     async def _attempt(self, assignment: Assignment) -> None:
         _, call = assignment.item.value
-        server = self._service.servers[assignment.server.name]
+        server: HttpEndpoint = assignment.server.endpoint
         call.began = call.began or assignment.began
         before = call.cost or 0.0
         outcome, reason = CallOutcome.ANSWERED, ""
@@ -294,7 +303,7 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
 
 def _outcome_of(error: CallError) -> CallOutcome:
     if error.hopeless:
-        is_denial = error.status in REFUSED and not error.certain
+        is_denial = error.status in DENIED_STATUSES and not error.certain
         return CallOutcome.DENIED if is_denial else CallOutcome.HOPELESS
     if not error.transient:
         return CallOutcome.INVALID

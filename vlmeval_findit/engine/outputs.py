@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
-from ..core.redaction import scrubbed
-from ..models.model_client import as_json_value
-from ..protocol.call_results import CallResult, refused_if_it_quotes
 from ..protocol.identity import (
     IMAGES,
     Answering,
@@ -27,7 +23,7 @@ from ..scoring.new_identity import run_identity
 from ..scoring.open_predictions import refuse_variable
 from ..storage.identity_file import read_identity, write_identity
 from ..storage.run_files import RunFiles
-from .calls import Call, Cell
+from .calls import Cell
 from .journal.view import JournalView
 
 
@@ -152,26 +148,3 @@ def _other_answers(
 def _was_forced(conflict: IdentityConflict, run: Identity) -> bool:
     values = str(conflict).removeprefix(conflict.what)
     return any(note.endswith(values) for note in run.forced)
-
-
-def record_of(call: Call, answer: CallResult, run: Identity, logprobs: bool) -> dict[str, Any]:
-    """Return the journal's record of a call; ``logprobs``: they were requested."""
-    cell = call.cell
-    # Models of plug-ins may not have done this yet.
-    answer = refused_if_it_quotes(answer)
-    extra, error = scrubbed([as_json_value(answer.extra), answer.error])
-    return {
-        "key": call.key,
-        "error": error,
-        "logprobs": logprobs,
-        "model": cell.model,
-        "settings": dict(cell.settings),
-        "dataset": cell.variant.name,
-        "row": call.row,
-        "prompt_sha256": call.prompt_sha256,
-        "image_sha256": list(call.image_sha256),
-        "reply": answer.text,
-        "extra_records": extra,
-        "seconds": round(answer.seconds, 6),
-        "made_by": run.made_by,
-    }

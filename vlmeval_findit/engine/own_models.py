@@ -23,9 +23,8 @@ from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .answering import BackendFactory
-from .backend import Backend, WorkResult
+from .backend import Backend, CancelToken, WorkResult
 from .calls import given_key
-from .cancel import CancelToken
 from .plan import WorkItem
 
 # --- what a run records, by the arguments of VLMEvalKit's entries ---------------------------------

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from typing import NamedTuple
 
+from ..storage.image_content import Shown, imported_contents, replaced_note
+from ..storage.image_files import ImageError
 from .calls import Call, Cell, unread
-from .image_check import refuse_replaced
 from .journal.view import JournalView
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,12 @@ class WorkItem(NamedTuple):
 
     calls: tuple[Call, ...]
     shares_images: bool
+
+    @property
+    def image_name(self) -> str:
+        """The content of its images; empty if there are none, or if its calls show others."""
+        names = {call.image_sha256 for call in self.calls}
+        return "+".join(names.pop()) if len(names) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,13 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
             yield WorkItem(part, shares_images)
 
 
+def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
+    """Split items, so that each call can be stored once it is answered."""
+    for item in items:
+        for call in item.calls:
+            yield WorkItem((call,), item.shares_images)
+
+
 class PlanCounts(NamedTuple):
     """How much of a plan is left."""
 
@@ -158,3 +173,27 @@ def calls_left(plan: Plan, noted: Set[str]) -> PlanCounts:
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
     return PlanCounts(calls, count, tuple(waits), frozenset(known), frozenset(noted_here))
+
+
+def refuse_replaced(cells: Sequence[Cell]) -> None:
+    """Raise an ImageError for images of imported tables that are not those of the import."""
+    expected: dict[Path, Shown] = {}
+    others: dict[Path, str] = {}
+    for cell in cells:
+        table, images = cell.prompts.dataset.table, cell.prompts.images
+        if table not in expected:
+            expected[table] = imported_contents(table)
+        known = expected[table]
+        if not known:
+            continue
+        for number in set(cell.prompt_hashes.images):
+            shown = zip(
+                images.files[number], images.names[number], images.contents(number), strict=True
+            )
+            for file, name, content in shown:
+                if name in known and not unread(content) and known[name] != content:
+                    others[file] = name
+    if others:
+        file, name = next(iter(others.items()))
+        folder = file.parents[len(Path(name).parts) - 1]
+        raise ImageError(replaced_note(list(others.values()), folder))

@@ -15,8 +15,15 @@ from typing import Any
 
 from ..core.command import install
 from ..protocol.call_results import CallResult, error_line
-from .backend import CallOptions, Loader, ScheduledRun, WorkResult, batch_of, image_name, not_loaded
-from .cancel import CancelToken
+from .backend import (
+    CallOptions,
+    CancelToken,
+    Loader,
+    ScheduledRun,
+    WorkResult,
+    not_loaded,
+)
+from .local_backend import batch_of
 from .plan import WorkItem
 from .ray_cluster import cluster, code_sha256, replicas
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
@@ -49,7 +56,7 @@ class RayBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        scheduler = Scheduler(((image_name(item), item) for item in items), {}, _POLICY)
+        scheduler = Scheduler(((item.image_name, item) for item in items), {}, _POLICY)
         if scheduler.done:
             return
         with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
@@ -79,13 +86,12 @@ class _RayRun(ScheduledRun[WorkResult]):
         self._starting = 0
         self._partial: list[WorkResult] = []
         self._problem: BaseException = RuntimeError("no replica is left")
-        actors = (_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1))
-        self._actors = {actor.name: actor for actor in actors}
-        for actor in self._actors.values():
+        self._actors = [_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1)]
+        for actor in self._actors:
             self._start(actor)
 
     def _stop(self) -> None:
-        for actor in self._actors.values():
+        for actor in self._actors:
             actor.handle.stop.remote()
         self._wake()
 
@@ -116,7 +122,7 @@ class _RayRun(ScheduledRun[WorkResult]):
                 async with asyncio.timeout(within) as limit:
                     ready = actor.handle.ready.options(max_task_retries=-1)
                     actor.machine = await ready.remote(code_sha256())
-                self._scheduler.add_server(actor.name, 1)
+                self._scheduler.add_server(actor.name, 1, actor)
             except Exception as error:
                 why = _cause(error)
                 if limit.expired():
@@ -143,9 +149,9 @@ class _RayRun(ScheduledRun[WorkResult]):
     async def _ask(self, assignment: Assignment) -> None:
         """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
-        actor = self._actors[assignment.server.name]
+        actor: _Actor = assignment.server.endpoint
         calls = item.calls
-        failed = list[CallResult]()
+        failed: list[CallResult] = []
         outcome, reason, died = CallOutcome.ANSWERED, "", False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")

@@ -26,7 +26,8 @@ from ..core.files import sha256_of
 from ..core.plugin_rows import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
 from ..protocol.call_results import Batch, CallResult
-from .backend import CallOptions, Loader, answers_in_turn
+from .backend import CallOptions, Loader
+from .local_backend import answers_in_turn
 
 log = logging.getLogger(__name__)
 

@@ -42,6 +42,15 @@ class Assignment(NamedTuple):
         return self.group is not None
 
 
+class _Waiting(NamedTuple):
+    """An item that goes to a server again, in the order of time."""
+
+    at: float
+    number: int  # different for all, so that comparing ends here
+    item: QueuedItem
+    server: ServerState
+
+
 class FinishedItem(NamedTuple):
     """An item that needs no server any more; ``reason`` says why it has no answer."""
 
@@ -79,15 +88,16 @@ class Scheduler:
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
-        self._waiting: list[tuple[float, int, QueuedItem, ServerState]] = []
+        self._waiting: list[_Waiting] = []
         self._homeless: list[ImageGroup] = []
         self._siblings = 0.0  # running mean of an image's later items
         self._outcome = CallOutcome.FAILED  # of waiting items after giving up
         for name, limit in servers.items():
             self.add_server(name, limit)
 
-    def add_server(self, name: str, limit: int) -> None:
-        self.servers[name] = ServerState(name, max(limit, 1), self.policy)
+    def add_server(self, name: str, limit: int, endpoint: Any = None) -> None:
+        """Send items to another server; assignments have its ``endpoint``."""
+        self.servers[name] = ServerState(name, max(limit, 1), self.policy, endpoint)
         homeless, self._homeless = self._homeless, []
         self._place(homeless)
 
@@ -130,12 +140,12 @@ class Scheduler:
 
     def next(self, now: float) -> Assignment | None:
         """Begin an item; None if none may begin before another ends or :meth:`wake_at`."""
-        while self._waiting and self._waiting[0][0] <= now:
-            _, _, item, server = heapq.heappop(self._waiting)
-            if server.is_up:
-                server.again.append(item)
+        while self._waiting and self._waiting[0].at <= now:
+            waiting = heapq.heappop(self._waiting)
+            if waiting.server.is_up:
+                waiting.server.again.append(waiting.item)
             else:
-                self._place([ImageGroup(item.image, deque([item]))])
+                self._place([ImageGroup(waiting.item.image, deque([waiting.item]))])
         free = [server for server in self.servers.values() if server.has_room(now)]
         if not free:
             self._end_if_lost(now)
@@ -257,18 +267,49 @@ class Scheduler:
         The server asks to wait ``retry_after`` seconds with it; ``remaining`` is its new value if a
         part was answered.
         """
-        item, server, group, began = assignment
-        server.in_flight -= 1
-        server.silent_since = now
-        server.firsts -= group is not None
-        self.in_flight -= 1
+        item, server = assignment.item, assignment.server
         was_on_trial = server.on_trial
         if remaining is not None:
             item.value = remaining
-        if group is not None:
-            server.first_ended(group, answered=outcome is CallOutcome.ANSWERED)
         if outcome is not CallOutcome.ANSWERED:
             item.reason = server.reason = reason
+        self.in_flight -= 1
+        server.take_back(assignment.group, now, answered=outcome is CallOutcome.ANSWERED)
+        self._tell_server(assignment, outcome, now, reason, retry_after)
+        if server.is_given_up(now):
+            self._end_if_lost(now)
+
+        if outcome in (CallOutcome.ANSWERED, CallOutcome.INVALID):
+            self.finished.append(FinishedItem(item, outcome, reason))
+            return
+        if self.given_up:
+            self._finish(item, self._outcome)
+            return
+        # What a server refuses as too much, or fails while it is down, is not the item's fault.
+        if outcome is CallOutcome.REFUSED or was_on_trial or server.lost:
+            item.refusals += 1
+            tries = item.refusals
+            most = self.policy.refusals
+        else:
+            item.attempts += 1
+            tries = item.attempts
+            most = max(self.policy.attempts, len(self.servers))
+        self._note_failed_at(item, server, outcome, retry_after)
+        if tries >= most or self._is_hopeless(item, server, outcome, retry_after):
+            self._finish(item, outcome)
+        else:
+            self._put_back(item, server, now, self._wait(tries, retry_after))
+
+    def _tell_server(
+        self,
+        assignment: Assignment,
+        outcome: CallOutcome,
+        now: float,
+        reason: str,
+        retry_after: float | None,
+    ) -> None:
+        """Adapt a server's limit and breaker to an outcome; move its items if it goes down."""
+        server, began = assignment.server, assignment.began
         match outcome:
             case CallOutcome.ANSWERED:
                 server.answered(began, now, first=assignment.first)
@@ -283,55 +324,52 @@ class Scheduler:
                 if outcome is CallOutcome.HOPELESS or server.denied(began, now):
                     server.lost = server.lost or reason or outcome.value
                     self._move_all(server)
-        if server.is_given_up(now):
-            self._end_if_lost(now)
-        if outcome in (CallOutcome.ANSWERED, CallOutcome.INVALID):
-            self.finished.append(FinishedItem(item, outcome, reason))
-        elif self.given_up:
-            self._finish(item, self._outcome)
-        else:
-            counts_as_attempt = (
-                outcome is not CallOutcome.REFUSED and not was_on_trial and not server.lost
-            )
-            self._again(
-                item, server, outcome, now, retry_after, counts_as_attempt=counts_as_attempt
-            )
 
-    def _again(
+    def _note_failed_at(
         self,
         item: QueuedItem,
         server: ServerState,
         outcome: CallOutcome,
-        now: float,
         retry_after: float | None,
-        *,
-        counts_as_attempt: bool,
     ) -> None:
-        if counts_as_attempt:
-            item.attempts += 1
-            tries = item.attempts
-            most = max(self.policy.attempts, len(self.servers))
-        else:
-            item.refusals += 1
-            tries, most = item.refusals, self.policy.refusals
-        is_too_long = (retry_after or 0.0) > LONGEST_WAIT
-        refused_here = outcome is CallOutcome.REFUSED and item.refusals < _REFUSALS_HERE
-        if is_too_long or not (refused_here and server.is_up):
+        """Note that another server should try an item next.
+
+        A server that only has too much to do gets a few more chances.
+        """
+        is_busy = outcome is CallOutcome.REFUSED and server.is_up and not _is_too_long(retry_after)
+        if not (is_busy and item.refusals < _REFUSALS_HERE):
             item.failed_at.add(server.name)
-        others = self._ranked(item.image, without=server)
-        untried = [other for other in others if other.name not in item.failed_at]
-        ends_here = is_too_long or outcome in (CallOutcome.DENIED, CallOutcome.HOPELESS)
-        if tries >= most or (ends_here and not untried):
-            self._finish(item, outcome)
-            return
-        where, wait = server, self._wait(tries, retry_after)
+
+    def _is_hopeless(
+        self,
+        item: QueuedItem,
+        server: ServerState,
+        outcome: CallOutcome,
+        retry_after: float | None,
+    ) -> bool:
+        """Return whether this server will not answer an item soon, and no other is left to try."""
+        ends_here = outcome in (CallOutcome.DENIED, CallOutcome.HOPELESS)
+        return (ends_here or _is_too_long(retry_after)) and not self._untried(item, server)
+
+    def _put_back(self, item: QueuedItem, server: ServerState, now: float, wait: float) -> None:
+        """Have an item asked again after a wait, where it has not failed yet."""
+        next_server = server
         if server.name in item.failed_at:
-            where = (untried or others or [server])[0]
-            if not untried:
+            untried = self._untried(item, server)
+            if untried:
+                next_server = untried[0]
+                if next_server.is_up:
+                    wait = self._random.uniform(0.0, 0.05)
+            else:
+                others = self._ranked(item.image, without=server)
+                next_server = others[0] if others else server
                 item.failed_at.clear()
-            elif where.is_up:
-                wait = self._random.uniform(0.0, 0.05)
-        heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
+        heapq.heappush(self._waiting, _Waiting(now + wait, next(self._number), item, next_server))
+
+    def _untried(self, item: QueuedItem, server: ServerState) -> list[ServerState]:
+        """Return the other servers at which an item has not failed, best first."""
+        others = self._ranked(item.image, without=server)
+        return [other for other in others if other.name not in item.failed_at]
 
     def _wait(self, tries: int, retry_after: float | None) -> float:
         if retry_after:
@@ -344,15 +382,20 @@ class Scheduler:
 
     def give_up(self, reason: str, outcome: CallOutcome = CallOutcome.FAILED) -> None:
         """Begin nothing more: finish what waits; items not pulled yet stay untouched."""
-        self.given_up, self._outcome = self.given_up or reason, outcome
-        items = [item for _, _, item, _ in self._waiting]
-        groups = [*self._homeless, *([self._next] if self._next is not None else [])]
+        self.given_up = self.given_up or reason
+        self._outcome = outcome
+        items = [waiting.item for waiting in self._waiting]
+        groups = list(self._homeless)
+        if self._next is not None:
+            groups.append(self._next)
         for server in self.servers.values():
             groups += server.release_all()
         for group in groups:
             items += group.items
-        self._waiting, self._homeless = [], []
-        self._next, self._groups_left = None, iter(())
+        self._waiting.clear()
+        self._homeless.clear()
+        self._next = None
+        self._groups_left = iter(())
         for item in items:
             self._finish(item, outcome)
 
@@ -368,7 +411,7 @@ class Scheduler:
     def wake_at(self, now: float) -> float | None:
         """Return when to call :meth:`next` even if nothing ends; None: never."""
         servers = self.servers.values()
-        times = [self._waiting[0][0]] if self._waiting else []
+        times = [self._waiting[0].at] if self._waiting else []
         times += (s.back_at for s in servers if s.back_at > now and not s.lost)
         if self._next is None and any(s.has_room(now) for s in servers):
             # A silent server may be late, so that others should help; doubling intervals keep the
@@ -384,6 +427,10 @@ def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[ImageGroup]:
         most = _LARGEST_GROUP if image else 1
         while some := deque(QueuedItem(image, value) for _, value in islice(same, most)):
             yield ImageGroup(image, some)
+
+
+def _is_too_long(retry_after: float | None) -> bool:
+    return (retry_after or 0.0) > LONGEST_WAIT
 
 
 def _weight(server: str, image: str) -> bytes:

@@ -19,7 +19,7 @@ from ..core.text_files import read_json
 from ..core.validation import validate
 from ..models.adapter import Adapter, adapter_of
 from ..models.checkpoint_row import OTHER, row_of_checkpoint
-from ..models.http.chat import ChatModel, chat_model, token_limit
+from ..models.http.chat import ChatModel, chat_model, once_a_variant, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
@@ -95,8 +95,16 @@ class ServedModel:
         limit = settings.max_new_tokens
         row = None if self.row is OTHER else self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
-        space = chat.space if settings.space is not None else partial(self._space, chat.space)
-        return replace(chat, row=self.row, space=space, by_variant=self._processor)
+        space = chat.space
+        if settings.space is None:
+            space = once_a_variant(partial(self._space, chat.space))
+        return replace(
+            chat,
+            row=self.row,
+            thoughts=self.row.thoughts,
+            space=space,
+            by_variant=self._processor,
+        )
 
     def _bounds(self, variant: DatasetVariant) -> Bounds:
         """Return the image bounds in force; empty if the server decides."""

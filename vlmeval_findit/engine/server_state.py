@@ -105,6 +105,7 @@ class ServerState:
     name: str
     ceiling: int  # most calls at a time
     policy: ServerPolicy
+    endpoint: Any = None  # what is asked: an HTTP endpoint, a replica
     at_once: int = 0  # the current limit
     in_flight: int = 0
     firsts: int = 0  # of these, first calls over an image whose siblings wait
@@ -299,8 +300,16 @@ class ServerState:
             del self.ready[group]
         return item
 
-    def first_ended(self, group: ImageGroup, *, answered: bool) -> None:
-        """Release the siblings; if the first call got no answer, the next is the first."""
+    def take_back(self, group: ImageGroup | None, now: float, *, answered: bool) -> None:
+        """Count a call that has ended, and release the siblings that waited for it.
+
+        If an image's first call got no answer, the next is the first.
+        """
+        self.in_flight -= 1
+        self.silent_since = now
+        if group is None:
+            return
+        self.firsts -= 1
         if group in self.reading:
             self.reading.discard(group)
             if answered:

@@ -1,22 +1,31 @@
-"""Store answers in the journal, and finish the cells that they complete."""
+"""Make the calls of a plan, store their answers in the journal, and finish complete cells."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, NamedTuple, Protocol
 
 from ..core.files import is_disk_full
-from ..protocol.call_results import NOT_MADE, CallResult, in_thread
+from ..core.redaction import scrubbed
+from ..protocol.call_results import (
+    NOT_MADE,
+    CallResult,
+    error_line,
+    in_thread,
+    refused_if_it_quotes,
+)
+from ..protocol.identity import Identity
 from ..scoring.run_score import CellResult
-from .backend import WorkResult
-from .calls import Call
-from .cancel import CancelToken
-from .image_check import about_planned_images
-from .journal.view import JournalError, Record
+from ..storage.image_content import ImageChangedError, is_other_file
+from .backend import Backend, CancelToken, WorkResult
+from .calls import Call, Cell, unread
+from .journal.view import JournalError
 from .journal.writer import DiskFullError, Journal, full_disk
+from .plan import Plan
 
 
 class PlannedCalls(NamedTuple):
@@ -50,6 +59,7 @@ class ResultSink:
 
     Args:
         waits: per cell, how many calls it waits for.
+        identity: of the run that a cell belongs to.
         finish: writes the files of a cell (None: later).
     """
 
@@ -57,13 +67,13 @@ class ResultSink:
         self,
         journal: Journal,
         waits: Iterable[int],
-        record: Callable[[Call, CallResult], Record],
+        identity: Callable[[Cell], Identity],
         watcher: Watcher,
         finish: Callable[[int], CellResult] | None = None,
     ) -> None:
         self._journal = journal
         self._waits = Counter(dict(enumerate(waits)))
-        self._record = record
+        self._identity = identity
         self._watcher = watcher
         self._finish = finish
         self._queue: asyncio.Queue[int | None] = asyncio.Queue()  # None: there are no more
@@ -77,9 +87,32 @@ class ResultSink:
     def ended(self) -> bool:
         return self.error is not None or self.last is not None or self._finishing.done()
 
+    async def answer(self, plan: Plan, backend: Backend, cancel: CancelToken) -> None:
+        """Store the answers of a backend to the calls that are left of a plan."""
+        # Other models of the run go on when this model ends.
+        token = CancelToken(cancel)
+        async with self._finishing_cells(cancel):
+            self._fail_unreadable(plan)
+            if self.ended:
+                return
+            async with aclosing(backend.answer(plan, token)) as results:
+                async for result in results:
+                    self.store(result)
+                    if self.ended:
+                        # Calls in flight are paid for: wait for them, and store them if there is
+                        # room.
+                        token.request()
+
+    def _fail_unreadable(self, plan: Plan) -> None:
+        for call in plan.calls(unreadable=True):
+            if plan.is_left(call.key):
+                why = next(filter(None, map(unread, call.image_sha256)))
+                failed = CallResult("", error=f"an image cannot be read: {why}")
+                self.store(WorkResult((call,), (failed,)))
+
     @asynccontextmanager
-    async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
-        """Start with the cells that need no call; at the end wait for all complete ones.
+    async def _finishing_cells(self, cancel: CancelToken) -> AsyncIterator[None]:
+        """Start with the cells that need no call; at the end wait for all complete cells.
 
         After an interruption, the thread that finishes a cell is abandoned.
         """
@@ -100,15 +133,17 @@ class ResultSink:
 
     def store(self, result: WorkResult) -> None:
         """Store answers; calls that did not begin have none."""
-        pairs = zip(result.calls, result.answers, strict=True)
         stored = [
             (call, about_planned_images(call, answer))
-            for call, answer in pairs
+            for call, answer in zip(result.calls, result.answers, strict=True)
             if answer.stop not in NOT_MADE
         ]
         try:
             if stored:
-                self._journal.append(self._record(*pair) for pair in stored)
+                self._journal.append(
+                    record_of(call, answer, self._identity(call.cell), call.cell.logprobs)
+                    for call, answer in stored
+                )
             self._watcher.answered([answer for _, answer in stored])
             needing = Counter(at for call, _ in stored for at in call.needed_by)
             self._waits.subtract(needing)
@@ -117,8 +152,9 @@ class ResultSink:
             self._failed(error)
         except OSError as error:
             self._failed(full_disk(error, self._journal.path))
-        last = (answer for answer in result.answers if answer.stop is not None)
-        self.last = self.last or next(last, None)
+        if self.last is None:
+            last = (answer for answer in result.answers if answer.stop is not None)
+            self.last = next(last, None)
 
     def _completed(self, cells: Iterable[int]) -> None:
         for at in cells:
@@ -143,3 +179,62 @@ class ResultSink:
         if isinstance(self.error, DiskFullError):
             error = DiskFullError(self.error.path, self.error.lost + error.lost)
         self.error = error if isinstance(error, DiskFullError) else self.error or error
+
+
+# --- what is stored of a call ---------------------------------------------------------------------
+
+
+def record_of(call: Call, answer: CallResult, run: Identity, logprobs: bool) -> dict[str, Any]:
+    """Return the journal's record of a call; ``logprobs``: they were requested."""
+    cell = call.cell
+    # Models of plug-ins may not have done this yet.
+    answer = refused_if_it_quotes(answer)
+    extra, error = scrubbed([as_json_value(answer.extra), answer.error])
+    return {
+        "key": call.key,
+        "error": error,
+        "logprobs": logprobs,
+        "model": cell.model,
+        "settings": dict(cell.settings),
+        "dataset": cell.variant.name,
+        "row": call.row,
+        "prompt_sha256": call.prompt_sha256,
+        "image_sha256": list(call.image_sha256),
+        "reply": answer.text,
+        "extra_records": extra,
+        "seconds": round(answer.seconds, 6),
+        "made_by": run.made_by,
+    }
+
+
+def as_json_value(value: Any) -> Any:
+    """Convert a model's record to JSON values; it must never cost the reply."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.loads(json.dumps(value, default=str), parse_constant=str)
+    except (TypeError, ValueError) as error:
+        return f"not JSON: {error_line(error)}"
+
+
+def about_planned_images(call: Call, answer: CallResult) -> CallResult:
+    """Return an answer, or a failed one if an image changed between planning and reading it.
+
+    A model that reports the hashes of what it read is taken at its word. Requests over HTTP were
+    compared before they were sent. For other models, the files are compared again.
+    """
+    if answer.error is not None or answer.stop is not None:
+        return answer
+    record = answer.record
+    if record.get("call"):
+        return answer
+    reported = [image.get("sha256") for image in record.get("images", ())]
+    if reported and all(reported):
+        pairs = zip(reported, call.image_sha256, strict=False)
+        are_planned = [not is_other_file(content, sha256) for sha256, content in pairs]
+    else:
+        are_planned = list(map(call.cell.prompts.images.is_unchanged, call.images))
+    for path, is_planned in zip(call.images, are_planned, strict=False):
+        if not is_planned:
+            return CallResult("", error=str(ImageChangedError(path)), seconds=answer.seconds)
+    return answer

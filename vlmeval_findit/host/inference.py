@@ -27,13 +27,14 @@ from ..core.files import is_disk_full
 from ..core.repeating import repeated
 from ..core.vlmevalkit import host_version
 from ..engine.answering import BackendFactory, JobSpec, ModelStoppedError, StoppedError, answer
-from ..engine.backend import Backend, LocalBackend, ThreadedBackend
-from ..engine.cancel import cancelled_by_signals
+from ..engine.backend import Backend
 from ..engine.cell_files import count_failed, merge_predictions, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.writer import Journal
+from ..engine.local_backend import LocalBackend, ThreadedBackend
 from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes
+from ..engine.signals import cancelled_by_signals
 from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry

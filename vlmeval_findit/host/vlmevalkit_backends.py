@@ -12,8 +12,9 @@ from ..benchmarks import benchmarks
 from ..core.formatting import nearest
 from ..core.vlmevalkit import host_version
 from ..engine.answering import BackendFactory
-from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
+from ..engine.backend import Backend, CallOptions, Loader
 from ..engine.http_backend import HttpBackend
+from ..engine.local_backend import LocalBackend, ThreadedBackend
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
 from ..models.model_entry import ModelEntry

@@ -6,7 +6,6 @@ failed answers: one bad image must not end a sweep.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -126,16 +125,6 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[CallResult]:
         answers = [CallResult("", error=error_line(error))] * count
     seconds = (time.perf_counter() - start) / count
     return [answer._replace(seconds=seconds) for answer in answers]
-
-
-def as_json_value(value: Any) -> Any:
-    """Convert a model's record to JSON values; it must never cost the reply."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return json.loads(json.dumps(value, default=str), parse_constant=str)
-    except (TypeError, ValueError) as error:
-        return f"not JSON: {error_line(error)}"
 
 
 def answer_from(reply: Any) -> CallResult:

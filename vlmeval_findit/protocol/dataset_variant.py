@@ -244,12 +244,25 @@ def located(message: Message, folder: Path) -> Message:
     )
 
 
+class PromptDigest:
+    """Hashes everything that is asked: texts and paths of images, in order."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, message: Message) -> None:
+        written = [f"[{_KINDS[kind]}, {quoted(value)}]" for kind, value in message]
+        self._digest.update(f"[{', '.join(written)}]\n".encode())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
 def prompt_hash(messages: Iterable[Message]) -> str:
-    """Hash everything that was asked: texts and paths of images, in order."""
-    digest = hashlib.sha256()
-    for parts in messages:
-        written = [f"[{_KINDS[kind]}, {quoted(value)}]" for kind, value in parts]
-        digest.update(f"[{', '.join(written)}]\n".encode())
+    """Hash messages (:class:`PromptDigest`)."""
+    digest = PromptDigest()
+    for message in messages:
+        digest.add(message)
     return digest.hexdigest()
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ..benchmarks import parse
 from ..engine.answering import BackendFactories, BackendFactory, Engine, ModelStoppedError
+from ..engine.backend import CancelToken
 from ..engine.calls import Cell, CellBuilder
-from ..engine.cancel import CancelToken
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.view import JournalView
 from ..engine.journal.writer import Journal

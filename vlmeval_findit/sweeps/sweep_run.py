@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ..analysis.format_file import best_format
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
+from ..engine.backend import CancelToken
 from ..engine.calls import Cell, CellBuilder, sample_setting
-from ..engine.cancel import CancelToken
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal
 from ..engine.outputs import Output, prepare_output

@@ -204,7 +204,7 @@ def test_a_refusal_is_the_reply_s_text() -> None:
     assert answer_in(judgement).text == words
     both = judged(reply(content=BOX, refusal=words))
     assert both.verdict is Verdict.REFUSED
-    assert (answer_in(both).text, answer_in(both).beside) == (BOX, {"refusal": words})
+    assert (answer_in(both).text, answer_in(both).more) == (BOX, {"refusal": words})
 
 
 TOOL = {"id": "c", "type": "function", "function": {"name": "locate", "arguments": BOX}}
@@ -245,7 +245,7 @@ def test_arguments_of_tools_are_kept_in_the_record(
     with ChatServer(in_turn(Answer(json.dumps(body).encode()))) as server:
         answer = ask_call(service(server.url)) if "usage" in body else None
     assert answer_in(judged(body)).text == ""
-    assert answer_in(judged(body)).beside["tool_calls"] == kept
+    assert answer_in(judged(body)).more["tool_calls"] == kept
     if answer is not None and body["choices"][0]["message"].get("tool_calls"):
         assert parse_record(answer.extra).call["tool_calls"] == kept
 
@@ -254,7 +254,7 @@ def test_a_filtered_answer_keeps_the_filters_word() -> None:
     google = {"finishReason": "RECITATION", "content": {"parts": [{"text": BOX[:9]}]}}
     judgement = judged(of_google({"candidates": [google]}))
     assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, "RECITATION")
-    assert answer_in(judgement).beside == {"finish_reason": "RECITATION"}
+    assert answer_in(judgement).more == {"finish_reason": "RECITATION"}
 
 
 def test_google_s_parts_that_are_no_text_are_named() -> None:

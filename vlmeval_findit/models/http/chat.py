@@ -51,11 +51,12 @@ class ChatModel:
     space: Callable[[DatasetVariant], Space]  # of its replies
     fields: Mapping[str, Any]  # of every request, besides model, messages and max_tokens
     provider: str = ""  # asked in its protocol; empty: servers
-    limit: int | None = None  # of a reply's tokens; None: the question's
+    limit: int | None = None  # of a reply's tokens; None: the variant's
     schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
     prices: TokenPrices | None = None  # if the service does not state costs
     by_variant: Callable[[DatasetVariant], Mapping[str, Any]] | None = None  # further fields
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
+    thoughts: ThoughtRule = USUAL  # how its thoughts are marked
 
     @property
     def facts(self) -> ApiFacts:
@@ -88,7 +89,7 @@ class ChatModel:
 
         Raises:
             OSError: an image cannot be read.
-            ValueError: the service does not support the question's schema.
+            ValueError: the service does not support the variant's schema.
         """
         if images is None:
             images = [image.encoded() for image in self.images_to_send(message, variant)]
@@ -110,19 +111,21 @@ class ChatModel:
         return ChatRequest(body, tuple(images))
 
     def _content(self, message: Message, urls: Sequence[str], shared: bool) -> list[dict[str, Any]]:
-        facts, left = self.facts, iter(urls)
+        facts = self.facts
+        remaining_urls = iter(urls)
         content: list[dict[str, Any]] = []
-        last: dict[str, Any] = {}  # image
+        last_image: dict[str, Any] = {}
         for part in message:
             if part.kind is PartKind.TEXT:
                 content.append({"type": "text", "text": part.value})
                 continue
-            shown = {"url": next(left)}
+            shown = {"url": next(remaining_urls)}
             if facts.image_detail:
                 shown["detail"] = facts.image_detail
-            content.append(last := {"type": "image_url", "image_url": shown})
+            last_image = {"type": "image_url", "image_url": shown}
+            content.append(last_image)
         if shared and facts.cache_control is not None:  # the cacheable beginning ends there
-            last["cache_control"] = dict(facts.cache_control)
+            last_image["cache_control"] = dict(facts.cache_control)
         return content
 
     def _fields_for(self, variant: DatasetVariant) -> dict[str, Any]:
@@ -185,11 +188,6 @@ class ChatModel:
         space = self.space(variant)
         return space.as_dict() if variant.in_boxes else None
 
-    @property
-    def thoughts(self) -> ThoughtRule:
-        """Return how its thoughts are marked."""
-        return self.row.thoughts if self.row is not None else USUAL
-
     def read(self, completion: Completion, variant: DatasetVariant) -> Completion:
         """Separate thought and text, and unwrap a reply to a schema."""
         parsed = completion.truncated_in_thought() if self.thoughts.opened else completion
@@ -205,13 +203,28 @@ class ChatModel:
         call: Mapping[str, Any],
     ) -> ReplyRecord:
         """Complete the record of an answer."""
+        model = dict(record.model)
+        if self.row is not None:
+            model["row"] = self.row.name
         return replace(
             record,
             space=self._recorded_space(variant),
             images=tuple(image.as_record() for image in images),
-            model={**record.model, **({"row": self.row.name} if self.row else {})},
+            model=model,
             call=call,
         )
+
+
+def once_a_variant(rule: Callable[[DatasetVariant], Space]) -> Callable[[DatasetVariant], Space]:
+    """Return a rule that is applied once to each variant: calls ask for it again and again."""
+    known: dict[DatasetVariant, Space] = {}
+
+    def space(variant: DatasetVariant) -> Space:
+        if variant not in known:
+            known[variant] = rule(variant)
+        return known[variant]
+
+    return space
 
 
 def _facts_of(row: ModelRow | None) -> ApiFacts:
@@ -245,12 +258,12 @@ def chat_model(
         served: the service's name for the model (None: the model table's, else ``name``).
         space: the coordinate space, if the model table does not have it.
         fields: further fields of every request; None removes a field.
-        max_tokens: limit of a reply (None: the row's, else the question's).
+        max_tokens: limit of a reply (None: the row's, else the variant's).
         like: known model that shares its prompts and coordinates (None: by ``name``).
 
     Raises:
-        ValueError: there is no such provider, or its name for the model is not known.
-        SpaceError: there is no such space or known model.
+        ValueError: the provider is unknown, or its name for the model is.
+        SpaceError: the space is unknown, or the model that ``like`` names.
     """
     known = known_model(like, "like") if like else find_model(name)
     facts = _facts_of(known)
@@ -265,20 +278,21 @@ def chat_model(
     else:
         if facts.temperature is None and (fields or {}).get("temperature") is not None:
             raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
-        row = find_provider(provider)
+        provider_row = find_provider(provider)
         service_name = provider_name(provider, name, served)
-        if row.relays:
+        if provider_row.relays:
             sent |= {"usage": {"include": True}, "reasoning": facts.reasoning}
         else:
             sent["reasoning_effort"] = (facts.reasoning or {}).get("effort")
-            root = row.schema_root
+            root = provider_row.schema_root
         if known is not None and known.api is not None and not stated:
             rule = known.space
     return ChatModel(
         name=name,
         served=service_name,
         row=known,
-        space=rule,
+        thoughts=known.thoughts if known is not None else USUAL,
+        space=once_a_variant(rule),
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
         removed=frozenset(key for key, it in (fields or {}).items() if it is None),
         provider=provider or "",
@@ -330,7 +344,7 @@ def server_name(model: str) -> tuple[str, str]:
 def server_space(
     model: str, stated: str | Mapping[str, Any] | None
 ) -> Callable[[DatasetVariant], Space]:
-    """Return the space of a served model by question: the user's, else its row's.
+    """Return the space of a served model by variant: the user's, else its row's.
 
     It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
     """
@@ -370,7 +384,7 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 
 
 def extra_fields(text: str | None) -> dict[str, Any]:
-    """Parse ``--extra-body``; ValueError if it is no JSON object or sets a field of FindIt's."""
+    """Parse ``--extra-body``; ValueError unless it is a JSON object without fields of FindIt's."""
     try:
         fields = parse_json(text or "{}")
     except ValueError as error:

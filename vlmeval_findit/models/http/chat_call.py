@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
@@ -18,15 +18,21 @@ from .endpoint import LIMIT_FIELDS
 from .http_endpoint import HttpEndpoint, is_unknown
 from .judgement import read_completion
 from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
-from .schema import SchemaCheck, check_request, refuse_unconstrained, without_schema
+from .schema import (
+    SchemaCheck,
+    SchemaRoot,
+    check_request,
+    refuse_unconstrained,
+    without_schema,
+)
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
 from .spending import Budget, Usage, charge
 
+# Fields that a user cannot remove
 _ALWAYS = {"model", "messages", "max_tokens"}
-"""Fields that a user cannot remove."""
 
+# Fields that are named only if the service names them: nearly all take them
 _COMMON = {"temperature", "usage", "provider", "reasoning"}
-"""Fields that are named only if the service names them: nearly all take them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,8 +82,7 @@ class ChatCall:
         try:
             if self.is_constrained:
                 await self._check_schemas(server, client, request)
-            more = LOGPROBS_FIELDS if self.logprobs else {}
-            completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
+            completion = await self._ask(server, client, request)
         except CallError as error:
             self.fail(error)
             raise
@@ -109,75 +114,95 @@ class ChatCall:
     async def _check_schemas(
         self, server: HttpEndpoint, client: HttpClient, request: ChatRequest
     ) -> None:
-        """Ask once per server what only a server that enforces schemas answers correctly.
+        """Raise CallError for a server that does not enforce schemas.
 
-        This call pays for it; concurrent calls wait for the result, which may be an error. If it
-        does not get a result, the next of them asks.
+        The first call asks, and pays; the others wait for what it learns, which may be an error.
+        If it learns nothing, the next of them asks.
         """
-        root = self.model.schema_root
-        if root is None:
+        if self.model.schema_root is None:
             return
         while server.schema_check is not None:
-            found = await asyncio.shield(server.schema_check)
-            if isinstance(found, CallError):
-                raise found.of_another()
-            if found is SchemaCheck.ENFORCED:
+            result = await asyncio.shield(server.schema_check)
+            if isinstance(result, CallError):
+                raise result.of_another()
+            if result is SchemaCheck.ENFORCED:
                 return
         check = server.schema_check = asyncio.get_running_loop().create_future()
+        learned: SchemaCheck | CallError = SchemaCheck.UNKNOWN  # if this call is cut off
+        try:
+            await self._ask_for_schema(server, client, request, self.model.schema_root)
+            learned = SchemaCheck.ENFORCED
+        except CallError as error:
+            learned = error
+            raise
+        finally:
+            is_hopeless = isinstance(learned, CallError) and learned.hopeless
+            if learned is not SchemaCheck.ENFORCED and not is_hopeless:
+                server.schema_check = None  # a later call asks again
+            check.set_result(learned)
+
+    async def _ask_for_schema(
+        self, server: HttpEndpoint, client: HttpClient, request: ChatRequest, root: SchemaRoot
+    ) -> None:
+        """Ask what only a server that enforces schemas answers correctly; CallError if it fails."""
         attempts = self.attempts
         try:
-            try:
-                completion = await self._sent(server, client, check_request(request.body, root))
-            except CallError as refused:
-                refused.args = (f"{refused} (to the question that comes before constrained ones)",)
-                raise
-            self.attempts = attempts
-            self.pay(completion.usage)
-            refuse_unconstrained(completion, self.variant)
+            completion = await self._send(server, client, check_request(request.body, root))
         except CallError as error:
-            if not error.hopeless:
-                server.schema_check = None  # later calls ask again
-            check.set_result(error)
+            error.args = (f"{error} (to the question that comes before constrained ones)",)
             raise
-        except BaseException:  # this call was cancelled, or the reply raised something
-            server.schema_check = None
-            check.set_result(SchemaCheck.UNKNOWN)
-            raise
-        check.set_result(SchemaCheck.ENFORCED)
+        self.attempts = attempts
+        self.pay(completion.usage)
+        refuse_unconstrained(completion, self.variant)
 
-    async def _sent(
+    async def _ask(
+        self, server: HttpEndpoint, client: HttpClient, request: ChatRequest
+    ) -> Completion:
+        """Return the answer of a server, with log-probabilities if they are requested."""
+        if not self.logprobs:
+            return await self._send(server, client, request.body)
+        body = {**request.body, **LOGPROBS_FIELDS}
+        try:
+            return await self._send(server, client, body, logprobs=True)
+        except CallError as error:
+            if not refuses_logprobs(error.status, str(error)):
+                raise
+            # All calls would be refused until the flag is removed.
+            raise CallError(
+                f"it gives no log-probabilities: run without --logprobs ({error})",
+                error.status,
+                hopeless=True,
+                worked_on=error.worked_on,
+                usage=error.usage,
+            ) from None
+
+    async def _send(
         self,
         server: HttpEndpoint,
         client: HttpClient,
         body: Mapping[str, Any],
+        *,
         logprobs: bool = False,
     ) -> Completion:
-        """Send a body with the token limit in the field that the server takes; return the reply."""
-        field = usual = server.limit_field
-        while True:
+        """Send a body; a second time if the server takes the token limit in another field."""
+        limit_field = server.limit_field
+
+        async def send() -> Completion:
+            assert self.request is not None
             self.attempts += 1
-            sent = {field if name == "max_tokens" else name: it for name, it in body.items()}
-            try:
-                assert self.request is not None
-                reply = await server.reply(client, sent, self.request.images, self.model.name)
-                completion = read_completion(reply, logprobs=logprobs, rule=self.model.thoughts)
-            except CallError as error:
-                if field == usual and is_unknown(field, error):
-                    field = next(name for name in LIMIT_FIELDS if name != usual)
-                    continue
-                if not logprobs or not refuses_logprobs(error.status, str(error)):
-                    raise
-                # All calls would be refused until the flag is removed.
-                message = f"it gives no log-probabilities: run without --logprobs ({error})"
-                raise CallError(
-                    message,
-                    error.status,
-                    hopeless=True,
-                    worked_on=error.worked_on,
-                    usage=error.usage,
-                ) from None
-            server.limit_field = field
-            return completion
+            sent = {limit_field if name == "max_tokens" else name: it for name, it in body.items()}
+            reply = await server.reply(client, sent, self.request.images, self.model.name)
+            return read_completion(reply, logprobs=logprobs, rule=self.model.thoughts)
+
+        try:
+            completion = await send()
+        except CallError as error:
+            if not is_unknown(limit_field, error):
+                raise
+            limit_field = next(name for name in LIMIT_FIELDS if name != limit_field)
+            completion = await send()
+        server.limit_field = limit_field
+        return completion
 
     def pay(self, usage: Usage, share: float = 1.0, dearest: float | None = None) -> None:
         """Add what an attempt cost, as :func:`.charge` charges it."""
@@ -198,20 +223,13 @@ class ChatCall:
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> CallResult:
         """Return its answer, and set ``warnings``; ``later``: when a server may be asked again."""
-        completion, error = self.completion, self.error
-        if completion is None:
-            failed, call = self.unreadable, {}
-            if error is not None:
-                failed = f"{error}{later}"
-                call = self._record(Completion(""), error.status)
-                if error.alike:
-                    same = "; all first replies were like this"
-                    failed += same if error.unread else self._what_to_leave_out(failed)
-                self.warnings = (failed,)
-                failed += f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-            nothing = ReplyRecord(model={"identifier": self.model.served})
-            record = self._recorded(nothing, {**call, "error": failed})
-            return CallResult("", record, failed, stop=stop if error else None)
+        if self.completion is not None:
+            return self._answered(self.completion)
+        if self.error is not None:
+            return self._failed(self.error, stop, later)
+        return self._without_answer(self.unreadable, {})
+
+    def _answered(self, completion: Completion) -> CallResult:
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
             self.warnings += (why,)
@@ -222,29 +240,54 @@ class ChatCall:
         record = self._recorded(read.record, self._record(completion, 200))
         return refused_if_it_quotes(CallResult(read.text, record))
 
+    def _failed(self, error: CallError, stop: StopReason | None, later: str) -> CallResult:
+        failed = f"{error}{later}"
+        if error.repeated and error.unread:
+            failed += "; all first replies were like this"
+        elif error.repeated:
+            failed += self._what_to_leave_out(failed)
+        self.warnings = (failed,)
+        if self.attempts > 1:
+            failed += f" ({self.attempts} attempts)"
+        call = self._record(Completion(""), error.status)
+        return self._without_answer(failed, call, stop)
+
+    def _without_answer(
+        self, failed: str, call: Mapping[str, Any], stop: StopReason | None = None
+    ) -> CallResult:
+        nothing = ReplyRecord(model={"identifier": self.model.served})
+        record = self._recorded(nothing, {**call, "error": failed})
+        return CallResult("", record, failed, stop=stop)
+
     def _recorded(self, record: ReplyRecord, call: Mapping[str, Any]) -> str:
         images = self.request.images if self.request else ()
         return self.model.recorded(self.variant, images, record, call).as_json()
 
     def _what_to_leave_out(self, message: str) -> str:
         """Suggest fields to omit for a server that refuses every call."""
-        fields: list[tuple[str, str, str]] = []  # name, its pattern in messages, how to omit it
+        fields = self._fields_to_leave_out()
+        named = [field for field in fields if re.search(field.pattern, message, re.IGNORECASE)]
+        perhaps = [field for field in fields if field.name not in _COMMON]
+        refused = "; all first calls were refused in these words"
+        if not (named or perhaps):
+            return refused
+        listed = ", or ".join(f"{field.name} ({field.hint})" for field in named or perhaps)
+        verb = "does not take" if named else "may not take"
+        return f"{refused}: it {verb} {listed}"
+
+    def _fields_to_leave_out(self) -> list[_Field]:
+        fields: list[_Field] = []
         if self.is_constrained:
             words = "response_format|schema|grammar|structured|guided"
-            fields.append(("response_format", words, without_schema(self.variant)))
+            fields.append(_Field("response_format", words, without_schema(self.variant)))
         if self.logprobs:
-            fields.append(("logprobs", "logprob", "run without --logprobs"))
-        known = _ALWAYS | {name for name, *_ in fields}
-        for name in sorted((self.request.body if self.request else {}).keys() - known):
+            fields.append(_Field("logprobs", "logprob", "run without --logprobs"))
+        known = _ALWAYS | {field.name for field in fields}
+        sent = self.request.body if self.request else {}
+        for name in sorted(sent.keys() - known):
             hint = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
-            fields.append((name, _named(name), hint))
-        told = [field for field in fields if re.search(field[1], message, re.I)]
-        perhaps = [field for field in fields if field[0] not in _COMMON]
-        if not (told or perhaps):
-            return "; all first calls were refused in these words"
-        listed = ", or ".join(f"{name} ({hint})" for name, _, hint in told or perhaps)
-        verb = "does not take" if told else "may not take"
-        return f"; all first calls were refused in these words: it {verb} {listed}"
+            fields.append(_Field(name, _as_words(name), hint))
+        return fields
 
     def _record(self, completion: Completion, status: int) -> dict[str, Any]:
         known = {
@@ -257,11 +300,19 @@ class ChatCall:
             "attempts": self.attempts,
             "server": self.server or None,
             "batch": self.batch or None,
-            **completion.beside,
+            **completion.more,
         }
         return {name: value for name, value in known.items() if value is not None}
 
 
-def _named(field: str) -> str:
-    """Return the pattern of a field in messages, which may write it as words."""
-    return rf"\b{re.escape(field).replace('_', '[ _-]?')}\b"
+class _Field(NamedTuple):
+    """A field of a request that a server may not take."""
+
+    name: str
+    pattern: str  # of what names it in messages
+    hint: str  # how to omit it
+
+
+def _as_words(name: str) -> str:
+    """Return the pattern of a field's name in messages, which may write it as words."""
+    return rf"\b{re.escape(name).replace('_', '[ _-]?')}\b"

@@ -11,9 +11,9 @@ from ...core.redaction import quoted
 from ...protocol.replies import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
 from .spending import NOTHING_STATED, Usage
 
-RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
-REFUSED = frozenset({401, 403, 404, 405, 410})  # key, permission, model or address
-HOPELESS = REFUSED | {402}  # fail for every request; 402 is about credit
+RETRIED_STATUSES = frozenset({408, 429})  # statuses below 500 that may pass when repeated
+DENIED_STATUSES = frozenset({401, 403, 404, 405, 410})  # key, permission, model or address
+HOPELESS_STATUSES = DENIED_STATUSES | {402}  # fail for every request; 402 is about credit
 
 LONGEST_MESSAGE = 500  # characters stored of an error's message
 
@@ -37,14 +37,14 @@ class CallError(Exception):
         super().__init__(quoted(message, LONGEST_MESSAGE))
         self.status = status  # 0: no reply
         self.retry_after = retry_after  # seconds
-        self.transient = transient or status in RETRIED or status >= 500
+        self.transient = transient or status in RETRIED_STATUSES or status >= 500
         self.hopeless = hopeless  # the next call would fail too
         self.worked_on = worked_on  # may be charged, though no cost is stated
         self.arrived = arrived  # with a whole reply
         self.usage = usage  # what its reply says of its cost
-        self.unread = unread  # a reply came, in a form without an answer: other calls may get such
-        self.alike = False  # all first calls at its server were refused in these words
-        self.certain = False  # one such error is enough to know that it is hopeless
+        self.unread = unread  # a reply came, in a form without an answer; other calls may get it
+        self.repeated = False  # all first calls at its server were refused in these words
+        self.certain = False  # a single error of this kind tells that it is hopeless
 
     def with_note(self, note: str) -> CallError:
         """Copy it with words behind its message."""
@@ -73,8 +73,8 @@ class Completion:
     cache_discount: float | None = None  # saved by a cache; negative: added
     no_logprobs: str = ""  # why they are missing though requested
     odd_finish: str = ""  # a finish reason that is not known
-    # What the service said beside the text: ``tool_calls``, ``refusal``, ``finish_reason``
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    # What the service states besides the text: ``tool_calls``, ``refusal``, ``finish_reason``
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     def truncated_in_thought(self) -> Completion:
         """Return the answer to a prompt that opens a thought: cut off, it is all thought."""

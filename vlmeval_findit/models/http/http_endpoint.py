@@ -1,4 +1,4 @@
-"""One server of a model: how to send requests, and what is known of it."""
+"""One server of a model: how requests are sent there, and what is known of it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .sent_images import SentImage, pieces
 from .service_errors import MODERATED
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
-_ALIKE = 5
-"""First calls that are refused in the same words: a field is probably wrong. If they are over as
-many different images, no further call starts; an image may be refused for its size."""
+# First calls that are refused in the same words: a field is probably wrong. If they are over as
+# many different images, no further call starts; an image may be refused for its size.
+_FIRST_CALLS = 5
 
 _LOOK_SECONDS = 10.0  # for a list of models
 _FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
@@ -43,9 +43,9 @@ class HttpEndpoint:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.limit_field = endpoint.limit_field  # its field for the token limit
-        # None: not yet asked
+        # What the check for schemas showed, or will show; None: no call has asked yet
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
-        # By ``constrained``; None: a call was answered.
+        # Refusals of the first calls by whether they are constrained; None: a call was answered
         self._first: dict[bool, _FirstRefusals | None] = {
             False: _FirstRefusals(),
             True: _FirstRefusals(),
@@ -53,7 +53,7 @@ class HttpEndpoint:
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
         self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
-        self._url = cache(endpoint.at)
+        self._url_for = cache(self._address_for)
 
     async def reply(
         self,
@@ -66,40 +66,43 @@ class HttpEndpoint:
 
         ``name`` is the model's in results, for advice (default: the body's).
         """
-        wire, provider = self._chat, self._provider
+        chat, provider, served = self._chat, self._provider, str(body.get("model"))
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
-        if not isinstance(wire, WireFormat):
+        if not isinstance(chat, WireFormat):
             whole = parse_json(b"".join(pieces(body, images)))
-            return await _ask_function(wire, whole, self.endpoint, client.timeout)
-        url = self._url(wire.path(body))
-        sent = pieces(wire.request(body), images)
+            return await _ask_function(chat, whole, self.endpoint, client.timeout)
+        url = self._url_for(served)
+        request = HttpRequest("POST", url, self._headers, pieces(chat.request(body), images))
         try:
-            content = await client.send(HttpRequest("POST", url, self._headers, sent))
+            content = await client.send(request)
         except CallError as error:
-            served = str(body.get("model"))
             if error.status in NOTHING_THERE or is_about_model(error, served):
-                raise await self._advised(error, client, url, name or served, served) from None
+                raise await self._with_advice(error, client, url, name or served, served) from None
             raise
-        reply = object_in(content)
-        who = {} if provider is None else {"provider": provider.name}
-        return {**who, **wire.reply(reply)}
+        reply = chat.reply(object_in(content))
+        return reply if provider is None else {"provider": provider.name, **reply}
 
-    async def _advised(
+    def _address_for(self, served: str) -> str:
+        """Return the URL of calls to a model."""
+        assert isinstance(self._chat, WireFormat)
+        return self.endpoint.at(self._chat.path(served))
+
+    async def _with_advice(
         self, error: CallError, client: HttpClient, url: str, name: str, served: str
     ) -> CallError:
         """Add what to type, by the models that the server lists here or at another address."""
         given = self.endpoint.base_url
-        found = None
+        listing = None
         for base_url in (given, *other_addresses(given)):
             names = await self._models_at(client, base_url)
             if names is None:
                 continue
-            found = Listing(base_url, names)
+            listing = Listing(base_url, names)
             # Some list models at every path, and answer below one.
             if base_url != given or served not in names:
                 break
-        advice = advise(url, given, name, served, found)
+        advice = advise(url, given, name, served, listing)
         advised = error.with_note(f" ({advice.words})")
         advised.certain = advice.is_certain and error.status in NOTHING_THERE
         return advised
@@ -116,9 +119,9 @@ class HttpEndpoint:
         self._first[constrained] = None
 
     def note_refusal(self, error: CallError, *, constrained: bool, images: object) -> None:
-        """Mark what all first calls of a kind got, and none an answer.
+        """Mark an error that all first calls of a kind got, and none an answer.
 
-        It is ``alike`` after five calls, and hopeless after those of five different images.
+        It is ``repeated`` after five calls, and hopeless after those of five different images.
         """
         first = self._first[constrained]
         if first is None:
@@ -140,20 +143,24 @@ class _FirstRefusals:
 
     def note(self, error: CallError, images: object) -> None:
         if str(error) != self.words:
-            self.words, self.errors, self.images = str(error), [], set()
-        if len(self.errors) < _ALIKE:
+            self.words = str(error)
+            self.errors = []
+            self.images = set()
+        if len(self.errors) < _FIRST_CALLS:
             self.errors.append(error)
         self.images.add(images)
-        if len(self.errors) == _ALIKE:
+        if len(self.errors) == _FIRST_CALLS:
             for refused in (*self.errors, error):
-                refused.alike = True
-        error.hopeless = error.hopeless or len(self.images) >= _ALIKE
+                refused.repeated = True
+        if len(self.images) >= _FIRST_CALLS:
+            error.hopeless = True
 
 
 def is_unknown(field: str, error: CallError) -> bool:
     """Return whether a server does not know a field."""
-    named = re.search(rf"\b{field}\b", str(error)) is not None
-    return error.status in _FINAL and named and _UNKNOWN.search(str(error)) is not None
+    words = str(error)
+    names_it = re.search(rf"\b{field}\b", words) is not None
+    return error.status in _FINAL and names_it and _UNKNOWN.search(words) is not None
 
 
 async def _ask_function(
@@ -177,7 +184,7 @@ async def _ask_function(
         raise CallError(why, transient=True, worked_on=True) from None
 
 
-def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, HttpEndpoint]:
+def http_endpoints(endpoints: Sequence[Endpoint]) -> dict[str, HttpEndpoint]:
     """Return servers by unique name, independent of their order."""
     seen: Counter[str] = Counter()
     servers = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ def judge(
         status: of HTTP.
         body: a chat reply, or its JSON.
         retry_after: seconds that the service asks to wait.
-        phrase: the words behind the status, for a body without any.
+        phrase: the words after the status, for a body without any.
         logprobs: whether log-probabilities were asked for.
         rule: how the model's thoughts are marked.
     """
@@ -114,8 +115,9 @@ def _failed(error: CallError) -> Judgement:
 
 
 def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judgement:
-    if (reported := _reported_error(reply)) is not None:
-        return _failed(reported)
+    error = _reported_error(reply)
+    if error is not None:
+        return _failed(error)
     choices = reply.get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
@@ -123,24 +125,40 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         if _is_error(place.get("error")):
             return _failed(inside_reply(place["error"], reply, begun=True))
     finish = _finish_reason(choice)
-    if (stopped := _stopped_by_service(finish, choice, reply)) is not None:
+    stopped = _stopped_by_service(finish, choice, reply)
+    if stopped is not None:
         return _failed(stopped)
     if not isinstance(message, dict):
         missing = "message in its choice" if choice else "choices"
         return _failed(failed_reply(f"the reply has no {missing}", reply, unread=True))
     try:
-        text, stated = answer_in(message)
-    except NotAReplyError as error:
-        return _failed(failed_reply(f"the reply has an unknown shape: {error}", reply, unread=True))
-    beside = _beside(message, finish, text)
-    if not (text.strip() or stated or beside or finish.kind):
+        text, thought = answer_in(message)
+    except NotAReplyError as problem:
+        why = f"the reply has an unknown shape: {problem}"
+        return _failed(failed_reply(why, reply, unread=True))
+    more = _besides_text(message, finish, text)
+    if not (text.strip() or thought or more or finish.kind):
         why = "the reply is empty, and no finish_reason says that it is whole"
-        said = f" ({finish.stated!r})" if finish.stated else ""
-        return _failed(failed_reply(f"{why}{said}", reply, transient=True))
+        if finish.stated:
+            why += f" ({finish.stated!r})"
+        return _failed(failed_reply(why, reply, transient=True))
+    completion = _completion(reply, choice, finish, text, thought, logprobs, rule)
+    return _answered(replace(completion, more=more), message, finish)
+
+
+def _completion(
+    reply: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    finish: _Finish,
+    text: str,
+    stated_thought: str,
+    logprobs: bool,
+    rule: ThoughtRule,
+) -> Completion:
     # Servers without a reasoning parser leave the thought in the text.
     content = replace_surrogates(text)
     split = split_thought(content, rule)
-    thought = replace_surrogates(stated) or split.thought
+    thought = replace_surrogates(stated_thought) or split.thought
     is_cut = bool(thought) and not split.answer and finish.kind == LENGTH
     token_logprobs, no_logprobs = None, ""
     if logprobs:
@@ -158,7 +176,7 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         model=_answered_by(reply),
         token_logprobs=token_logprobs,
     )
-    completion = Completion(
+    return Completion(
         split.answer.strip(),
         record,
         id=_name(reply.get("id")),
@@ -166,9 +184,7 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         cache_discount=number_of(usage.get("cache_discount", reply.get("cache_discount"))),
         no_logprobs=no_logprobs,
         odd_finish="" if finish.kind else finish.stated,
-        beside=beside,
     )
-    return _answered(completion, message, finish)
 
 
 def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finish) -> Judgement:
@@ -181,16 +197,18 @@ def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finis
     return Judgement(verdict, finish.stated, completion)
 
 
-def _beside(message: Mapping[str, Any], finish: _Finish, text: str) -> dict[str, Any]:
-    """Return what a message has beside its text, as it is kept with the call."""
-    refusal = message.get("refusal")
+def _besides_text(message: Mapping[str, Any], finish: _Finish, text: str) -> dict[str, Any]:
+    """Return what a message has besides its text, for the record of the call."""
+    more: dict[str, Any] = {}
     calls = tool_calls_in(message)
-    known: dict[str, Any] = {"tool_calls": calls} if calls else {}
+    if calls:
+        more["tool_calls"] = calls
+    refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal and refusal != text:
-        known["refusal"] = replace_surrogates(refusal)
+        more["refusal"] = replace_surrogates(refusal)
     if finish.kind == FILTERED and finish.stated != finish.kind:
-        known["finish_reason"] = finish.stated
-    return known
+        more["finish_reason"] = finish.stated
+    return more
 
 
 def _answered_by(reply: Mapping[str, Any]) -> dict[str, str]:
@@ -212,8 +230,9 @@ def _reported_error(reply: Mapping[str, Any]) -> CallError | None:
 
 
 def _error_in(reply: Mapping[str, Any]) -> object | None:
-    if _is_error(error := reply.get("error")):
-        # With "error": true the words are beside it.
+    error = reply.get("error")
+    if _is_error(error):
+        # With "error": true the words are in other fields.
         return reply if error is True or isinstance(error, int | float) else error
     if "error" in (reply.get("object"), reply.get("type")):
         return reply
@@ -235,11 +254,11 @@ def _is_error(value: object) -> bool:
 
 # --- finish reasons -------------------------------------------------------------------------------
 
+# What records and scores distinguish
 STOP = "stop"
 LENGTH = "length"
 TOOLS = "tool_calls"
 FILTERED = "content_filter"
-"""What records and scores distinguish."""
 
 
 class _Finish(NamedTuple):
@@ -255,80 +274,38 @@ class _Finish(NamedTuple):
         return re.sub(r"[^a-z0-9]+", "_", snake.lower()).removeprefix("finish_reason_")
 
 
-_KINDS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "stop",
-            "end_turn",
-            "eos",
-            "eos_token",
-            "eos_found",
-            "stop_sequence",
-            "complete",
-            "stop_sequence_found",
-            "completed",
-            "finished",
-            "finish",
-            "normal",
-            "done",
-            "endoftext",
-            "end_of_text",
-        ),
-        STOP,
-    ),
-    **dict.fromkeys(
-        (
-            "length",
-            "max_tokens",
-            "max_output_tokens",
-            "max_new_tokens",
-            "max_length",
-            "max_predicted_tokens_reached",
-            "token_limit",
-            "model_length",
-            "context_length",
-            "model_context_window_exceeded",
-            "context_window_exceeded",
-            "error_limit",
-            "context_length_exceeded",
-            "context_length_reached",
-        ),
-        LENGTH,
-    ),
-    **dict.fromkeys(("tool_calls", "tool_use", "tool_call", "function_call"), TOOLS),
-    **dict.fromkeys(
-        (
-            "content_filter",
-            "content_filtered",
-            "refusal",
-            "safety",
-            "recitation",
-            "spii",
-            "blocklist",
-            "prohibited_content",
-            "model_armor",
-            "image_safety",
-            "sensitive",
-            "image_prohibited_content",
-            "image_recitation",
-            "guardrail_intervened",
-            "language",
-            "error_toxic",
-            "moderation",
-        ),
-        FILTERED,
-    ),
-}
-"""The finish reasons of vLLM, SGLang, TGI, OpenAI, Azure, Anthropic, Google, Mistral, Cohere,
-Bedrock, z.ai, LM Studio."""
+_STOPPED = """
+    stop end_turn eos eos_token eos_found stop_sequence stop_sequence_found complete completed
+    finished finish normal done endoftext end_of_text
+"""
+_TOO_LONG = """
+    length max_tokens max_output_tokens max_new_tokens max_length max_predicted_tokens_reached
+    token_limit model_length context_length model_context_window_exceeded context_window_exceeded
+    error_limit context_length_exceeded context_length_reached
+"""
+_CALLED_TOOLS = "tool_calls tool_use tool_call function_call"
+_WAS_FILTERED = """
+    content_filter content_filtered refusal safety recitation spii blocklist prohibited_content
+    model_armor image_safety sensitive image_prohibited_content image_recitation
+    guardrail_intervened language error_toxic moderation
+"""
 
+# The finish reasons of vLLM, SGLang, TGI, OpenAI, Azure, Anthropic, Google, Mistral, Cohere,
+# Bedrock, z.ai, LM Studio
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(_STOPPED.split(), STOP),
+    **dict.fromkeys(_TOO_LONG.split(), LENGTH),
+    **dict.fromkeys(_CALLED_TOOLS.split(), TOOLS),
+    **dict.fromkeys(_WAS_FILTERED.split(), FILTERED),
+}
+
+# Words that say that the service ended a reply, and not the model
 _SERVICE = re.compile(
     "error|abort|cancel|fail|time_?d?_?out|time_limit|malformed|overload|unavailable|interrupt"
     "|shut|preempt|exhaust|kill|unspecified|insufficient|incomplete|not_finished|in_progress"
     "|unexpected|too_many|missing|load|disconnect|network|crash|evict|restart|user_stopped|pause"
     "|^(?:null|none|other|image_other|no_image|lost|stopped_by_server)$",
 )
-"""Words that say that the service ended a reply, and not the model."""
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> _Finish:
@@ -346,8 +323,8 @@ def _stopped_by_service(
     if finish.kind or not _SERVICE.search(finish.word):
         return None
     details = choice.get("finish_reason")
-    inside = details.get("message") if isinstance(details, dict) else None
-    said = next(filter(None, (inside, choice.get("finish_message"))), "")
+    message = mapping(details).get("message") or choice.get("finish_message")
     why = f"the service ended the reply: finish_reason {finish.stated}"
-    words = f": {words_of(said)}" if said else ""
-    return failed_reply(f"{why}{words}", reply, transient=True)
+    if message:
+        why += f": {words_of(message)}"
+    return failed_reply(why, reply, transient=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.json_values import mapping
 from ...core.redaction import quoted
-from .completion import HOPELESS, LONGEST_MESSAGE, CallError
+from .completion import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
 from .spending import usage_of
 
 # Keys of an error's message, the most telling first
@@ -100,7 +100,7 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
 
 
 def _is_hopeless(status: int, text: str) -> bool:
-    return status in HOPELESS and not (status == 403 and MODERATED.search(text))
+    return status in HOPELESS_STATUSES and not (status == 403 and MODERATED.search(text))
 
 
 def words_of(error: object) -> str:

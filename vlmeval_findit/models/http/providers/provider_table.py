@@ -17,30 +17,30 @@ from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
 
+# Takes a chat body, its endpoint and a timeout in seconds, and returns the reply.
+#
+# For a plug-in's provider with another protocol. It is called in several threads, makes exactly one
+# request, waits for the whole reply, and raises CallError if there is none: with ``status``,
+# ``retry_after`` if stated, ``transient`` if a retry may pass, ``hopeless`` if every request would
+# fail (key, credit, model). Other exceptions are failed calls too.
 Chat = Callable[[Mapping[str, Any], Endpoint, float], Mapping[str, Any]]
-"""Takes a chat body, its endpoint and a timeout in seconds, and returns the reply.
-
-For a plug-in's provider with another protocol. It is called in several threads, makes exactly one
-request, waits for the whole reply, and raises CallError if there is none: with ``status``,
-``retry_after`` if stated, ``transient`` if a retry may pass, ``hopeless`` if every request would
-fail (key, credit, model). Other exceptions are failed calls too.
-"""
 
 
 class WireFormat(NamedTuple):
     """How to translate a chat body and its reply."""
 
-    path: Callable[[Mapping[str, Any]], str]  # below the address
+    path: Callable[[str], str]  # below the address, for the service's name of a model
     headers: Callable[[Endpoint], dict[str, str]]
     request: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     reply: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-OPENAI_CHAT = WireFormat(  # OpenAI's chat completions, as most servers take them
-    lambda body: "chat/completions",
-    Endpoint.request_headers,
-    lambda body: body,
-    lambda reply: reply,
+# OpenAI's chat completions, as most servers take them: nothing is translated.
+OPENAI_CHAT = WireFormat(
+    path=lambda model: "chat/completions",
+    headers=Endpoint.request_headers,
+    request=dict,
+    reply=dict,
 )
 
 
@@ -86,7 +86,7 @@ _ROWS = (
     Provider(
         "anthropic",
         WireFormat(
-            lambda body: "messages",
+            lambda model: "messages",
             anthropic_messages.anthropic_headers,
             anthropic_messages.messages_request,
             anthropic_messages.chat_reply,
@@ -100,7 +100,7 @@ _ROWS = (
     Provider(
         "google",
         WireFormat(
-            lambda body: f"models/{quote(body['model'], safe='')}:generateContent",
+            lambda model: f"models/{quote(model, safe='')}:generateContent",
             lambda endpoint: endpoint.request_headers("x-goog-api-key"),
             google_content.content_request,
             google_content.chat_reply,

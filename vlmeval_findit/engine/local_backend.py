@@ -1,0 +1,137 @@
+"""Backends of models in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from ..protocol.call_results import (
+    Batch,
+    CallResult,
+    Cancellable,
+    CancelledError,
+    ModelClient,
+    error_line,
+    in_thread,
+)
+from .backend import CancelToken, Loader, WorkResult, not_loaded
+from .plan import WorkItem, single_calls
+
+
+def batch_of(item: WorkItem) -> Batch:
+    """Return an item as plain values."""
+    return Batch(
+        messages=tuple(call.message for call in item.calls),
+        variants=tuple(call.cell.variant for call in item.calls),
+        shares_images=item.shares_images,
+        logprobs=item.calls[0].cell.logprobs,
+        seeds=tuple(seed for call in item.calls if (seed := call.seed) is not None),
+    )
+
+
+def answers_of(client: ModelClient, batch: Batch) -> tuple[CallResult, ...]:
+    """Return one answer per message; an exception fails them all."""
+    count = len(batch.messages)
+    try:
+        answers = tuple(client.ask(batch))
+        if len(answers) == count and all(isinstance(answer, CallResult) for answer in answers):
+            return answers
+        why = f"not {count} answers to {count} messages"
+    except (Exception, SystemExit) as error:
+        why = error_line(error)
+    return (CallResult("", error=why),) * count
+
+
+def answers_in_turn(
+    client: ModelClient, batch: Batch, is_stopped: Callable[[], bool]
+) -> Iterator[tuple[CallResult, ...]]:
+    """Yield the answers that a model gives together; fewer after a stop.
+
+    A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
+    minutes.
+    """
+    if isinstance(client, Cancellable):
+        client.cancelled_by(is_stopped)
+    together = client.answers_together(shares_images=batch.shares_images)
+    with suppress(CancelledError):
+        for part in [batch] if together else batch.single():
+            if is_stopped():
+                return
+            yield answers_of(client, part)
+
+
+class LocalBackend:
+    """One model in this process, loaded with the first item.
+
+    It runs on the thread of the loop, as CUDA's device and torch's grad mode belong to a thread.
+    """
+
+    def __init__(self, load: Loader) -> None:
+        self._load = cache(load)
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        with suppress(CancelledError):
+            for item in items:
+                if cancel.requested:
+                    return
+                try:
+                    with cancel.exposed():
+                        client = self._load()
+                except (Exception, SystemExit) as error:
+                    yield not_loaded(item, error)
+                    return
+                calls = iter(item.calls)
+                answered = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
+                while True:
+                    with cancel.exposed():
+                        answers = next(answered, ())
+                    if not answers:
+                        break
+                    yield WorkResult(tuple(islice(calls, len(answers))), answers)
+                    await asyncio.sleep(0)  # let other tasks of the loop run
+
+
+class ThreadedBackend:
+    """One model that is safe to call from several threads, such as VLMEvalKit's API models.
+
+    A call that hangs when everything is given up is left in its thread.
+    """
+
+    def __init__(self, load: Loader, threads: int) -> None:
+        self._load = cache(load)
+        self._threads = threads
+
+    async def answer(
+        self, items: Iterable[WorkItem], cancel: CancelToken
+    ) -> AsyncGenerator[WorkResult, None]:
+        singles, running = single_calls(items), dict[asyncio.Task[Any], WorkItem]()
+        waiting = asyncio.create_task(asyncio.Event().wait())  # until an interruption
+        try:
+            with suppress(CancelledError), cancel.ending(waiting):
+                while not waiting.done():
+                    for item in islice(singles, self._threads - len(running)):
+                        if cancel.requested:
+                            break
+                        try:
+                            with cancel.exposed():
+                                client = self._load()
+                        except (Exception, SystemExit) as error:
+                            yield not_loaded(item, error)
+                            return
+                        task = asyncio.create_task(in_thread(answers_of, client, batch_of(item)))
+                        running[task] = item
+                    if not running:
+                        return
+                    tasks = {*running, waiting}
+                    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done - {waiting}:
+                        yield WorkResult(running.pop(task).calls, task.result())
+        finally:
+            for task in (waiting, *running):
+                task.cancel()
