@@ -25,7 +25,7 @@ from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.local.layout import Bounds
 from vlmeval_findit.models.local.model_images import ImageSet
 from vlmeval_findit.protocol.call_results import CallResult
-from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol.dataset_variant import PlainVariant, image, text
 from vlmeval_findit.protocol.replies import ReplyRecord
 from vlmeval_findit.storage.image_content import content_of
 
@@ -84,7 +84,7 @@ def test_a_batch_has_no_request_with_another_image(path: Path, kind: BatchKind) 
     other_pixels(path)
     model = chat_model("Mine", served="mine", space="grid1000")
     batches = SERVICES[kind](model, Endpoint("http://127.0.0.1:9/v1"), 1.0, Budget())
-    variant = cast(Any, SimpleNamespace(reply_schema=None, max_new_tokens=9, in_boxes=False))
+    variant = PlainVariant("Mine", table="Mine", images="Mine", family_name="Mine")
     call = batches.call(message, variant, False, False, None, planned)
     with pytest.raises(OSError, match=CHANGED):
         asyncio.run(batches.request_line("k", call))

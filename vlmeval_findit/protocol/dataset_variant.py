@@ -98,7 +98,8 @@ class PlainVariant:
     format_place: tuple[int, ...] = ()
     format_cell: tuple[str, str] = ("", "")
     in_boxes: bool = False
-    reply_schema: Mapping[str, Any] | None = None
+    # A schema cannot be hashed, and variants are keys.
+    reply_schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def board_dataset(self) -> str:

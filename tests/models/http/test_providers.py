@@ -108,7 +108,7 @@ def test_requests_follow_the_model_table(protocol: Protocol, picture: str) -> No
     assert who.model.prices is not None
     assert call["cost"] == pytest.approx(who.model.prices.of(record["tokens"]))
     assert call["cost_from"] == "prices of November 2026", "No service stated it."
-    (server_name,) = who.servers
+    (server_name,) = who.servers()
     assert (call["status"], call["attempts"], call["server"]) == (200, 1, server_name)
     assert KEY not in json.dumps([record, body])
     turns = body.pop("contents" if protocol is GOOGLE else "messages")

@@ -245,7 +245,7 @@ def test_a_waiter_repeats_a_cut_off_check(
         checks = [call._check_schemas(server, client, request) for call in calls]
         return await asyncio.gather(*checks, return_exceptions=True)
 
-    monkeypatch.setattr(ChatCall, "_sent", sent)
+    monkeypatch.setattr(ChatCall, "_send", sent)
     first, *others = asyncio.run(outcomes())
     assert type(first) is type(fault)
     assert len(asked) == 2, "the next that waits asks, and the third shares its result"

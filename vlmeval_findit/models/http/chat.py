@@ -220,9 +220,10 @@ def once_a_variant(rule: Callable[[DatasetVariant], Space]) -> Callable[[Dataset
     known: dict[DatasetVariant, Space] = {}
 
     def space(variant: DatasetVariant) -> Space:
-        if variant not in known:
-            known[variant] = rule(variant)
-        return known[variant]
+        result = known.get(variant)
+        if result is None:
+            result = known[variant] = rule(variant)
+        return result
 
     return space
 
