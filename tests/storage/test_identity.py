@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.core.validation import MisplacedError
 from vlmeval_findit.protocol.dataset_variant import rows_from, rows_text
 from vlmeval_findit.protocol.identity import (
     IMAGES,
@@ -205,6 +206,79 @@ def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / f"{STEM}_identity.json").write_text(content)
     with pytest.raises(IdentityError, match="not the record of a run"):
         read_identity(tmp_path / f"{STEM}.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"model": 7}, "model: 7 should be a text"),
+        ({"model": None}, "model: None should be a text"),
+        ({"answering": 7}, "answering: should be a mapping with the keys kind, row, "),
+        ({"answering": {"runs_here": 1}}, "answering.runs_here: 1 should be true or false"),
+        ({"answering": {"settings": []}}, "answering.settings: [] should be a mapping of names"),
+        ({"answering": {"kinds": "A"}}, "answering: unknown key 'kinds': did you mean kind?"),
+        ({"rows": 7}, "rows: 7 should be rows and ranges of rows, as '0-3, 7'"),
+        ({"rows": "3-x"}, "rows: '3-x' should be rows and ranges of rows"),
+        ({"rows": "0-99999999999"}, "rows: '0-99999999999' should be rows and ranges of rows"),
+        ({"forced": "all"}, "forced: should be a list"),
+        ({"forced": [7]}, "forced.0: 7 should be a text"),
+        ({"versions": {"torch": 2.5}}, "versions.torch: 2.5 should be a text"),
+        ({"resolved_options": {"mark": ["oval"]}}, "resolved_options.mark: ['oval'] should be"),
+        ({"modle": "A"}, "unknown key 'modle': did you mean model?"),
+    ],
+)
+def test_a_damaged_key_of_an_identity_is_named(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    path = tmp_path / f"{STEM}_identity.json"
+    path.write_text(json.dumps({**identity_values(RUN), **changes}))
+    with pytest.raises(IdentityError) as refused:
+        read_identity(tmp_path / f"{STEM}.json")
+    assert str(refused.value).startswith(f"{path}: not the record of a run: {why}")
+
+
+@pytest.mark.parametrize("name", ["model", "dataset", "answering", "rows", "left_out", "forced"])
+def test_a_missing_key_of_an_identity_is_named(name: str) -> None:
+    values = identity_values(RUN)
+    del values[name]
+    with pytest.raises(MisplacedError, match=f"^{name} is missing$"):
+        identity_from(values)
+
+
+ODD_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(sorted(identity_values(RUN))), ODD_VALUES | st.just(10**400))
+def test_any_value_in_an_identity_is_usable_or_refused(name: str, value: Any) -> None:
+    try:
+        run = identity_from({**identity_values(RUN), name: value})
+    except MisplacedError:
+        return
+    assert len(run.digest) == 12
+    identity_conflicts(RUN, run)
+    _ = run.made_by, run.answering.sampling_note
+
+
+@given(
+    st.sampled_from([field.name for field in fields(Answering)]),
+    ODD_VALUES | st.fixed_dictionaries({"temperature": ODD_VALUES}),
+)
+def test_any_value_in_who_answers_is_usable_or_refused(name: str, value: Any) -> None:
+    values = identity_values(RUN)
+    answering = {**values["answering"], name: value}
+    try:
+        run = identity_from({**values, "answering": answering})
+    except MisplacedError:
+        return
+    assert len(run.digest) == 12
+    identity_conflicts(RUN, run)
+    _ = run.made_by, run.answering.sampling_note
 
 
 @given(st.sets(st.integers(0, 10_000)))

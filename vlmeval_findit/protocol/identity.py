@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..core.formatting import plain, shown
-from ..core.validation import Checked, Config, MisplacedError, Text, Values, YesNo
+from ..core.formatting import plain
+from ..core.validation import Config, Text, Values, YesNo
 from .dataset_variant import StoredRows, rows_text
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
@@ -35,16 +35,6 @@ class IdentityError(ValueError):
     """Something contradicts what a run recorded; the message has both values and what to do."""
 
 
-def _with_temperature(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return settings that were read; a MisplacedError if their temperature is no number."""
-    temperature = settings.get("temperature")
-    try:
-        float(temperature or 0)
-    except (TypeError, ValueError):
-        raise MisplacedError(f"{shown(temperature)} should be a number", "temperature") from None
-    return settings
-
-
 @dataclass(frozen=True, slots=True)
 class Answering(Config):
     """Who answers: all that an answer depends on besides the question (None: not known)."""
@@ -55,8 +45,7 @@ class Answering(Config):
     revision: Text | None = None  # Its commit, or a hash of its files
     endpoint: Text | None = None  # Address of a service
     server: Text | None = None  # Program that serves it on this machine, with its version if known
-    # All else that was set
-    settings: Annotated[Values, Checked(_with_temperature)] = field(default_factory=dict)
+    settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package
     attributes: Values | None = None  # Of an object that VLMEvalKit passed
     runs_here: YesNo = False  # On this machine: the versions of :data:`ENGINES` matter
@@ -66,7 +55,7 @@ class Answering(Config):
     def sampling_note(self) -> str | None:
         """Say at which temperature replies are sampled; None: greedily, as far as is known."""
         temperature = self._set("temperature")
-        if not temperature or not float(temperature):
+        if not temperature or _is_zero(temperature):
             return None
         how = f"replies were sampled at temperature {temperature}"
         match self.settings.get(SAMPLE):
@@ -93,6 +82,14 @@ class Answering(Config):
         if not isinstance(server, str) or self.endpoint is None:
             return False
         return _NUMBER.sub("", server) not in self.endpoint.split(", ")
+
+
+def _is_zero(temperature: object) -> bool:
+    """Return whether a temperature is 0, also as text; an object may have anything else."""
+    try:
+        return float(temperature) == 0  # type: ignore[arg-type]
+    except (OverflowError, TypeError, ValueError):
+        return False
 
 
 _NUMBER = re.compile(r" \(\d+\)$")  # Tells servers with one address apart
