@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered import scene as rendered
-from vlmeval_findit.data.rendered.scene import Owners, Placing, composed, paint_owners, places
-from vlmeval_findit.data.rendered.scene_drawing import Floats, Look, Pixels, as_pixels
+from vlmeval_findit.data.rendered.scene import Owners, PaintedScene, composed, paint_owners, places
+from vlmeval_findit.data.rendered.scene_drawing import Look, Pixels, as_pixels
 
 SPLITS = {"test": range(0, 2**20), "validation": range(2**20, 2**21), "train": range(2**21, 2**32)}
 """Seeds by split; no seed is in two splits, so no model is asked about its training scenes."""
@@ -48,7 +47,7 @@ class Scene:
 
 def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None) -> Scene:
     """Return the scene of a seed; arguments as of :func:`composed`."""
-    return _scene(*composed(seed, count, size))
+    return _scene(composed(seed, count, size))
 
 
 def shot(seed: int, look: Look) -> Scene:
@@ -61,19 +60,20 @@ def clip(
     seed: int, frames: int = 8, count: tuple[int, int] = (2, 4), size: tuple[int, int] | None = None
 ) -> tuple[Scene, ...]:
     """Return the frames of the clip of a seed."""
-    return tuple(_scene(*frame) for frame in rendered.clip(seed, frames, count, size))
+    return tuple(_scene(frame) for frame in rendered.clip(seed, frames, count, size))
 
 
-def _scene(canvas: Floats, placings: Sequence[Placing], boxes: Sequence[Corners | None]) -> Scene:
-    objects = zip(placings, boxes, strict=True)
-    things = (Thing(looks, size, box) for (looks, size, _), box in objects if box is not None)
-    return Scene(as_pixels(canvas), tuple(things))
+def _scene(painted: PaintedScene) -> Scene:
+    objects = zip(painted.objects, painted.boxes, strict=True)
+    things = (Thing(each.look, each.size, box) for each, box in objects if box is not None)
+    return Scene(as_pixels(painted.canvas), tuple(things))
 
 
 def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:
     """Return the scene of a seed, and the object that is visible at each pixel."""
-    canvas, placings, boxes = composed(seed, count, size)
-    shown = _scene(canvas, placings, boxes)
-    return shown, paint_owners(canvas, places(placings), [(0, 0, 0)] * len(placings))
+    painted = composed(seed, count, size)
+    shown = _scene(painted)
+    black = [(0, 0, 0) for _ in painted.objects]
+    return shown, paint_owners(painted.canvas, places(painted.objects), black)

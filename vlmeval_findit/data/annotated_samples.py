@@ -51,7 +51,7 @@ IGNORED = "objects marked as ignored"
 REGION = "regions where nothing counts"  # Of a class that is no object: KITTI's DontCare
 
 _COMPARED_BY_SHARE = (CROWD, REGION)
-"""An answer lies in these by the share of its own area; one answer need not fill them."""
+"""An answer lies in these by the share of the answer's area; it need not fill them."""
 
 
 @dataclass(frozen=True, slots=True)

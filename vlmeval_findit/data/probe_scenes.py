@@ -52,7 +52,7 @@ _BACKGROUND = (208, 208, 204)
 _SEED = 13
 _JITTER = 0.03
 _LEAST_ASPECT = 1.25
-"""Of the two sides in shares: were they equal, some orders of numbers would look alike."""
+"""Of the two sides in shares: were they equal, some orders of numbers would look the same."""
 _STRETCH = 1.3
 """How many times as long as wide a shape is, where the sides allow it: it is still a circle."""
 _DRAWN = 200

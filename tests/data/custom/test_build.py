@@ -271,14 +271,14 @@ def test_images_that_cannot_be_read_are_left_out_when_told(tmp_path, capsys) -> 
     assert import_coco(tmp_path, "Other", "--skip-unreadable-images") == 2
 
 
-def test_images_beside_those_of_queries_are_named(tmp_path, capsys) -> None:
+def test_images_that_no_query_asks_about_are_named(tmp_path, capsys) -> None:
     make_images(tmp_path / "images")
     other = tmp_path / "images" / "sub" / "another.PNG"
     other.write_bytes((tmp_path / "images" / "sub" / "two.png").read_bytes())
     (tmp_path / "images" / "sub" / "notes.txt").write_text("no image")
     assert import_coco(tmp_path) == 0
     output = "".join(capsys.readouterr().out.split("\n"))
-    assert "not read: images beside these that make no query (1), the first: " in output
+    assert "not read: images of these folders that make no query (1), the first: " in output
     assert "another.PNG" in output
 
 

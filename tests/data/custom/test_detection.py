@@ -189,5 +189,5 @@ def test_labels_that_are_not_annotated_exhaustively_are_not_asked() -> None:
     ]
     assert left_out(samples) == {
         "boxes in images where not every instance of their label is annotated": 1,
-        "images without objects for which no label is said to be absent": 1,
+        "images without objects for which no label is known to be absent": 1,
     }

@@ -144,7 +144,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),
     ([but(GOOD, label=" ")], "line 1: label ' ' is empty"),
     ([GOOD, but(GOOD, label="dog", caption="x")], "line 1: no caption, but "),
-    ([but(TWO, labels=["cat", "cat"])], "line 1: a label stands twice"),
+    ([but(TWO, labels=["cat", "cat"])], "line 1: duplicate label"),
     ([but(TWO, labels=["cat", "Cat!"])], "labels 'cat' and 'Cat!' are the same to"),
     ([but(TWO, boxes=[CAT])], "line 1, boxes[0]: has no label; boxes have one where a line has"),
     ([but(TWO, boxes=[labelled(CAT, "dgo")])], "boxes[0], label: no 'dgo': did you mean dog?"),

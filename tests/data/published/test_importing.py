@@ -250,7 +250,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
         ("GroundingME", (0, "bbox"), [9, 9, 300, 12], "leaves 11.jpg, which is 200x100"),
         ("GroundingME", (0, "subtask_l1"), "x", "row 0, subtask_l1: should be 'Discriminative', "),
         ("GroundingME", (2, "description"), " ", "row 2, description: ' ' should be a text"),
-        ("GroundingME", (3, "id"), 12, "the name '12.png' stands twice"),
+        ("GroundingME", (3, "id"), 12, "the name '12.png' is a duplicate"),
         ("GroundingME", (2, "image", "bytes"), None, "row 2, image: holds no image"),
         ("GroundingME", (2, "image", "bytes"), b"GIF89a", "image: is no JPEG, PNG or WebP image"),
         ("RefCOCO-M", (0, "file_name"), "../x.jpg", "'../x.jpg' climbs out of its folder"),
@@ -296,7 +296,7 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
         ([".", "--name", "Mine"], "which has no images and no categories"),
         ([__file__, "--name", "Mine"], "importing.py: files that are read end in .json, .jsonl"),
-        (["gone", "--name", "Mine"], "gone: no such file or folder"),
+        (["gone", "--name", "Mine"], "gone: there is no file or folder"),
     ],
 )
 def test_arguments_that_contradict_each_other(

@@ -122,13 +122,13 @@ def import_samples(
 
 
 def _account_for_others(samples: Samples, folder: Path) -> None:
-    """Note the images that lie beside those of queries and are not asked about."""
+    """Note the images in the folders of those of queries that no query asks about."""
     named = {name for query in samples.queries for name in (*query.images, *query.support)}
     files = {folder / name for name in (*named, *samples.sizes)}
     for place in sorted({file.parent for file in files}):
         for path in sorted(place.iterdir()) if place.is_dir() else ():
             if suffix_of(path) in IMAGE_SUFFIXES and path not in files:
-                samples.ledger.not_read("images beside these that make no query", str(path))
+                samples.ledger.not_read("images of these folders that make no query", str(path))
 
 
 @contextmanager

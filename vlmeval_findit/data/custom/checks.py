@@ -58,7 +58,7 @@ def check_samples(samples: Samples) -> None:
 
 def _shape_problem(family: Family, query: Sample) -> str | None:
     if len(set(query.labels)) != len(query.labels):
-        return "a label stands twice"
+        return "duplicate label"
     if family is Family.REFEXP and len(query.counted) != 1:
         return f"{len(query.counted)} boxes, but {family.value} is about exactly one object"
     if family.has_references is not bool(query.support):

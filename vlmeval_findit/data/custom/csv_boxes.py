@@ -77,8 +77,8 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
             objects.append((image, _box(where, row)))
         options.progress("lines", 1)
     ledger.read("lines", len(rows))
-    found = Detections(path, images, sizes, objects, classes=())
-    return detection_samples(found, options, ledger)
+    detections = Detections(path, images, sizes, objects, classes=())
+    return detection_samples(detections, options, ledger)
 
 
 def _box(where: str, row: Mapping[str, str]) -> AnnotatedBox:

@@ -45,66 +45,66 @@ class Detections:
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
 
 
-def detection_samples(found: Detections, options: ReaderOptions, ledger: Ledger) -> Samples:
+def detection_samples(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Samples:
     """Return a query for each image and label, and one for all labels of each image.
 
-    An object that stands twice counts once. Without a box of its label that counts, no query asks
+    A repeated object counts once. Without a box of its label that counts, no query asks
     for an ignored box. An image without objects asks for one class that is not there, the classes
-    in turn, so that negatives are as frequent as such images.
+    in turn, so that negatives are as frequent as those images.
 
     Raises:
         AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
             its boxes do not count and no rule says how that is meant.
     """
-    names = found.classes or sorted({box.label for _, box in found.objects})
-    options.classes.check(found.source, names)
-    refuse_undecided(found.source, options.classes.undecided(names))
-    found = _with_rules(found, options, ledger)
-    objects = _once(found, ledger)
-    by_label = _boxes_by_label(found, objects, ledger)
-    ledger.read("images", len(found.sizes))
+    names = detections.classes or sorted({box.label for _, box in detections.objects})
+    options.classes.check(detections.source, names)
+    refuse_undecided(detections.source, options.classes.undecided(names))
+    detections = _with_rules(detections, options, ledger)
+    objects = _once(detections, ledger)
+    by_label = _boxes_by_label(detections, objects, ledger)
+    ledger.read("images", len(detections.sizes))
     ledger.read("boxes", sum(not box.ignored for _, box in objects))
     ledger.read("ignored boxes", sum(bool(box.ignored) for _, box in objects))
     if not by_label:
         but = " but those to ignore" if objects else ""
-        raise AnnotationError(f"{found.source}: no boxes{but}")
+        raise AnnotationError(f"{detections.source}: no boxes{but}")
     single = [
         Sample((image,), label, tuple(boxes), boxes[0].where)
         for (image, label), boxes in by_label.items()
     ]
-    negatives = _negatives(found, objects, sorted({label for _, label in by_label}), ledger)
+    negatives = _negatives(detections, objects, sorted({label for _, label in by_label}), ledger)
     if not options.negatives:
         _leave_negatives_out(negatives, ledger)
         negatives = []
-    multi = _multilabel(found, single, negatives, ledger)
+    multi = _multilabel(detections, single, negatives, ledger)
     counts = Counts(
-        images=len(found.sizes),
+        images=len(detections.sizes),
         boxes=sum(not box.ignored for _, box in objects),
         queries=len(single),
-        classes=len(found.classes),
+        classes=len(detections.classes),
         ignored=sum(bool(box.ignored) for _, box in objects),
     )
     return Samples(
-        found.source,
-        found.images,
+        detections.source,
+        detections.images,
         Family.OBJDET,
         (*single, *negatives, *multi),
-        units=options.units or found.units,
+        units=options.units or detections.units,
         units_stated=options.units is not None,
-        sizes=found.sizes,
+        sizes=detections.sizes,
         counts=counts,
         ledger=ledger,
-        image_ids=found.image_ids,
-        category_ids=found.category_ids,
-        areas=found.areas,
+        image_ids=detections.image_ids,
+        category_ids=detections.category_ids,
+        areas=detections.areas,
     )
 
 
-def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
+def _with_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
     """Rename and leave out classes, and make regions of those where nothing counts."""
     rules = options.classes
     objects = []
-    for image, box in found.objects:
+    for image, box in detections.objects:
         if box.label in rules.drop:
             ledger.leave_out(f"boxes of the class {box.label!r}: --drop-class", box.where)
         elif box.label in rules.ignore:
@@ -115,37 +115,37 @@ def _with_rules(found: Detections, options: ReaderOptions, ledger: Ledger) -> De
     gone = {*rules.drop, *rules.ignore}
     areas = {
         (image, rules.name_of(label), corners): area
-        for (image, label, corners), area in found.areas.items()
+        for (image, label, corners), area in detections.areas.items()
     }
     absent = None
-    if found.absent is not None:
+    if detections.absent is not None:
         absent = {
             image: [rules.name_of(label) for label in labels if label not in gone]
-            for image, labels in found.absent.items()
+            for image, labels in detections.absent.items()
         }
     return replace(
-        found,
+        detections,
         objects=objects,
-        classes=[rules.name_of(name) for name in found.classes if name not in gone],
+        classes=[rules.name_of(name) for name in detections.classes if name not in gone],
         not_exhaustive={
             image: frozenset(rules.name_of(label) for label in labels)
-            for image, labels in found.not_exhaustive.items()
+            for image, labels in detections.not_exhaustive.items()
         },
         absent=absent,
         areas=areas,
         category_ids={
             rules.name_of(name): number
-            for name, number in found.category_ids.items()
+            for name, number in detections.category_ids.items()
             if name not in gone
         },
     )
 
 
-def _once(found: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
+def _once(detections: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
     """Return every object once: repetitions have the same image, label and corners."""
     seen: set[object] = set()
     objects = []
-    for image, box in found.objects:
+    for image, box in detections.objects:
         key = (image, box.label, box.corners, box.ignored)
         if key in seen:
             ledger.leave_out("boxes that repeat image, label and corners of another", box.where)
@@ -156,7 +156,7 @@ def _once(found: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
 
 
 def _boxes_by_label(
-    found: Detections, objects: Sequence[tuple[str, AnnotatedBox]], ledger: Ledger
+    detections: Detections, objects: Sequence[tuple[str, AnnotatedBox]], ledger: Ledger
 ) -> dict[tuple[str, str], list[AnnotatedBox]]:
     """Return the boxes of each query with one label, first those that count."""
     by_label: dict[tuple[str, str], list[AnnotatedBox]] = {}
@@ -167,7 +167,7 @@ def _boxes_by_label(
         elif not box.ignored:
             by_label.setdefault((image, box.label), []).append(box)
     for image, label in list(by_label):
-        if label in found.not_exhaustive.get(image, ()):
+        if label in detections.not_exhaustive.get(image, ()):
             boxes = by_label.pop((image, label))
             why = "boxes in images where not every instance of their label is annotated"
             ledger.leave_out(why, boxes[0].where, len(boxes))
@@ -184,7 +184,7 @@ def _boxes_by_label(
 
 
 def _negatives(
-    found: Detections,
+    detections: Detections,
     objects: Sequence[tuple[str, AnnotatedBox]],
     labels: Sequence[str],
     ledger: Ledger,
@@ -198,16 +198,16 @@ def _negatives(
         else:
             with_objects.add(image)
     negatives: list[Sample] = []
-    for image in found.sizes:
+    for image in detections.sizes:
         if image in with_objects:
             continue
-        where = f"{found.source}, {image}"
+        where = f"{detections.source}, {image}"
         known = labels
-        if found.absent is not None:
-            absent = found.absent.get(image, ())
+        if detections.absent is not None:
+            absent = detections.absent.get(image, ())
             known = [label for label in labels if label in absent]
         if not known:
-            why = "images without objects for which no label is said to be absent"
+            why = "images without objects for which no label is known to be absent"
             ledger.leave_out(why, where)
             continue
         label = known[len(negatives) % len(known)]
@@ -222,13 +222,13 @@ def _leave_negatives_out(negatives: Sequence[Sample], ledger: Ledger) -> None:
 
 
 def _multilabel(
-    found: Detections, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
+    detections: Detections, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
 ) -> list[Sample]:
     """Return one query for all labels of each image; left out where its labels cannot be listed."""
     by_image: dict[str, list[Sample]] = {}
     for query in single:
         by_image.setdefault(query.images[0], []).append(query)
-    queries = [_joined(found, image, of_image) for image, of_image in by_image.items()]
+    queries = [_joined(detections, image, of_image) for image, of_image in by_image.items()]
     queries += [replace(query, label=query.labels) for query in negatives]
     multi = []
     for query in queries:
@@ -240,7 +240,7 @@ def _multilabel(
     return multi
 
 
-def _joined(found: Detections, image: str, queries: Sequence[Sample]) -> Sample:
+def _joined(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
     labels = sorted(query.labels[0] for query in queries)
     boxes = [box for query in queries for box in query.boxes]
     boxes.sort(key=lambda box: bool(box.ignored))

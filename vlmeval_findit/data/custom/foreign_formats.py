@@ -20,7 +20,7 @@ class ForeignFormat:
     name: str
     fits: Callable[[Glimpse], bool]
     way: Callable[[Path], str]  # What to do with a file or folder
-    is_read_in_folders: bool = False  # A folder of such files is read
+    is_read_in_folders: bool = False  # A folder of these files is read
 
 
 def name_foreign(file: Glimpse, asked: Path) -> None:
@@ -40,8 +40,8 @@ def name_foreign(file: Glimpse, asked: Path) -> None:
 def _json_line(path: Path) -> str:
     example = '{"image": "a.jpg", "label": "cup", "boxes": [[10, 10, 50, 50]]}'
     return (
-        f"Write a JSON line for each image and label, {example}, into a file beside the images; "
-        "then: data import FILE.jsonl --name NAME"
+        f"Write a JSON line for each image and label, {example}, into a file in the folder of the "
+        "images; then: data import FILE.jsonl --name NAME"
     )
 
 
@@ -55,7 +55,7 @@ def _expression_line(path: Path) -> str:
 
 
 _INNER = ("annotations", "Annotations", "gt", "wider_face_split")
-"""Folders of annotations; datumaro wants the one above."""
+"""Folders of annotations; datumaro wants the folder above."""
 
 
 def _datumaro(form: str) -> Callable[[Path], str]:
@@ -64,7 +64,7 @@ def _datumaro(form: str) -> Callable[[Path], str]:
         if folder.name in _INNER:
             folder = folder.parent
         return (
-            "Convert it with datumaro (pip install 'datumaro[cli]', in an environment of its own): "
+            "Convert it with datumaro (pip install 'datumaro[cli]', in a separate environment): "
             f"datum convert -i {folder} -if {form} -f coco_instances -o coco -- --save-media; "
             "then: data import coco --name NAME"
         )
@@ -204,7 +204,7 @@ FOREIGN_FORMATS = (
         _is_coco_captions,
         _say("Name instances_*.json of the same images"),
     ),
-    ForeignFormat("datumaro's own JSON", _is_datumaro, _datumaro("datumaro")),
+    ForeignFormat("datumaro's JSON", _is_datumaro, _datumaro("datumaro")),
     ForeignFormat(
         "Supervisely's JSON",
         _keys("objects", "size"),

@@ -17,7 +17,7 @@ def decoded(name: str) -> str:
     >>> decoded("/data/local-files/?d=cam%201/a.png"), decoded("cam\\\\b%20c.png")
     ('cam 1/a.png', 'cam/b c.png')
     """
-    # Label Studio's address of a file on its own machine
+    # Label Studio's address of a file on its machine
     stated = name.partition("?d=")[2] or name
     return unquote(stated).replace("\\", "/")
 
@@ -26,8 +26,8 @@ class ImageNames:
     """Finds images by the names that annotations state.
 
     A name that fits a file is taken as it stands. Else the name without its percent signs, without
-    its folders, and with another suffix are tried, in this order; the ledger counts how images
-    were found. A name that fits no file stays as it is: checks of images will say that it is
+    its folders, and with another suffix are tried, in this order; the ledger counts which
+    of these fitted. A name that fits no file stays as it is: checks of images will say that it is
     missing.
     """
 
@@ -41,9 +41,9 @@ class ImageNames:
         """Return the name of an image, relative to the folder.
 
         Raises:
-            AnnotationError: several images fit, or one that another name stands for.
+            AnnotationError: several images fit, or only one that another name stands for.
         """
-        name, how = self._found(stated, where)
+        name, how = self._fitting(stated, where)
         before = self._stated_by_name.setdefault(name, stated)
         if before != stated:
             raise AnnotationError(
@@ -54,7 +54,7 @@ class ImageNames:
             self._ledger.note(f"images {how}", f"{where}: {stated!r} is {name!r}")
         return name
 
-    def _found(self, stated: str, where: str) -> tuple[str, str]:
+    def _fitting(self, stated: str, where: str) -> tuple[str, str]:
         if self._is_there(stated):
             return stated, ""
         plain = decoded(stated)
@@ -69,7 +69,7 @@ class ImageNames:
             there = self._of_stem(name)
             if len(there) > 1:
                 raise AnnotationError(
-                    f"{where}: there is no image {stated!r}, but {' and '.join(there)}: which one "
+                    f"{where}: there is no image {stated!r}, but {' and '.join(there)}: which "
                     "is meant? Correct the name"
                 )
             if there:

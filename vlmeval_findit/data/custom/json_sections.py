@@ -20,7 +20,7 @@ _OF_NUMBERS = ("", *"0123456789.eE+-")
 
 
 class Element(NamedTuple):
-    """A value of the object that a file holds, or an element of a list that is such a value."""
+    """A value of the object that a file holds, or an element of a list that it holds."""
 
     key: str
     place: int | None  # In the list, from 0; None: the value is no list

@@ -185,7 +185,7 @@ def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:
 
 
 def _only(line: Line, keys: Sequence[str], where: str) -> str:
-    """Return the one of these keys that a line has, or raise an AnnotationError."""
+    """Return which of these keys a line has, or raise an AnnotationError unless it is one."""
     there = [key for key in keys if getattr(line, key) is not None]
     if len(there) != 1:
         has = " and ".join(there) or "none"

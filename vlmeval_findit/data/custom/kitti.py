@@ -71,7 +71,7 @@ def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -
 
 
 def _with_suffix(images: Path, name: str) -> str:
-    """Return the one image of a name without a suffix; the name, if there is none, or several."""
+    """Return the image of a name without a suffix; the name, if there is none, or several."""
     there = [suffix for suffix in sorted(IMAGE_SUFFIXES) if (images / (name + suffix)).is_file()]
     return name + there[0] if len(there) == 1 else name
 

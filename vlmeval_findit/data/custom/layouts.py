@@ -59,7 +59,7 @@ def recognise(path: Path, split: str | None) -> Layout:
     if path.is_dir():
         return _of_folder(path, split)
     if not path.exists():
-        raise AnnotationError(f"{path}: no such file or folder")
+        raise AnnotationError(f"{path}: there is no file or folder")
     form = format_of(path, path)
     return Layout(form, path, path.parent, form.name)
 
@@ -74,13 +74,13 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
     kitti = _kitti(folder, split)
     if kitti is not None:
         return kitti
-    found = [layout for layout in (_yolo(folder), _voc(folder)) if layout is not None]
-    if len(found) > 1:
+    layouts = [layout for layout in (_yolo(folder), _voc(folder)) if layout is not None]
+    if len(layouts) > 1:
         raise AnnotationError(
-            f"{folder} has labels/ (YOLO) and Annotations/ (VOC): name the one that is meant, "
+            f"{folder} has labels/ (YOLO) and Annotations/ (VOC): name which is meant, "
             f"{folder / 'labels'} or {folder / 'Annotations'}"
         )
-    layout = found[0] if found else _of_files(folder, split) or _beside_images(folder)
+    layout = layouts[0] if layouts else _of_files(folder, split) or _among_images(folder)
     if layout is None:
         _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
@@ -136,7 +136,7 @@ def _voc(folder: Path) -> Layout | None:
     for name in ("JPEGImages", "images", "Images"):
         if (folder / name).is_dir():
             return Layout(VOC, folder, folder / name, f"VOC: Annotations/ and {name}/")
-    return Layout(VOC, folder, folder, "VOC: Annotations/, with the images beside it")
+    return Layout(VOC, folder, folder, "VOC: Annotations/, with the images in its folder")
 
 
 def _kitti(folder: Path, split: str | None) -> Layout | None:
@@ -192,19 +192,19 @@ def _is_labelme(folder: Path, files: Sequence[Path]) -> bool:
 
 
 def _split_of(path: Path) -> str:
-    """Return the split of a file: its folder's name, or what its own says beside the format."""
-    if _is_beside_images(path):
+    """Return the split of a file: its folder's name, or what its name says besides the format."""
+    if _is_among_images(path):
         return path.parent.name
     return path.stem.removeprefix("instances_").removesuffix("-annotations-bbox")
 
 
-def _is_beside_images(path: Path) -> bool:
+def _is_among_images(path: Path) -> bool:
     return path.name.startswith("_annotations") or path.name == "metadata.jsonl"
 
 
 def _images_of(folder: Path, path: Path, split: str) -> Path:
     """Return the folder of the images of a file of COCO's, CVAT's or OpenImages'."""
-    if _is_beside_images(path):
+    if _is_among_images(path):
         return path.parent
     for place in (folder / split, folder / "images" / split, folder / "images"):
         if place.is_dir():
@@ -212,10 +212,10 @@ def _images_of(folder: Path, path: Path, split: str) -> Path:
     return folder
 
 
-# --- annotations beside images --------------------------------------------------------------------
+# --- annotations among images ---------------------------------------------------------------------
 
 
-def _beside_images(folder: Path) -> Layout | None:
+def _among_images(folder: Path) -> Layout | None:
     for path in sorted(folder.glob("*.xml")):
         if CVAT.fits(glimpse(path)):
             return _cvat(folder)
@@ -223,10 +223,10 @@ def _beside_images(folder: Path) -> Layout | None:
     if inner and LABELME.fits(glimpse(inner[0])):
         return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
     if _has(folder, (".xml",)):
-        return Layout(VOC, folder, folder, "VOC: XML files beside images")
+        return Layout(VOC, folder, folder, "VOC: XML files among images")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
         _name_what_is_inside(folder)
-        return Layout(YOLO, folder, folder, "YOLO: label files beside images")
+        return Layout(YOLO, folder, folder, "YOLO: label files among images")
     return None
 
 

@@ -52,8 +52,8 @@ def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
         owner, place = _joined(polygon, owner, place)
     pixels = sizes[:, 0] * sizes[:, 1]
     # There is no run behind the last pixel.
-    is_within = place < pixels[owner]
-    owner, place = owner[is_within], place[is_within]
+    fits_image = place < pixels[owner]
+    owner, place = owner[fits_image], place[fits_image]
     lengths = np.bincount(owner, minlength=len(objects)) + 1
     packed = pack_several(_runs(place, lengths, pixels), lengths)
     return [
@@ -132,20 +132,20 @@ def _joined(polygon: _Places, owner: _Places, place: _Places) -> tuple[_Places, 
     order = np.lexsort((-steps, place, owner))
     owner, place, steps = owner[order], place[order], steps[order]
     inside = np.cumsum(steps)
-    is_border = ((inside == 1) & (steps == 1)) | (inside == 0)
-    return owner[is_border], place[is_border]
+    at_border = ((inside == 1) & (steps == 1)) | (inside == 0)
+    return owner[at_border], place[at_border]
 
 
 def _runs(places: _Places, lengths: NDArray[np.int64], pixels: NDArray[np.int64]) -> _Places:
     """Return the runs of all objects: from one border to the next, and to the last pixel."""
     last = np.cumsum(lengths) - 1
     ends = np.empty(int(lengths.sum()), np.int64)
-    is_last = np.zeros(len(ends), bool)
-    is_last[last] = True
-    ends[is_last] = pixels
-    ends[~is_last] = places
+    at_end = np.zeros(len(ends), bool)
+    at_end[last] = True
+    ends[at_end] = pixels
+    ends[~at_end] = places
     starts = np.empty_like(ends)
     starts[0] = 0
-    starts[1:] = np.where(is_last[:-1], 0, ends[:-1])
+    starts[1:] = np.where(at_end[:-1], 0, ends[:-1])
     runs: _Places = ends - starts
     return runs

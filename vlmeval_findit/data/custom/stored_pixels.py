@@ -121,14 +121,14 @@ class CheckedImage:
         return ExifPixels.TURNED if is_turned else ExifPixels.STORED
 
     def other_orientation(self, pixels: ExifPixels) -> int:
-        """Return how to turn the decoded image into the one that boxes refer to; 1: it is that."""
+        """Return how to turn the decoded image so that boxes refer to it; 1: not at all."""
         if (pixels is ExifPixels.TURNED) is self.is_decoded:
             return 1
         return _BACK[self.orientation] if self.is_decoded else self.orientation
 
 
 _BACK = (0, 1, 2, 3, 4, 5, 8, 7, 6)
-"""By an orientation, the one that turns back: a quarter to the left after one to the right."""
+"""By an orientation, which turns back: a quarter to the left after one to the right."""
 
 
 def checked_images(
@@ -226,7 +226,7 @@ class StoredQueries:
     """Queries whose boxes are in pixels of stored images."""
 
     queries: tuple[Sample, ...]
-    # By image: how to turn it, as EXIF numbers it, into the one that its annotations refer to
+    # By image: how to turn it, as EXIF numbers it, into the image that its annotations refer to
     turned: Mapping[str, int]
 
 

@@ -1,4 +1,4 @@
-"""Ask for the units of boxes where their numbers contradict them, for every format alike."""
+"""Ask for the units of boxes where their numbers contradict them, whatever the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANY = 10
 def check_units(samples: Samples, sizes: Mapping[str, Size]) -> None:
     """Raise an AnnotationError where boxes in pixels look like fractions, percent or thousandths.
 
-    What the user said is not questioned. ``sizes`` are (width, height) of every image in pixels.
+    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels.
     """
     if samples.units_stated or samples.units is not Units.PIXELS:
         return

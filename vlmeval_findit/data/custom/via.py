@@ -41,7 +41,8 @@ _LABELS = ("label", "class", "name", "category", "type", "object", "class_name")
 def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read annotations or a project of VIA.
 
-    The label is the one attribute of regions, or the one that is called label, class, name … .
+    The label is the only attribute of regions, or the only attribute that is called label, class,
+    name … .
 
     Raises an AnnotationError where it is not clear which attribute is the label.
     """
@@ -54,8 +55,9 @@ def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         entry = collected.record(_ViaImage, value, where)
         image = collected.image(entry.filename, where)
         for place, stated in _listed(entry.regions, where):
-            regions.append((image, place, collected.record(_ViaRegion, stated, place)))
-    attribute = _label_attribute(path, [region for _, _, region in regions])
+            region = collected.record(_ViaRegion, stated, place)
+            regions.append((image, place, region))
+    attribute = _label_attribute(path, [region for _image, _place, region in regions])
     for image, place, region in regions:
         rest = region.region_attributes.keys() - {attribute}
         collected.ledger.keys("attributes of regions", rest, frozenset(), place)
@@ -93,7 +95,7 @@ def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
 
 
 def _label(value: Any, where: str) -> str:
-    """Return a label: a text, or the one that is chosen of several."""
+    """Return a label: a text, or the only chosen one of several."""
     if isinstance(value, Mapping):
         chosen = [name for name, is_chosen in value.items() if is_chosen]
         value = chosen[0] if len(chosen) == 1 else None

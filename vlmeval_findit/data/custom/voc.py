@@ -1,6 +1,6 @@
 """Read Pascal VOC XML: a file for each image, boxes as xmin, ymin, xmax, ymax.
 
-The numbers are used as they stand, as in FindIt's Pascal, unless the first pixel is said to be 1.
+The numbers are used as they stand, as in FindIt's Pascal, unless the first pixel is stated to be 1.
 Objects marked as difficult are ignored, as in the challenge.  Of several splits one is read.
 """
 
@@ -59,12 +59,12 @@ class _XmlFile:
 
 
 def read_voc(folder: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read XML files: those below ``Annotations``, or those beside the images.
+    """Read XML files: those below ``Annotations``, or those among the images.
 
     Args:
-        folder: has ``Annotations`` and perhaps ``ImageSets/Main``; or XML files beside images.
+        folder: has ``Annotations`` and perhaps ``ImageSets/Main``; or XML files among images.
         images: the folder that image names are relative to.
-        options: what the files do not tell; its split is the one that is read.
+        options: what the files do not tell; its split is read.
 
     Raises:
         AnnotationError: there are no files, one cannot be used, it is not clear which split or
@@ -82,8 +82,8 @@ def read_voc(folder: Path, images: Path, options: ReaderOptions | None = None) -
         options.progress("XML files", 1)
     reader.note_first_pixel()
     ledger.read("XML files", len(files))
-    found = Detections(folder, images, reader.sizes, reader.objects, classes=())
-    return detection_samples(found, options, ledger)
+    detections = Detections(folder, images, reader.sizes, reader.objects, classes=())
+    return detection_samples(detections, options, ledger)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class _Reader:
             )
 
     def _image_of(self, file: _XmlFile, stated: str) -> str:
-        """Return the name of the image of a file: its <filename> and its own name must agree."""
+        """Return the name of the image of a file: its <filename> and its name must agree."""
         of_stem = self._by_stem.get(str(file.stem), [])
         folder = file.stem.parent.as_posix()
         # <filename> may leave out the folder that the XML file lies in.
@@ -237,7 +237,8 @@ class _Reader:
         return self._names.find(stated, str(file.path))
 
     def _size(self, root: ElementTree.Element, where: str) -> Size | None:
-        width, height = (root.findtext(f"size/{side}", "").strip() for side in ("width", "height"))
+        width = root.findtext("size/width", "").strip()
+        height = root.findtext("size/height", "").strip()
         if root.find("size") is None or {width, height} <= {"", "0", "0.0"}:
             self._ledger.note("images without a stated size: they are measured", where)
             return None

@@ -1,8 +1,8 @@
 """A YOLO folder: images, a label file for each, and ``data.yaml`` or ``classes.txt``.
 
 A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
-Labels lie beside the images, or in a folder ``labels`` where the images have ``images``.  Of
-several splits one is read.
+Labels lie in the folder of the images, or in a folder ``labels`` where the images have ``images``.
+Of several splits one is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .splits import chosen_split, names_a_split
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
 _NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
-"""Text files that lie beside labels, in lower case."""
+"""Text files among labels that are none, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class _Place:
 
 
 def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read the label files of one split of a folder; every one needs its image.
+    """Read the label files of one split of a folder; each needs its image.
 
     An image without a label file, or with an empty file, shows no object of any class.
 
     Args:
         folder: has the labels, or splits that have them, and what the classes are called.
         images: where the images lie, if not where the layout says.
-        options: what the files do not tell; its split is the one that is read.
+        options: what the files do not tell; its split is read.
 
     Raises:
         AnnotationError: no classes, no labels, a split that is not clear, not five numbers, or two
-            images that one label file may be about.
+            images that a label file may be about.
     """
     options = options or ReaderOptions()
     ledger = Ledger()
@@ -70,7 +70,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
                 objects.append((names[image], _box(f"{label}, line {at}", line, data.names)))
         options.progress("label files", 1)
     ledger.read("label files", len(labelled))
-    found = Detections(
+    detections = Detections(
         source=folder,
         images=root,
         sizes=dict.fromkeys(names.values()),
@@ -78,7 +78,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
         classes=list(dict.fromkeys(data.names.values())),
         units=Units.FRACTIONS,
     )
-    return detection_samples(found, options, ledger)
+    return detection_samples(detections, options, ledger)
 
 
 def _common_folder(roots: Sequence[Path], images: Iterable[Path]) -> Path:
@@ -194,7 +194,7 @@ def _in_places(places: Sequence[_Place], ledger: Ledger) -> dict[Path, Path | No
 def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
     """Pair the images and the label files of two folders by their paths without suffix."""
     if not place.images.is_dir():
-        raise AnnotationError(f"{place.images}: no such folder; say --image-root")
+        raise AnnotationError(f"{place.images}: is not there, or no folder; say --image-root")
     images: dict[Path, list[Path]] = {}
     for path in files_below(place.images, ledger):
         if suffix_of(path) in IMAGE_SUFFIXES:

@@ -1,4 +1,4 @@
-"""What lies beside YOLO's labels: names of classes, and which images are of which split."""
+"""What comes with YOLO's labels: names of classes, and which images are of which split."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def read_photo(photo: Photo) -> Pixels:
 
     Raises:
         FileNotFoundError: its package is not installed, or does not have it.
-        ValueError: the file is not the one that was annotated (its SHA-256 differs).
+        ValueError: the file is not what was annotated: its SHA-256 differs.
     """
     data = _locate(photo).read_bytes()
     digest = hashlib.sha256(data).hexdigest()
@@ -122,7 +122,7 @@ def prepare_demo() -> list[PreparedTable]:
 
     Raises:
         FileNotFoundError: a package whose photographs are shown is not installed.
-        ValueError: a photograph is not the one that was annotated.
+        ValueError: a photograph is not what was annotated.
     """
     origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path

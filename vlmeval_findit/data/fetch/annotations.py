@@ -98,7 +98,7 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
         why = f"SHA-256 is {checksum}, but the release's file has {subset.sha256}"
         return None if checksum == subset.sha256 else why
 
-    terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
+    terms = "the FindIt release, CC BY-NC-SA 4.0; the terms of each dataset hold too"
     return FetchableTable(
         name=dataset.table_name(multilabel),
         folder=dataset.images,

@@ -44,7 +44,7 @@ def base_addresses() -> Mapping[str, str | None]:
     replaced = {key: value for key, value in read_config(config).sources.items() if value}
     for key, value in replaced.items():
         if key not in BASE_ADDRESSES:
-            why = f"no such source{nearest(key, BASE_ADDRESSES)}"
+            why = f"unknown source{nearest(key, BASE_ADDRESSES)}"
             raise SourceError(f"{config}, sources.{key}: {why}")
         if not re.match("https?://[^/]", value):
             raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")

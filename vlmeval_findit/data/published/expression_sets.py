@@ -116,7 +116,7 @@ class ParquetImages:
         """Write every image as a file, or raise an AnnotationError for an unsuitable name."""
         seen = set()
         for (where, row), name in zip(self.rows(_ImageRow), self.names, strict=True):
-            why = unsafe(name) or ("stands twice" if name in seen else None)
+            why = unsafe(name) or ("is a duplicate" if name in seen else None)
             if why:
                 raise AnnotationError(f"{where}, image: the name {name!r} {why}")
             seen.add(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,56 +80,68 @@ def shot(seed: int, look: Look) -> tuple[Floats, Corners]:
 
 # --- placing and painting -------------------------------------------------------------------------
 
-Placing = tuple[Look, str, Placement]
-"""How an object looks, what its size is called, and where it lies."""
+
+class PlacedObject(NamedTuple):
+    """How an object looks, what its size is called, and where it lies."""
+
+    look: Look
+    size: str
+    place: Placement
+
+
+class PaintedScene(NamedTuple):
+    """A canvas, and the objects on it in the order of their painting: the last is in front.
+
+    Boxes are those of what is seen of each, (x1, y1, x2, y2), whole numbers, the far sides
+    exclusive; None where too little is seen.
+    """
+
+    canvas: Floats
+    objects: list[PlacedObject]
+    boxes: list[Corners | None]
 
 
 def composed(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
-) -> tuple[Floats, list[Placing], list[Corners]]:
+) -> PaintedScene:
     """Paint the scene of a seed.
 
     Args:
         seed: 0 to 2^32 - 1.
         count: fewest and most objects.
         size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
-
-    Returns:
-        The canvas; the objects in the order of their painting (the last is in front); and the boxes
-        of what is seen of them: (x1, y1, x2, y2), whole numbers, the far sides exclusive.
     """
     rng = rng_of(Stream.SCENE, seed)
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         canvas = drawing.background(rng, width, height)
-        placings = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
-        if placings is None:
+        objects = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if objects is None:
             continue
-        colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
-        boxes = paint_all(canvas, places(placings), colours, _LEAST_SEEN)
-        seen = [box for box in boxes if box is not None]
+        colours = [drawing.tinted(rng, each.look.colour) for each in objects]
+        boxes = paint_all(canvas, places(objects), colours, _LEAST_SEEN)
         # Where an object is hidden too much, all are placed again.
-        if len(seen) == len(placings):
-            return canvas, placings, seen
+        if None not in boxes:
+            return PaintedScene(canvas, objects, boxes)
 
 
-def _placed(rng: Rng, width: int, height: int, count: int) -> list[Placing] | None:
+def _placed(rng: Rng, width: int, height: int, count: int) -> list[PlacedObject] | None:
     """Place so many objects that overlap little; None if there is no room."""
-    done: list[Placing] = []
+    done: list[PlacedObject] = []
     for _ in range(count * 12):
         if len(done) == count:
             return done
         new = look(rng)
         if done and rng.randint(2):
             # Something of the same shape, so that a shape alone identifies nothing.
-            new = new._replace(shape=done[rng.randint(len(done))][0].shape)
+            new = new._replace(shape=done[rng.randint(len(done))].look.shape)
         size = pick(rng, HALVES)
         half = rng.uniform(*HALVES[size])
         place = Placement(
             rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half
         )
-        if all(_overlap(place, other) <= _MOST_OVERLAP for _, _, other in done):
-            done.append((new, size, place))
+        if all(_overlap(place, other.place) <= _MOST_OVERLAP for other in done):
+            done.append(PlacedObject(new, size, place))
     return done if len(done) == count else None
 
 
@@ -140,9 +153,9 @@ def _overlap(a: Placement, b: Placement) -> float:
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def places(placings: list[Placing]) -> list[tuple[Look, Placement]]:
+def places(objects: list[PlacedObject]) -> list[tuple[Look, Placement]]:
     """Return objects without their sizes' names."""
-    return [(looks, place) for looks, _, place in placings]
+    return [(each.look, each.place) for each in objects]
 
 
 def paint_all(
@@ -201,8 +214,8 @@ _LEAST_SEEN_IN_CLIP = 0.3
 
 def clip(
     seed: int, frames: int = 8, count: tuple[int, int] = (2, 4), size: tuple[int, int] | None = None
-) -> Iterator[tuple[Floats, list[Placing], list[Corners | None]]]:
-    """Paint the frames of the clip of a seed: canvas, objects and boxes, as :func:`composed`.
+) -> Iterator[PaintedScene]:
+    """Paint the frames of the clip of a seed.
 
     Objects move evenly; they may cross each other and leave the frame.  An object of which less
     than 0.3 is seen in a frame has no box there.
@@ -211,15 +224,16 @@ def clip(
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         still = drawing.background(rng, width, height)
-        placings = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
-        if placings is not None:
+        objects = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        if objects is not None:
             break
-    colours = [drawing.tinted(rng, looks.colour) for looks, _, _ in placings]
-    steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in placings]
+    colours = [drawing.tinted(rng, each.look.colour) for each in objects]
+    steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in objects]
     for frame in range(frames):
         canvas = still.copy()
         now = [
-            (looks, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
-            for (looks, _, place), (dx, dy) in zip(placings, steps, strict=True)
+            (look, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
+            for (look, place), (dx, dy) in zip(places(objects), steps, strict=True)
         ]
-        yield canvas, placings, paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
+        boxes = paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
+        yield PaintedScene(canvas, objects, boxes)

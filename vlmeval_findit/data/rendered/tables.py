@@ -40,7 +40,7 @@ _REINSTALL = "pip install --force-reinstall vlmeval-findit"
 @lru_cache(maxsize=1024)  # Several tables ask about a scene
 def _scene(path: str) -> Pixels:
     """Render ``scenes/<seed>.png``."""
-    return drawing.as_pixels(composed(int(Path(path).stem))[0])
+    return drawing.as_pixels(composed(int(Path(path).stem)).canvas)
 
 
 def ensure_scenes(table: str) -> None:
@@ -76,7 +76,7 @@ def _shown(query: FindItQuery) -> Sequence[Pixels]:
     """Render ``scenes/<seed>.png``, or the frames of ``clips/<seed>``."""
     kind, seed = Path(query.cluster).parts
     if kind == "clips":
-        return [drawing.as_pixels(frame) for frame, *_ in clip(int(seed), len(query.images))]
+        return [drawing.as_pixels(frame.canvas) for frame in clip(int(seed), len(query.images))]
     return [_scene(seed)]
 
 
@@ -176,7 +176,8 @@ def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> 
     canvas = background.copy()
     objects, tints = [], []
     for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
-        _, _, texture, colour, shape, *_ = words.split()
+        # "a large striped orange triangle at the left"
+        texture, colour, shape = words.split()[2:5]
         objects.append((Look(shape, colour, texture), Placement(x, y, half)))
         tints.append(drawing.tinted(Rng(tint), colour))
     paint_all(canvas, objects, tints, 0.0)
