@@ -16,11 +16,11 @@ from ..boxes.error_types import BoxError
 from ..boxes.spaces import Space
 from ..core.files import atomic_write, sha256_of
 from ..core.formatting import counted, nearest
-from ..core.text_files import read_json
 from ..protocol.dataset_variant import PartKind, located
 from ..protocol.error_analysis import lost
 from ..report.transcripts import Transcript, gather
 from ..scoring.scored_run import Run, RunError, read_details
+from ..scoring.stored_score import read_provenance
 from ..storage.predictions import read_predictions
 from ..storage.run_files import run_of
 from .export_folder import rewrite_folder
@@ -140,8 +140,8 @@ def _test_data_of(run: Run) -> str:
     variant: Any = run.variant
     if not variant.data.for_training:
         return f"{run.benchmark.name}, {variant.table}"
-    provenance = read_json(run_of(run.path).provenance)
-    published = (provenance["table"]["meta"] or {}).get("set")
+    provenance = read_provenance(run_of(run.path).provenance)
+    published = (provenance.table.meta or {}).get("set")
     return f"{published}, {variant.table}" if published else ""
 
 

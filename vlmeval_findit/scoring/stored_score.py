@@ -103,6 +103,7 @@ class _StoredVariant:
 class _StoredTable:
     file: Text
     sha256: Text
+    meta: Values | None = None  # The facts of its ``.meta.json``
 
 
 def _file_name(name: str) -> str:
