@@ -28,8 +28,8 @@ from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.run_score import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.statistics.calibration import Detections, calibration_error, reliability
 from vlmeval_findit.statistics.confidence_thresholds import best_threshold, f1_curve
+from vlmeval_findit.statistics.reliability import ConfidentBoxes, calibration_error, reliability
 from vlmeval_findit.storage.run_files import RunFiles
 
 pytest.importorskip("pycocotools")
@@ -236,9 +236,9 @@ def test_ranks_that_matter(world: World) -> None:
 # --- calibration and thresholds, by hand ----------------------------------------------------------
 
 
-def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> Detections:
+def boxes(*rows: tuple[float, bool, int], objects: Sequence[float]) -> ConfidentBoxes:
     confidence, hit, image = (np.array(column) for column in zip(*rows, strict=True))
-    return Detections(confidence, hit, image, np.array(objects, dtype=float))
+    return ConfidentBoxes(confidence, hit, image, np.array(objects, dtype=float))
 
 
 HAND = boxes(
@@ -289,7 +289,7 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
     chance = generator.random(400)
     knowing = np.where(hit, 0.7, 0.3) + generator.uniform(-0.19, 0.19, 400)
     for confidence in (chance, knowing):
-        best = best_threshold(Detections(confidence, hit, image, np.full(100, 2.0)), drawn)
+        best = best_threshold(ConfidentBoxes(confidence, hit, image, np.full(100, 2.0)), drawn)
         assert best.interval.low <= best.value <= best.interval.high
         assert best.f1 >= max(best.without, best.elsewhere)
     assert best.elsewhere == pytest.approx(best.f1, abs=4)

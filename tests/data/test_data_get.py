@@ -118,7 +118,7 @@ def test_check_imports_no_network_library() -> None:
         "import sys\n"
         "from vlmeval_findit.cli import main\n"
         "main(['data', 'check', 'Pascal'])\n"
-        "import vlmeval_findit.cli.data_import, vlmeval_findit.export.coco\n"
+        "import vlmeval_findit.cli.data_import, vlmeval_findit.export.coco_results\n"
         "assert not {'requests', 'urllib3', 'torch', 'vlmeval'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)

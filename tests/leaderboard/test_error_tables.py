@@ -200,7 +200,7 @@ def test_runs_that_cannot_be_compared_are_refused(letters: World) -> None:
     single = letters.run("One", NAME, ODD)
     many = letters.run("One", MANY, ODD)
     for other in (run, many, letters.run("One", PLAIN, guessing(0.5))):
-        with pytest.raises(StatisticsError, match="only runs of one question over one table"):
+        with pytest.raises(StatisticsError, match="only runs of one dataset over one table"):
             compare_errors(single, other)
 
 

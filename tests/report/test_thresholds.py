@@ -21,7 +21,7 @@ from vlmeval_findit.boxes.matching import HIT, as_decimal, iou
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.report.transcripts import drawn_values
-from vlmeval_findit.report.values import rounded_down
+from vlmeval_findit.report.value_text import rounded_down
 from vlmeval_findit.scoring.scored_run import Run
 
 __all__ = ["world"]

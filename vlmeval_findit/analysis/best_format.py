@@ -2,14 +2,13 @@
 
 Formats are compared by their averages over datasets, which differ in the table, the frames or the
 caption. The benchmark's ``ranking`` says which metrics count; failed calls count as wrong answers,
-or a format would gain by failing on hard images. Values that are printed alike are ties: less than
-a tenth of a percent is no reason.
+or a format would gain by failing on hard images. Values that look the same in print are ties: less
+than a tenth of a percent is no reason.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -34,10 +33,13 @@ def rule(benchmark: Benchmark) -> str:
         return which + (metric.name.lower() if word else metric.name)
 
     first, *others = benchmark.ranking
-    then = ", ".join(f"then {named(metric, '')}" for metric in others)
-    parts = [f"{named(first, 'highest ')}, averaged over the tables", *filter(None, [then])]
-    of = " of a percent" if all(metric.share for metric in benchmark.ranking) else ""
-    return f"{'; '.join(parts)}, each to a tenth{of}; then the order of the formats"
+    text = f"{named(first, 'highest ')}, averaged over the tables"
+    if others:
+        text += "; " + ", ".join(f"then {named(metric, '')}" for metric in others)
+    digits = "a tenth"
+    if all(metric.share for metric in benchmark.ranking):
+        digits = "a tenth of a percent"
+    return f"{text}, each to {digits}; then the order of the formats"
 
 
 def worst(metric: Metric) -> float:
@@ -51,8 +53,8 @@ def worst(metric: Metric) -> float:
 class FormatAverage:
     """One format's metrics, averaged over datasets.
 
-    ``question`` is any question in this format; ``metric_values`` are by the benchmark's
-    ranking metrics' names, over the datasets that all formats with as many ``datasets`` have.
+    ``variant`` is any variant in this format; ``metric_values`` are by the names of the
+    benchmark's ranking metrics, over the datasets that all formats with as many ``datasets`` have.
     """
 
     variant: DatasetVariant
@@ -67,22 +69,22 @@ class FormatAverage:
 def ranked(
     benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Sums]]
 ) -> list[FormatAverage]:
-    """Rank the formats of one model, the best first, given (question, sums of the run)."""
+    """Rank the formats of one model, the best first, given (variant, sums of the run)."""
     by_format: dict[str, dict[str, tuple[DatasetVariant, Sums]]] = {}
     for variant, sums in scored:
         by_format.setdefault(variant.format, {})[variant.board_dataset] = variant, sums
     averages = []
-    for columns in by_format.values():
-        rivals = (set(other) for other in by_format.values() if len(other) == len(columns))
-        # Where no dataset is common to all, each is ranked by its own.
-        shared = set.intersection(*rivals) or set(columns)
-        scores = [sums for dataset, (_, sums) in columns.items() if dataset in shared]
+    for by_dataset in by_format.values():
+        rivals = (set(other) for other in by_format.values() if len(other) == len(by_dataset))
+        # Where no dataset is common to all, each is ranked by those that it has.
+        shared = set.intersection(*rivals) or set(by_dataset)
+        scores = [sums for dataset, (_, sums) in by_dataset.items() if dataset in shared]
         values = {
             metric.name: fmean(_value(metric, sums) for sums in scores)
             for metric in benchmark.ranking
         }
-        first, _ = next(iter(columns.values()))
-        averages.append(FormatAverage(first, len(columns), values))
+        first, _ = next(iter(by_dataset.values()))
+        averages.append(FormatAverage(first, len(by_dataset), values))
     return sorted(averages, key=lambda average: _rank(benchmark, average))
 
 
@@ -92,6 +94,8 @@ def _value(metric: Metric, sums: Sums) -> float:
 
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
-    signs = (1 if metric.better is Better.LOWER else -1 for metric in benchmark.ranking)
-    values = (round(average.metric_values[each.name], _DIGITS) for each in benchmark.ranking)
-    return (-average.datasets, *map(operator.mul, signs, values), average.variant.format_place)
+    values = []
+    for metric in benchmark.ranking:
+        value = round(average.metric_values[metric.name], _DIGITS)
+        values.append(value if metric.better is Better.LOWER else -value)
+    return (-average.datasets, *values, average.variant.format_place)

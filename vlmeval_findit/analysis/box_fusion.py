@@ -1,7 +1,7 @@
 """Merge the boxes of several answers to a query: boxes of one answer are different objects.
 
-Answer by answer, boxes are assigned one to one to the objects found so far, as the score assigns
-them to true objects. So the consensus of equal answers is that answer.
+Answer by answer, boxes are assigned one to one to the objects so far, as the score assigns them to
+true objects. So the consensus of equal answers is that answer.
 """
 
 from __future__ import annotations

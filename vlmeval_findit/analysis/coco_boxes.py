@@ -24,7 +24,7 @@ from ..coords.run_check import NotBoxesError
 from ..data.custom.coco_ids import object_key, read_ids
 from ..protocol.dataset_variant import AnyDataset
 from ..protocol.scored_row import ScoredRow
-from ..statistics.calibration import Detections
+from ..statistics.reliability import ConfidentBoxes
 
 
 class ConfidenceError(ValueError):
@@ -36,13 +36,14 @@ class NoConfidenceError(ConfidenceError):
 
     def __init__(self, predictions: Path, definition: str = "") -> None:
         which = f"has a confidence {definition!r}" if definition else "has a confidence"
-        super().__init__(
+        message = (
             f"{predictions}: none of its boxes {which}: that needs the probabilities of the "
             "tokens of its replies. Ask again with --logprobs (run, search, sweep), of a "
             "model that runs here or of a server that gives logprobs"
-            + ", in a format that says labels"
-            * (definition == "label")
         )
+        if definition == "label":
+            message += ", in a format that says labels"
+        super().__init__(message)
 
 
 def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
@@ -57,7 +58,7 @@ def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
     return [name for name in MEANS if name in names]
 
 
-def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> Detections:
+def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> ConfidentBoxes:
     """Collect the boxes that count, with their confidences by one definition.
 
     Failed calls have none.
@@ -76,7 +77,7 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> Detections:
                 boxes.append((np.nan if value is None else value, box in hits, image))
         objects[image] += len(details["assigned"])
     confidence, hit, at = zip(*boxes, strict=True) if boxes else ((), (), ())
-    return Detections(
+    return ConfidentBoxes(
         np.array(confidence, float), np.array(hit, bool), np.array(at, np.intp), objects
     )
 

@@ -35,7 +35,7 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
 
 
 def best_format(results: Sequence[CellResult]) -> DatasetVariant:
-    """Return a question in the best format of one model and benchmark.
+    """Return a variant in the best format of one model and benchmark.
 
     Raises SearchError if a cell has no answer, or no format was run on every table.
     """
@@ -55,37 +55,52 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     """
     winner = best_format(results)
     benchmark = benchmark_of(winner)
-    # Without failed calls the two headlines are one, and have the short name.
-    any_failed = any(result.failed for result in results)
-    names = (
-        {} if any_failed else {benchmark.headline_counting_failures.name: benchmark.metrics[0].name}
-    )
-    asked, of = race_calls(results)
-    dropped = []
-    for name, why in dropped_formats(results).items():
-        figures = {"points": round(why.points, 4), "chance": round(why.chance, 6)}
-        dropped.append({"format": name, **asdict(why), **figures})
-    race = {"rule": RULE, "calls": asked, "calls without a race": of, "dropped": dropped}
-
-    def rounded(values: Mapping[str, float]) -> dict[str, float]:
-        return {names.get(name, name): round(value, 4) for name, value in values.items()}
-
-    return {
+    values: dict[str, Any] = {
         "winner": winner.format,
         "tables": sorted({result.variant.table for result in results}),
         "prompts": prompts,
         "rule": rule(benchmark),
-        **({"race": race} if raced else {}),
-        "averages": [{"format": x.format, **rounded(x.metric_values)} for x in averages(results)],
-        "cells": [_cell(result) for result in results],
+    }
+    if raced:
+        values["race"] = _race(results)
+    # Without failed calls the two headlines are one, and have the short name.
+    names = {}
+    if not any(result.failed for result in results):
+        names[benchmark.headline_counting_failures.name] = benchmark.metrics[0].name
+    values["averages"] = [_average(average, names) for average in averages(results)]
+    values["cells"] = [_cell(result) for result in results]
+    return values
+
+
+def _average(average: FormatAverage, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entry of a format; ``names`` are other names of metrics."""
+    entry: dict[str, Any] = {"format": average.format}
+    for name, value in average.metric_values.items():
+        entry[names.get(name, name)] = round(value, 4)
+    return entry
+
+
+def _race(results: Sequence[CellResult]) -> dict[str, Any]:
+    calls = race_calls(results)
+    dropped = []
+    for name, why in dropped_formats(results).items():
+        entry = {"format": name, **asdict(why)}
+        entry["points"] = round(why.points, 4)
+        entry["chance"] = round(why.chance, 6)
+        dropped.append(entry)
+    return {
+        "rule": RULE,
+        "calls": calls.asked,
+        "calls without a race": calls.without_race,
+        "dropped": dropped,
     }
 
 
 class RaceCalls(NamedTuple):
-    """How many queries a race asked, of how many in all: a call each where none are equal."""
+    """How many queries a race asked, and a search would have: a call each where none are equal."""
 
     asked: int
-    of: int
+    without_race: int
 
 
 def race_calls(results: Iterable[CellResult]) -> RaceCalls:
@@ -94,8 +109,8 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     finished = sum(result.rows for result in results if result.dropped is None)
     dropped = dropped_formats(results).values()
     asked = sum(each.queries for each in dropped)
-    of = sum(each.of for each in dropped)
-    return RaceCalls(finished + asked, finished + of)
+    without_race = sum(each.of for each in dropped)
+    return RaceCalls(finished + asked, finished + without_race)
 
 
 def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
@@ -162,7 +177,7 @@ class BestFormats:
         }
 
     def variant(self, model: str, variant: DatasetVariant) -> DatasetVariant:
-        """Return a question in the model's best format; itself if there are no others.
+        """Return a variant in the model's best format; itself if there are no others.
 
         Raises:
             ConfigError: the winner is no format of this table.

@@ -59,7 +59,7 @@ def _drawn(images: tuple[str, ...]) -> str:
 # --- who is out -----------------------------------------------------------------------------------
 
 Scored = Mapping[DatasetVariant, Sequence[ScoredRow]]
-"""The rows of one format so far, by question: one a table."""
+"""The rows of one format so far, by variant: one a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ import numpy as np
 from ..protocol.benchmark import Curve
 from ..protocol.metric import Array
 from ..scoring.run_score import RunScore
-from ..statistics.calibration import Bin, calibration_error, reliability
 from ..statistics.confidence_thresholds import Threshold, best_threshold, f1_curve
 from ..statistics.intervals import Interval, bounds, drawn_again, drawn_interval
+from ..statistics.reliability import Bin, calibration_error, reliability
 from .coco_boxes import CocoBoxes, NoConfidenceError, boxes_of_rows, definitions_in
 from .coco_evaluator import Evaluator, Precision
 

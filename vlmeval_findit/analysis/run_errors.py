@@ -77,17 +77,12 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     Paired over images; p-values are corrected for the number of types that either has.
 
     Raises:
-        StatisticsError: the runs are of other questions or rows, or as :func:`errors_of`.
+        StatisticsError: the runs are of other datasets or rows, or as :func:`errors_of`.
     """
-    # What must be the same in both, whatever their formats.
-    asked, asked_other = (
-        f"{r.benchmark.name} {r.variant.board_dataset} (table {r.provenance.table_sha256[:12]}…)"
-        for r in (run, other)
-    )
-    if asked != asked_other:
+    if _dataset_and_table(run) != _dataset_and_table(other):
         raise StatisticsError(
-            f"{other.path} is of {asked_other}, {run.path} of {asked}: "
-            "only runs of one question over one table can be compared"
+            f"{other.path} is of {_dataset_and_table(other)}, {run.path} of "
+            f"{_dataset_and_table(run)}: only runs of one dataset over one table can be compared"
         )
     check_comparable(run, other)
     left = error_estimate(run)
@@ -95,6 +90,12 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
     tests = correct(difference(left, right, key) for key in keys)
     return dict(zip(keys, tests, strict=True))
+
+
+def _dataset_and_table(run: Run) -> str:
+    """Name what must be the same in runs that are compared, whatever their formats."""
+    table = run.provenance.table_sha256[:12]
+    return f"{run.benchmark.name} {run.variant.board_dataset} (table {table}…)"
 
 
 def _sums_with_events(run: Run) -> Sums:
@@ -135,7 +136,7 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     error analysis' ``cuts``. The run needs its details.
 
     Raises:
-        StatisticsError: there is no such kind; the message names the nearest.
+        StatisticsError: no row has this kind; the message names the nearest.
     """
     analysis = run.benchmark.errors
     sums = _sums_with_events(run)
@@ -150,15 +151,12 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
             _add(rest, events, -1)
         _add(by_slice.setdefault(REST, {}), rest, 1)
     points = analysis.points(sums)
-    price = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
-    slices = [
-        SliceErrors(
-            name,
-            {key: events[key] for key in price if events.get(key)},
-            {key: events[key] * price[key] for key in price if events.get(key)},
-        )
-        for name, events in by_slice.items()
-    ]
+    points_of_event = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
+    slices = []
+    for name, events in by_slice.items():
+        counts = {key: events[key] for key in points_of_event if events.get(key)}
+        lost = {key: count * points_of_event[key] for key, count in counts.items()}
+        slices.append(SliceErrors(name, counts, lost))
     shown = [each for each in slices if each.total or (each.events and each.name != REST)]
     return tuple(sorted(shown, key=lambda each: (-each.total, each.name)))
 
@@ -225,13 +223,18 @@ def lenient_replies(rows: Sequence[ScoredRow]) -> str:
     return f"{not_adherent + lost:,} replies that do not adhere or whose labels were lost"
 
 
-def _added(gains: Iterable[LenientGain | None]) -> LenientGain:
-    return LenientGain(*map(sum, zip(*filter(None, gains), strict=True)))
+def _add_up(gains: Sequence[LenientGain]) -> LenientGain:
+    return LenientGain(
+        replies=sum(gain.replies for gain in gains),
+        boxes=sum(gain.boxes for gain in gains),
+        objects=sum(gain.objects for gain in gains),
+    )
 
 
 def lenient_gain(rows: Iterable[ScoredRow]) -> LenientGain:
     """Add up the gains of all replies."""
-    return _added(map(_row_gain, rows))
+    gains = map(_row_gain, rows)
+    return _add_up([gain for gain in gains if gain is not None])
 
 
 def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
@@ -244,19 +247,22 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
         if gain := _row_gain(row):
             for repair in row.details["lenient"]["repairs"]:
                 gains.setdefault(repair, []).append(gain)
-    added = {repair: _added(each) for repair, each in gains.items()}
+    added = {repair: _add_up(each) for repair, each in gains.items()}
     return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
 def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
     """Write one sentence on a run; None where lenient parsing would add nothing."""
-    rows, lenient_metric = list(rows), benchmark.lenient
+    rows = list(rows)
+    strict_metric = benchmark.metrics[0]
+    lenient_metric = benchmark.lenient
     gain = lenient_gain(rows)
     if not gain.replies or lenient_metric is None:
         return None
     repairs = ", ".join(f"{name} {each.replies}" for name, each in gain_by_repair(rows).items())
-    strict, lenient = (m.value(sums) or 0.0 for m in (benchmark.metrics[0], lenient_metric))
+    strict = strict_metric.value(sums) or 0.0
+    lenient = lenient_metric.value(sums) or 0.0
     return (
         f"lenient parsing would take more from {gain.replies:,} of {lenient_replies(rows)} "
-        f"({repairs}): {benchmark.metrics[0].name} {lenient:.1f}, not {strict:.1f}"
+        f"({repairs}): {strict_metric.name} {lenient:.1f}, not {strict:.1f}"
     )

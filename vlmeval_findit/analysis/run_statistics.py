@@ -11,7 +11,7 @@ from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
 from ..statistics.intervals import Difference, Interval, difference, metric_intervals
 from .shown_images import other_images
 
-HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as found
+HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit
 
 
 class StatisticsError(ValueError):
@@ -112,7 +112,7 @@ def _images(run: Run) -> set[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class HitGroups:
-    """Indices of the queries that both runs answered, by which run found them."""
+    """Indices of the queries that both runs answered, by which run hits them."""
 
     both: tuple[int, ...]
     left: tuple[int, ...]  # Only the first run
@@ -124,28 +124,34 @@ class HitGroups:
 def scores_by_index(run: Run) -> dict[int, float]:
     """Return the query score of every answer by its index, in percent; a failed call has none."""
     return {
-        row.index: round(score, 9)  # Not less: 49.96 is not found
+        row.index: round(score, 9)  # Not less: 49.96 is no hit
         for row, score in zip(run.rows, run.query_scores, strict=True)
         if not row.failed
     }
 
 
 def compare_hits(left: dict[int, float], right: dict[int, float]) -> HitGroups:
-    """Sort the queries of two runs by which run found them, given their query scores.
+    """Sort the queries of two runs by which run hits them, given their query scores.
 
     >>> queries = compare_hits({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
     >>> queries.both, queries.left, queries.right, queries.neither, queries.differ
     ((1,), (2,), (), (), 2)
     """
     shared = sorted(left.keys() & right.keys())
-    found = {index: (left[index] >= HIT_SCORE, right[index] >= HIT_SCORE) for index in shared}
 
-    def group(*by: bool) -> tuple[int, ...]:
-        return tuple(index for index in shared if found[index] == by)
+    def group(by_left: bool, by_right: bool) -> tuple[int, ...]:
+        return tuple(
+            index
+            for index in shared
+            if (left[index] >= HIT_SCORE, right[index] >= HIT_SCORE) == (by_left, by_right)
+        )
 
-    differ = sum(left[index] != right[index] for index in shared)
     return HitGroups(
-        group(True, True), group(True, False), group(False, True), group(False, False), differ
+        both=group(True, True),
+        left=group(True, False),
+        right=group(False, True),
+        neither=group(False, False),
+        differ=sum(left[index] != right[index] for index in shared),
     )
 
 

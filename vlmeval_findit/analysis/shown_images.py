@@ -13,7 +13,7 @@ from ..storage.image_content import changed, is_transparent
 
 
 def other_images(its: Provenance, others: Provenance) -> str:
-    """Say that a run showed other images than another one; "" if that is not known."""
+    """Say that a run showed other images than another run; "" if that is not known."""
     if its.shown is others.shown:
         return ""
     if rows := list(_changed_rows(its, others)):
@@ -44,6 +44,6 @@ def _changed_rows(its: Provenance, others: Provenance) -> Iterator[int]:
 
 
 def _did_not_lay_on_white(provenance: Provenance) -> bool:
-    """Tell whether FindIt's version 1.0 showed the images; it recorded none of them."""
+    """Return whether FindIt's version 1.0 showed the images; it recorded none of them."""
     run = provenance.identity
     return run is not None and not provenance.shown and not run.answering.in_vlmevalkit

@@ -33,7 +33,9 @@ class Target:
 
 _TRACKED = ("project", "pictures")
 TARGETS: Mapping[str, Target] = {
-    "coco": Target("coco", "boxes as COCO results, with their ground truth", ("confidence",)),
+    "coco": Target(
+        "coco_results", "boxes as COCO results, with their ground truth", ("confidence",)
+    ),
     "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
     "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),

@@ -17,8 +17,8 @@ from ..core.formatting import printable, short
 from ..protocol.metric import Metric
 from ..statistics.intervals import Interval
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel
-from .values import ends as ends_of
-from .values import spread, with_unit
+from .value_text import ends as ends_of
+from .value_text import spread, with_unit
 
 Spec = Mapping[str, Any]  # A chart in the grammar of Vega-Lite, or a part of it
 

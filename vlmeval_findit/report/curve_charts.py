@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from ..boxes.confidences import MEANS
 from ..leaderboard.learning_curve import LearningCurve
 from ..protocol.benchmark import Curve
-from ..statistics.calibration import Bin
+from ..statistics.reliability import Bin
 from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number
-from .values import ends, spread, with_unit
+from .value_text import ends, spread, with_unit
 
 _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
 

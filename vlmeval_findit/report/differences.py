@@ -20,7 +20,7 @@ from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate
 from ..statistics.intervals import ALPHA, Difference, correct, difference
 from .pairs import MODELS, Pair, key_of
-from .values import ends, rounded
+from .value_text import ends, rounded
 
 
 class _Answers(NamedTuple):

@@ -15,7 +15,7 @@ from ..protocol.metric import Better
 from ..scoring.scored_run import Run
 from ..statistics.influences import mean
 from ..statistics.intervals import metric_intervals
-from .values import ends
+from .value_text import ends
 
 MODELS = 100  # Most models with bars: the first of a board
 

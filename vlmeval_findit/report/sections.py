@@ -17,7 +17,7 @@ from ..protocol.benchmark import Curve
 from ..protocol.metric import Metric
 from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run
-from ..statistics.calibration import Bin, reliability
+from ..statistics.reliability import Bin, reliability
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of

@@ -11,7 +11,7 @@ from ..leaderboard.board import Board, RankedValue, mean_estimate
 from ..leaderboard.notes import formats_tried, formats_used
 from ..statistics.intervals import Difference, correct, difference
 from .lost_points import Losses
-from .values import spread, with_unit
+from .value_text import spread, with_unit
 
 MODELS = 24  # The first models of a board are drawn and tested against the best; the table has all
 

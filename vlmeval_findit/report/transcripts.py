@@ -24,7 +24,7 @@ from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run, read_details
 from ..storage.folders import image_folder
 from ..storage.predictions import read_predictions
-from .values import rounded_down
+from .value_text import rounded_down
 
 
 @dataclass(frozen=True, slots=True)

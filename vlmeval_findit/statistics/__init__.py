@@ -1,1 +1,4 @@
-"""Influences, intervals, tests, average precision and calibration: arrays in, numbers out."""
+"""Influences, intervals and tests: arrays in, numbers out.
+
+Also average precision, the reliability of confidences and their best threshold.
+"""

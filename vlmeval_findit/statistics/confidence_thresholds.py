@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..protocol.benchmark import Curve
 from ..protocol.metric import Array
-from .calibration import Detections
 from .intervals import Interval, drawn_interval
+from .reliability import ConfidentBoxes
 
 POINTS = 100  # Points of a curve that is drawn, at most
 
@@ -33,7 +33,7 @@ class _ThresholdSums(NamedTuple):
         return np.divide(2 * self.hits, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
-def _add_up(boxes: Detections, weights: Array) -> _ThresholdSums:
+def _add_up(boxes: ConfidentBoxes, weights: Array) -> _ThresholdSums:
     """Add up; a box without a confidence counts at the threshold 0 only, where every box does."""
     confidence = np.nan_to_num(boxes.confidence, nan=0.0)
     order = np.argsort(-confidence, kind="stable")
@@ -46,7 +46,7 @@ def _add_up(boxes: Detections, weights: Array) -> _ThresholdSums:
     return _ThresholdSums(descending[last], hits, counts, weights @ boxes.objects)
 
 
-def f1_curve(boxes: Detections) -> Curve:
+def f1_curve(boxes: ConfidentBoxes) -> Curve:
     """Return precision, recall and F1 in percent over a rising threshold of the confidence."""
     sums = _add_up(boxes, np.ones((1, len(boxes.objects))))
     if not len(sums.thresholds):
@@ -72,7 +72,7 @@ class Threshold:
     without: float  # F1 of all boxes
 
 
-def best_threshold(boxes: Detections, weights: Array) -> Threshold | None:
+def best_threshold(boxes: ConfidentBoxes, weights: Array) -> Threshold | None:
     """Return the best threshold of a run, of equals the lowest; None where it has no boxes.
 
     ``weights`` are (sets, images) of resampled images for the interval; empty: too few images.
@@ -100,7 +100,7 @@ def _last_best(f1: Array) -> NDArray[np.intp]:
     return last
 
 
-def _f1_elsewhere(boxes: Detections) -> float | None:
+def _f1_elsewhere(boxes: ConfidentBoxes) -> float | None:
     """Return F1 in percent at thresholds chosen on other images: every second one by name."""
     half = np.arange(len(boxes.objects)) % 2
     confidence = np.nan_to_num(boxes.confidence, nan=0.0)

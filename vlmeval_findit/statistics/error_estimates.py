@@ -17,27 +17,29 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     """
     images = len(clustered.images)
     by_image = _by_image(clustered, analysis.score.over)
-    totals = {name: values.sum() for name, values in by_image.items()}
-    without = {name: totals[name] - values for name, values in by_image.items()}
+    totals = {key: values.sum() for key, values in by_image.items()}
+    totals_without = {key: totals[key] - values for key, values in by_image.items()}
     points = analysis.points(totals)
-    left = analysis.points(without)
-    keys = [error_type.key for error_type in analysis.error_types]
-    values = np.array([points[key] for key in keys], dtype=float) / 100
-    left_out = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
+    points_without = analysis.points(totals_without)
+    types = [error_type.key for error_type in analysis.error_types]
+    values = np.array([points[key] for key in types], dtype=float) / 100
+    columns = [np.broadcast_to(points_without[key], images) for key in types]
+    values_without = np.stack(columns, axis=-1) / 100
     whole = np.asarray(weighted(by_image, analysis.score.whole), dtype=float)
-    there = int((whole > 0).sum())
-    enough = there >= FEWEST
-    scale = np.sqrt((there - 1) / there) if enough else 0.0
-    weight = whole / whole.sum() if enough else np.zeros(images)
-    metrics = tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys)
+    counted = int((whole > 0).sum())
+    scale, weight, queries = 0.0, np.zeros(images), 0.0
+    if counted >= FEWEST:
+        scale = np.sqrt((counted - 1) / counted)
+        weight = whole / whole.sum()
+        queries = float(counted)
     return Estimate(
-        metrics=metrics,
+        metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in types),
         values=values,
         images=clustered.images,
         # Around the value itself, so that an image without weight has no influence.
-        influence=scale * (values - left_out),
-        weight=np.tile(weight[:, None], len(keys)),
-        queries=np.full(len(keys), float(there) if enough else 0.0),
+        influence=scale * (values - values_without),
+        weight=np.tile(weight[:, None], len(types)),
+        queries=np.full(len(types), queries),
     )
 
 

@@ -58,7 +58,7 @@ def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
 
 
 def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
-    """Return the rows of one slice, which has no slices of its own."""
+    """Return the rows of one slice, without slices."""
     slicing = clustered.slices[kind]
     inside = slicing.of == slicing.values.index(value)
     sums = {name: values[inside] for name, values in clustered.sums.items()}
@@ -264,12 +264,12 @@ def _add_up(part: Array, whole: Array, slicing: Texts, image: Places) -> _SliceS
     parts = add_up_at(entry_of_row, part[inside], len(pairs))
     wholes = add_up_at(entry_of_row, whole[inside], len(pairs))
     slices = pairs // images
-    has_whole = add_up_at(slices, wholes)[slices] > 0
+    with_whole = add_up_at(slices, wholes)[slices] > 0
     return _SliceSums(
-        slice=np.unique(slices[has_whole], return_inverse=True)[1],
-        image=pairs[has_whole] % images,
-        part=parts[has_whole],
-        whole=wholes[has_whole],
+        slice=np.unique(slices[with_whole], return_inverse=True)[1],
+        image=pairs[with_whole] % images,
+        part=parts[with_whole],
+        whole=wholes[with_whole],
     )
 
 

@@ -156,7 +156,7 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
         return Difference(100 * value, None, None, None)
     error, freedom = _paired_error(pair, left, right, at)
     differs = abs(value) >= _EQUAL
-    # At least the p-value of as many coins that fall alike: few images cannot say more.
+    # At least the p-value of as many coins that all show heads: few images cannot say more.
     least = 2.0 ** (1 - pair.images)
     if differs and least > 0:
         error = max(error, abs(value) / float(quantile(freedom, 1 - least)))

@@ -50,8 +50,8 @@ def least_likely(chances: Mapping[str, float], allowed: float) -> list[str]:
 def alpha_share(checkpoints: int) -> float:
     """Return which share of 5 % the table of so many checkpoints is tested at, from two on.
 
-    The shares of a training's tables are such that by the k-th checkpoint 1 - 1 / sqrt(k) of the
-    5 % is spent. Of k equally good checkpoints k - 1 of the k (k - 1) / 2 pairs are new, so the
+    With the shares of a training's tables 1 - 1 / sqrt(k) of the 5 % is spent by the k-th
+    checkpoint. Of k equally good checkpoints k - 1 of the k (k - 1) / 2 pairs are new, so the
     table's first false claim may come from them with a chance of its share times 2 / k.
 
     >>> [round(alpha_share(checkpoints), 3) for checkpoints in (2, 3, 20)]

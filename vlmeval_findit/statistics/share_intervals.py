@@ -17,9 +17,10 @@ from .student import quantile, total_freedom
 
 # Both were chosen by simulated coverage: benchmarks/test_coverage.py
 UNSEEN = 1 / 3  # How much of an image that nobody saw is allowed for
-_SKEWED = 1 / 3  # How much the skewness grows where the queries of an image are not all alike
+_SKEWED = 1 / 3  # How much the skewness grows where the queries of an image differ
 
-_STEPS, _CLOSE = 20, 1e-9  # Newton's, from one side
+_STEPS = 20  # Of Newton's method, from one side
+_CLOSE = 1e-9  # How near it comes, relative to t squared
 _ROUNDING = 1e-7  # A share so near to 0 or 1 is 0 or 1
 
 
@@ -53,9 +54,15 @@ def mean_ends(sampled: Sampled, together: Array, overlap: Array) -> tuple[Array,
     t = quantile(freedom)
     fewest = np.minimum(sampled.effective / overlap, trials)
     # The upper end is the lower end of the misses; both at once.
-    found_and_missed = np.concatenate([sampled.value, 1 - sampled.value], axis=1)
-    others = (np.tile(each, 2) for each in (trials, fewest, sampled.skewness, t))
-    low, high = np.split(_low_ends(found_and_missed, *others), 2)
+    hits_and_misses = np.concatenate([sampled.value, 1 - sampled.value], axis=1)
+    low_ends = _low_ends(
+        value=hits_and_misses,
+        trials=np.tile(trials, 2),
+        fewest=np.tile(fewest, 2),
+        skewness=np.tile(sampled.skewness, 2),
+        t=np.tile(t, 2),
+    )
+    low, high = np.split(low_ends, 2)
     # Rounding must not exclude the value.
     mean = sampled.value.mean(axis=0)
     return np.minimum(low, mean), np.maximum(1 - high, mean)
@@ -64,8 +71,8 @@ def mean_ends(sampled: Sampled, together: Array, overlap: Array) -> tuple[Array,
 def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
     """Return how many independent trials have each dataset's variance.
 
-    It includes a third of an image that is missed, and of one that is found: few images cannot show
-    that there are none. Where nothing varies an image is one trial, or more if the queries of the
+    It includes a third of a missed image, and a third of a hit one: few images cannot show that
+    there are none. Where nothing varies an image is one trial, or more if the queries of the
     other datasets' images differ among themselves, but no more than there are queries.
     """
     value = sampled.value
@@ -95,7 +102,7 @@ def _trials_at(shares: Array, value: Array, trials: Array, fewest: Array, skewne
     """Return how many trials have the variance of shares below the measured ones.
 
     Above 50 % a run that is good by chance looks too certain, too. Trials of equal size make up for
-    that by themselves. Unequal images are more skewed, and so are queries that are partly alike:
+    that by themselves. Unequal images are more skewed, and so are queries that agree in part:
     there the variance grows faster, though not beyond that of images of equal queries.
     """
     skewness = skewness * (1 + _SKEWED * (1 - fewest / trials))
@@ -116,8 +123,8 @@ def _low_shares(value: Array, trials: Array, t: Array) -> Array:
     # The tilt of every dataset alone is too large for their mean.
     tilts = divide(trials * (value - lowest), lowest * (1 - lowest), np.inf)
     tilt = tilts.min(axis=0)
-    any_found = np.isfinite(tilt)
-    tilt = np.where(any_found, tilt, 0.0)
+    has_tilt = np.isfinite(tilt)
+    tilt = np.where(has_tilt, tilt, 0.0)
     shares = lowest
     for _ in range(_STEPS):
         shares = _tilted(value, trials, tilt)
@@ -127,7 +134,7 @@ def _low_shares(value: Array, trials: Array, t: Array) -> Array:
         if (np.abs(excess) <= _CLOSE * t**2).all():
             break
         tilt = tilt - divide(excess, below + tilt * slope)
-    return np.where(any_found, shares, 0.0)
+    return np.where(has_tilt, shares, 0.0)
 
 
 def _wilson_low(value: Array, trials: Array, t: Array) -> Array:

@@ -44,10 +44,10 @@ def total_freedom(variances: Array, images: Array, overlap: Array | float) -> Ar
     >>> total_freedom(variances, images, 1.0)
     array([18.])
     """
-    of_each = np.maximum(images - 1, 1.0)
+    by_dataset = np.maximum(images - 1, 1.0)
     total = variances.sum(axis=0)
-    parts = (variances**2 / of_each).sum(axis=0)
-    # Where nothing varies: as if all did alike.
-    alike = len(images) ** 2 / (1 / of_each).sum(axis=0)
-    freedom = np.where(parts > 0, divide(total**2, parts), alike)
+    parts = (variances**2 / by_dataset).sum(axis=0)
+    # Where nothing varies: as if all had the same variance.
+    of_equal_variances = len(images) ** 2 / (1 / by_dataset).sum(axis=0)
+    freedom = np.where(parts > 0, divide(total**2, parts), of_equal_variances)
     return np.maximum(freedom / overlap, 1.0)

@@ -23,7 +23,7 @@ class Bin(NamedTuple):
     hits: float
 
 
-class Detections(NamedTuple):
+class ConfidentBoxes(NamedTuple):
     """Boxes of a run that count, an entry per box; and the objects of its images."""
 
     confidence: Array  # NaN: none
@@ -31,14 +31,14 @@ class Detections(NamedTuple):
     image: NDArray[np.intp]  # Index of its image
     objects: Array  # Number of objects of each image, all queries together
 
-    def where(self, inside: NDArray[np.bool_]) -> Detections:
+    def where(self, inside: NDArray[np.bool_]) -> ConfidentBoxes:
         """Return some of the boxes, with all objects."""
         return self._replace(
             confidence=self.confidence[inside], hit=self.hit[inside], image=self.image[inside]
         )
 
 
-def reliability(boxes: Detections) -> list[Bin]:
+def reliability(boxes: ConfidentBoxes) -> list[Bin]:
     """Return the reliability diagram: every bin with a box that has a confidence."""
     boxes = boxes.where(~np.isnan(boxes.confidence))
     bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
