@@ -14,7 +14,7 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, captions_in
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
+from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.models.http.judgement import read_completion
 from vlmeval_findit.models.local.local_runner import spoken
@@ -233,7 +233,7 @@ def test_confidences_are_of_the_answer() -> None:
 def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> None:
     options = {"A": "cat", "B": "dog", "C": "cow"}
     reply = Reply(0, f"It is A {thought} B")
-    assert read_reply(reply, lambda text: read_choice(text, options)) == "B"
+    assert read_reply(reply, lambda text: read_letter(text, options)) == "B"
     content = '{"left_image": "a", "right_image": "b"}'
     assert captions_in(Reply(0, content.replace("a", "no") + thought + content)).left.caption == "a"
     (reply,), _ = as_replies({"7": thought + content}, [ImagePair(0, "7", ("l.png", "r.png"))])

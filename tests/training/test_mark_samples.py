@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  #
 from vlmeval_findit.benchmarks.selfretrieval import caption_reading  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_pairs  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
@@ -57,7 +57,7 @@ def test_a_sample_asks_the_same_as_a_run() -> None:
     assert len(queries) == len(sample.turns) == 8
     for row, turn in zip(queries, sample.turns, strict=True):
         assert message(row, question) == (*sample.opening, text(turn.request))
-        assert read(turn.reply, dict(row.options)) == row.answer == turn.reply
+        assert read_letter(turn.reply, dict(row.options)) == row.answer == turn.reply
         assert turn.numbers == 0
     assert len({turn.request for turn in sample.turns}) > 4
     again = mark_samples.mark_sample(FIRST, 8, (3, 5), (192, 144))

@@ -127,7 +127,7 @@ def _write_best_marks(runs: Sequence[Path]) -> int:
     from ..marks.style import COLOURS
 
     marks = find_best_marks(load_runs(runs))
-    path = mark_choices.write(marks.values())
+    path = mark_choices.write_marks(marks.values())
     say(marks.table.title)
     print_table(marks.table, path.name)
     for excluded in marks.excluded:

@@ -119,8 +119,8 @@ def test_good_marks_are_good_for_all_models(marks: World) -> None:
     result = find_best_marks(runs, 1)
     assert [each.model for each in result.models] == ["Other", "Seer"]
     assert (result.good(SHAPES), result.good(COLOURS)) == (["box", "oval"], ["red"])
-    assert mark_choices.write(result.values()) == mark_choices.path()
-    models, good = mark_choices.read() or ({}, None)
+    assert mark_choices.write_marks(result.values()) == mark_choices.marks_path()
+    models, good = mark_choices.read_marks() or ({}, None)
     assert models["Seer"].name == "box-red"
     assert good is not None
     assert good.name == "box oval, red"
@@ -147,8 +147,8 @@ def test_the_command_prints_what_it_wrote_and_repeats_itself(
     for _ in range(2):
         assert cli.main(["leaderboard", "--best-marks", str(marks.runs)]) == 0
         output = capsys.readouterr().out
-        before = mark_choices.path().read_bytes()
-    assert mark_choices.path().read_bytes() == before
+        before = mark_choices.marks_path().read_bytes()
+    assert mark_choices.marks_path().read_bytes() == before
     assert re.search(r"^Seer +oval-blue +0.0 +100.0 +–", output, re.MULTILINE)
     [run] = json.loads(before)["models"]["Seer"]["runs"]
     assert run["file"] == path.name

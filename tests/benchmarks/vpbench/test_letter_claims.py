@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.benchmarks.vpbench.letter_claims import claims, concluded, denied
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read
+from vlmeval_findit.benchmarks.vpbench.letter_claims import (
+    concluded_letters,
+    denied_letters,
+    find_claims,
+)
+from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
 from vlmeval_findit.protocol.replies import ParseFailure
 
 ANIMALS = {"A": "cat", "B": "dog", "C": "cow", "D": "two birds"}
@@ -133,7 +137,7 @@ TABLE = [
 def test_the_letter_that_a_person_would_read(
     reply: str, options: dict[str, str], letter: str
 ) -> None:
-    result = read(reply, options)
+    result = read_letter(reply, options)
     assert (result.reason if isinstance(result, ParseFailure) else result) == letter
 
 
@@ -155,12 +159,12 @@ def test_however_letters_are_written(mark: str, reply: str, letter: int) -> None
         for second in "ABCD".replace(first, ""):
             text = reply.format(mark.format(first), mark.format(second))
             text = text.replace("..", ".").replace(". is", " is").replace(".,", ",")
-            assert read(text, ANIMALS) == (first, second)[letter], text
+            assert read_letter(text, ANIMALS) == (first, second)[letter], text
 
 
 def test_claims_in_order() -> None:
-    found = claims("the answer is a. wait, a is wrong: it must be b or c. it can't be c.")
-    assert [(sorted(each.letters), each.denied) for each in found] == [
+    claims = find_claims("the answer is a. wait, a is wrong: it must be b or c. it can't be c.")
+    assert [(sorted(each.letters), each.denied) for each in claims] == [
         (["A"], False), (["A"], True), (["B", "C"], False), (["C"], True),
     ]  # fmt: skip
-    assert (concluded(found), denied(found)) == ({"B"}, {"A", "C"})
+    assert (concluded_letters(claims), denied_letters(claims)) == ({"B"}, {"A", "C"})

@@ -23,9 +23,14 @@ from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
-from vlmeval_findit.benchmarks.vpbench.stage2_dataset import QUESTIONS, for_model, load
+from vlmeval_findit.benchmarks.vpbench.stage2_dataset import VARIANTS, for_model, load_stage2
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, MarkedRegion, RegionRole, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.vp_query import (
+    SOURCE_NAMES,
+    MarkedRegion,
+    RegionRole,
+    stage2_rows,
+)
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.protocol.dataset_variant import Message, PartKind
@@ -62,7 +67,7 @@ def _data(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best marks of two models are known."""
     monkeypatch.setenv("LMUData", str(built))
     monkeypatch.delenv(mark_choices.BY_HAND, raising=False)
-    mark_choices.write(BEST)
+    mark_choices.write_marks(BEST)
 
 
 def message(dataset: Any, index: int) -> Message:
@@ -81,8 +86,8 @@ def written(parts: Message) -> str:
 def test_every_wording_equals_the_snapshot() -> None:
     """One row of each source, in every way of asking."""
     result = []
-    for name in QUESTIONS:
-        dataset = for_model(load(name), "Seer", None)
+    for name in VARIANTS:
+        dataset = for_model(load_stage2(name), "Seer", None)
         for at, source in enumerate(SOURCES):
             result.append(f"# {name}, {source}\n\n{written(message(dataset, 1 + 3 * at))}\n")
     text = "\n".join(result)
@@ -103,7 +108,7 @@ def test_every_wording_equals_the_snapshot() -> None:
     ],
 )
 def test_spans_are_filled(question: str, phrases: list[str], filled: str) -> None:
-    assert asking.filled(question, phrases) == filled
+    assert asking.fill_spans(question, phrases) == filled
 
 
 def test_places_are_thirds_of_the_image() -> None:
@@ -112,14 +117,14 @@ def test_places_are_thirds_of_the_image() -> None:
         ((30, 80, 40, 60), "centre", "30% to 70%", "40% to 70%"),
         ((90, 190, 40, 60), "lower right", "90% to 100%", "95% to 100%"),
     ]:
-        place = asking.place(MarkedRegion(0, RegionRole.DEFAULT, box), (100, 200))
+        place = asking.region_in_words(MarkedRegion(0, RegionRole.DEFAULT, box), (100, 200))
         expected = f"{field} (from {across} of the width and from {down} of the height)"
         assert place == f"region at the {expected}"
 
 
 def test_without_a_span_a_place_stands_above_the_question() -> None:
-    row = replace(stage2_rows(load(TEXT).table)[0], label="What is it?")
-    asked = asking.in_words(row, False)
+    row = replace(stage2_rows(load_stage2(TEXT).table)[0], label="What is it?")
+    asked = asking.query_in_words(row, False)
     assert asked.hint.startswith("The question is about the region at the centre")
     assert asked.question == "What is it?"
 
@@ -128,7 +133,7 @@ def test_without_a_span_a_place_stands_above_the_question() -> None:
 
 
 def test_only_the_best_mark_depends_on_the_model() -> None:
-    dataset = load(BVP)
+    dataset = load_stage2(BVP)
     seer, other = (for_model(dataset, model, None) for model in ("Seer", "Other"))
     source = "VPBench_best_marks.json"
     assert seer.resolved_options == {"mark": "tag-blue", "source of the marks": source}
@@ -142,17 +147,17 @@ def test_only_the_best_mark_depends_on_the_model() -> None:
             for field in ("label", "answer", "options", "source"):
                 assert getattr(query, field) == getattr(dataset.queries[index], field)
     for name in (RBVP, TEXT):
-        dataset = load(name)
+        dataset = load_stage2(name)
         assert for_model(dataset, "Seer", None) is dataset
 
 
 def test_a_model_without_a_best_mark_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    dataset = load(BVP)
+    dataset = load_stage2(BVP)
     with pytest.raises(BestMarkError, match="has none of it: did you mean Seer"):
         for_model(dataset, "Ser", None)
-    mark_choices.path().unlink()
+    mark_choices.marks_path().unlink()
     says = r"there is no .*(\n.*)*--data VPBench_Stage1 --model See"
     with pytest.raises(BestMarkError, match=says):
         for_model(dataset, "See", None)
@@ -165,18 +170,18 @@ def test_a_model_without_a_best_mark_is_refused(
 
 
 def test_a_run_is_shown_as_it_was_asked() -> None:
-    asked = for_model(load(BVP), "Seer", None)
-    good = load(RBVP)
+    asked = for_model(load_stage2(BVP), "Seer", None)
+    good = load_stage2(RBVP)
     used = {(query.shapes[0], query.properties[0]) for query in good.queries.values()}
     assert used == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
-    mark_choices.path().unlink()
-    assert for_model(load(BVP), "Seer", asked.resolved_options) == asked
-    now = load(RBVP)
+    mark_choices.marks_path().unlink()
+    assert for_model(load_stage2(BVP), "Seer", asked.resolved_options) == asked
+    now = load_stage2(RBVP)
     assert now.resolved_options["source of the marks"] == "published"
     assert {query.shapes[0] for query in now.queries.values()} == {"box", "oval", "tag"}
     again = for_model(now, "Seer", good.resolved_options)
     assert (again.queries, again.resolved_options) == (good.queries, good.resolved_options)
-    for dataset in (load(BVP), now):
+    for dataset in (load_stage2(BVP), now):
         with pytest.raises(BestMarkError, match="the run did not record"):
             for_model(dataset, "Seer", {})
 
@@ -185,7 +190,7 @@ def test_marked_images_differ_where_the_mark_is() -> None:
     def pixels(name: str) -> np.ndarray[Any, Any]:
         return np.asarray(Image.open(image_folder("VPBench").path / name))
 
-    dataset = for_model(load(BVP), "Seer", None)
+    dataset = for_model(load_stage2(BVP), "Seer", None)
     for row in stage2_rows(dataset.table):
         pairs = zip(dataset.queries[row.index].images, row.images, strict=True)
         changed = [(pixels(a) != pixels(b)).any(axis=2) for a, b in pairs]
@@ -200,7 +205,7 @@ def test_marked_images_differ_where_the_mark_is() -> None:
 
 def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     benchmark = benchmarks.benchmark_of(BVP)
-    dataset = for_model(load(BVP), "Seer", None)
+    dataset = for_model(load_stage2(BVP), "Seer", None)
     replies = [Reply(index, "A" if index % 2 else "what?") for index in dataset.queries]
     rows_ = benchmark.score_batch("Seer", dataset, replies, Settings(), None).rows
     silent = [row for row in rows_ if not dataset.queries[row.index].answer]
@@ -211,9 +216,9 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     values = {metric.name: metric.value(sums) for metric in benchmark.metrics}
     right = sum(query.answer == "A" and index % 2 for index, query in dataset.queries.items())
     assert values["Accuracy"] == pytest.approx(100 * right / 12)
-    by_source = [values[f"{source} (as published)"] for source in TASKS.values()]
+    by_source = [values[f"{source} (as published)"] for source in SOURCE_NAMES.values()]
     assert values["Mean over sources (as published)"] == pytest.approx(np.mean(by_source))
-    assert {row.slices["source"] for row in rows_} == set(TASKS.values())
+    assert {row.slices["source"] for row in rows_} == set(SOURCE_NAMES.values())
     assert {row.slices["shape"] for row in rows_} == {"tag"}
 
 

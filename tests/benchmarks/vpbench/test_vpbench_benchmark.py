@@ -58,7 +58,7 @@ QUERY = VPQuery(
     ("name", "says"),
     [
         ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
-        ("VPBench_../../x", "no such table"),
+        ("VPBench_../../x", "unknown table"),
         ("VPBench_Mien", "did you mean VPBench_Mine?"),
         ("VPBench_Stage2", "stage 2 is asked as VPBench_Stage2_bvp"),
         ("VPBench_Stage2_bpv", "did you mean VPBench_Stage2_bvp?"),
@@ -177,7 +177,7 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
         (Role.MISS, "as published: A. cat"),
     ]
     assert [line.text for line in draw(QUERY, row_of("?")).lines[2:]] == []
-    assert draw(QUERY, row_of("b")).lines[-1].text == "as published: B. no such option"
+    assert draw(QUERY, row_of("b")).lines[-1].text == "as published: B. is no option"
 
 
 def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.vpbench.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read
+from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read_letter
 from vlmeval_findit.protocol.replies import ParseFailure, Reply, read_reply
 
 ANIMALS = {"A": "cat", "B": "dog", "C": "horse", "D": "cow"}
@@ -18,7 +18,7 @@ BEARS = {"A": "bear", "B": "a teddy bear", "C": "The book", "D": ""}
 
 def answer(reply: str, options: dict[str, str] = ANIMALS) -> str:
     """The letter, or the reason why there is none."""
-    choice = read_reply(Reply(0, reply), lambda text: read(text, options))
+    choice = read_reply(Reply(0, reply), lambda text: read_letter(text, options))
     return choice.reason if isinstance(choice, ParseFailure) else choice
 
 
@@ -173,7 +173,7 @@ def test_a_long_reply_takes_time_in_proportion(piece: str) -> None:
     spent = []
     for size in (20_000, 80_000):
         start = time.process_time()
-        read(piece * (size // len(piece)), BEARS)
+        read_letter(piece * (size // len(piece)), BEARS)
         spent.append(time.process_time() - start)
     assert spent[1] < 0.3 + 9 * spent[0]
     assert spent[1] < 5

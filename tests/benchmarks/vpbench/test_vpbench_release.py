@@ -80,7 +80,7 @@ def test_hints_answers_and_images_as_the_release_has_them(lmu: Path) -> None:
     ("changed", "says"),
     [
         ({"index": "one"}, r"line 3, column index: 'one' is no whole number"),
-        ({"index": 1}, r"line 3: index 1 stands twice"),
+        ({"index": 1}, r"line 3: duplicate index 1"),
         ({"answer": "D", "D": ""}, r"line 3, column answer: 'D' is no option: A, B, C"),
     ],
 )

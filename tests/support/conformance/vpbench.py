@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read
+from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read_letter
 from vlmeval_findit.protocol.replies import FAILED, ParseFailure, Reply, read_reply
 
 from .cases import Case, reason_in_cases, unlike
@@ -13,7 +13,7 @@ def difference(case: Case) -> str | None:
     reply, answer = case["reply"], case["answer"]
     published = published_letter(reply)
     parsed = Reply(0, FAILED if reply is None else reply)
-    choice = read_reply(parsed, lambda text: read(text, case["options"]))
+    choice = read_reply(parsed, lambda text: read_letter(text, case["options"]))
     letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
     sensible = {
         "letter": letter,

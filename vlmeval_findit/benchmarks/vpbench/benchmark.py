@@ -27,15 +27,16 @@ from ...protocol.settings import Settings
 from . import question_tables as tables
 from . import stage2_dataset
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
-from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read
+from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read_letter
 from .stage2_dataset import Stage2Variant
 from .vp_query import VPQuery
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
     """Score a reply; a question without a known answer is only counted."""
-    choice = read_reply(reply, lambda text: read(text, dict(query.options)))
-    letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
+    choice = read_reply(reply, lambda text: read_letter(text, dict(query.options)))
+    letter = None if isinstance(choice, ParseFailure) else choice
+    why = choice.reason if isinstance(choice, ParseFailure) else None
     # The authors read the stored text, with thoughts and the message of a failed call.
     published = published_letter(reply.text)
     sums = {
@@ -76,7 +77,7 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
     if letter is not None:
         lines.append(chosen(letter, shown[letter]))
     if published != letter:
-        text = shown.get(published, f"{published}. no such option") if published else "no letter"
+        text = shown.get(published, f"{published}. is no option") if published else "no letter"
         lines.append(chosen(published, f"as published: {text}"))
     images = tuple(
         DrawnImage(path, query.width, query.height, number)
@@ -133,12 +134,12 @@ class VPBench(Benchmark):
         return stage2_dataset.parse(name) if stage2_dataset.is_meant(name) else tables.parse(name)
 
     def variant_names(self) -> Sequence[str]:
-        return [*tables.TABLES, next(iter(stage2_dataset.QUESTIONS)), *tables.custom_tables()]
+        return [*tables.TABLES, next(iter(stage2_dataset.VARIANTS)), *tables.custom_tables()]
 
     def load(self, name: str) -> LoadedDataset[Any, VPQuery]:
         variant = self.parse(name)
         if isinstance(variant, Stage2Variant):
-            return stage2_dataset.load(name)
+            return stage2_dataset.load_stage2(name)
         table = tables.table_path(variant.table)
         queries = {query.index: query for query in tables.read_table(table)}
         return LoadedDataset(name, variant, table, queries)

@@ -1,4 +1,4 @@
-"""Find what a reply claims of letters: that one is the answer, or that one is not.
+"""Find what a reply claims of letters: that they are the answer, or that they are not.
 
 All patterns are for lower-case text without markup. They have no unbounded repetition, so that
 every reply is read in linear time.
@@ -19,7 +19,7 @@ class Claim(NamedTuple):
     denied: bool = False
 
 
-def whole(*words: str) -> str:
+def whole_words(*words: str) -> str:
     """Make a pattern of alternative words that start at a word boundary."""
     return rf"\b(?:{'|'.join(words)})"
 
@@ -150,7 +150,7 @@ _GOOD = _any(
     "suitable",
     "appropriate",
 )
-_SUBJECTS = whole(
+_SUBJECTS = whole_words(
     "answer", "ans", "choice", "option", "guess", rf"{_GOOD} (?:one|match|description|letter)"
 )
 _MUST = _any(
@@ -174,7 +174,7 @@ _CONCLUSION = re.compile(
 )
 
 # "So …", "Wait, actually …": only where the letter ends its clause
-_MARKS = whole(
+_MARKS = whole_words(
     "so",
     "thus",
     "therefore",
@@ -261,7 +261,7 @@ _PRAISE = re.compile(
     rf"| it is{_STOPS}"
 )
 _ONLY = re.compile(
-    rf"(?:{whole('only')}) ({_LETTERS}) (?:is|remains|fits|matches|makes|works|applies|can)\b"
+    rf"(?:{whole_words('only')}) ({_LETTERS}) (?:is|remains|fits|matches|makes|works|applies|can)\b"
 )
 # "all options except C are wrong", "everything is wrong but C"
 _ALL = r"\b(?:all|every|everything|each|any|none)\b[^.,\n]{0,40}"
@@ -279,7 +279,7 @@ _DOUBTED = re.compile(
 
 # --- … is not -------------------------------------------------------------------------------------
 
-_DENIALS = whole(
+_DENIALS = whole_words(
     "not",
     "nor",
     "isn't",
@@ -302,7 +302,7 @@ _DENIED = re.compile(
     rf"(?:, ?{_BRACKETED}){{1,2}},? n?or {_BRACKETED}|(?: n?or {_BRACKETED}){{0,3}}))",
     re.ASCII,
 )
-_REMOVE = whole(
+_REMOVE = whole_words(
     "neither",
     "none of",
     "eliminat(?:e|es|ed|ing)",
@@ -372,16 +372,16 @@ _BLAME = re.compile(
 )
 
 
-def claims(text: str) -> list[Claim]:
+def find_claims(text: str) -> list[Claim]:
     """List the claims of a lower-case text, in order.
 
-    >>> for claim in claims("a is wrong. i thought of c, but the answer must be b."):
+    >>> for claim in find_claims("a is wrong. i thought of c, but the answer must be b."):
     ...     print(sorted(claim.letters), claim.denied)
     ['A'] True
     ['B'] False
     """
-    found = [*_conclusions(text), *_judged(text), *_denied(text)]
-    return sorted(found, key=lambda claim: claim.at)
+    claims = [*_conclusions(text), *_judged(text), *_denied(text)]
+    return sorted(claims, key=lambda claim: claim.at)
 
 
 def _conclusions(text: str) -> Iterator[Claim]:
@@ -405,7 +405,7 @@ def _claim(text: str, match: re.Match[str]) -> Claim:
 
 
 def _judged(text: str) -> Iterator[Claim]:
-    """Yield what is said behind letters: "B is right", "A and C are wrong", "all but C are …"."""
+    """Yield claims that stand behind letters: "B is right", "A and C are wrong", "all but C …"."""
     for pattern, denied in ((_PRAISE, False), (_BLAME, True)):
         for match in pattern.finditer(text):
             subject = _subject(text, match.start())
@@ -424,11 +424,11 @@ def _denied(text: str) -> Iterator[Claim]:
             yield Claim(match.end(), _letters_in(match[1]), denied=True)
 
 
-def concluded(found: Iterable[Claim]) -> frozenset[str]:
+def concluded_letters(claims: Iterable[Claim]) -> frozenset[str]:
     """Return the letters of the last conclusion that is not taken back; several: undecided."""
     result: frozenset[str] = frozenset()
     before: list[frozenset[str]] = []
-    for claim in found:
+    for claim in claims:
         if not claim.denied:
             before.append(result)
             result = claim.letters
@@ -439,9 +439,9 @@ def concluded(found: Iterable[Claim]) -> frozenset[str]:
     return result
 
 
-def denied(found: Iterable[Claim]) -> frozenset[str]:
+def denied_letters(claims: Iterable[Claim]) -> frozenset[str]:
     """Return the letters that are denied, and not claimed to be the answer afterwards."""
     result: frozenset[str] = frozenset()
-    for claim in found:
+    for claim in claims:
         result = result | claim.letters if claim.denied else result - claim.letters
     return result

@@ -14,7 +14,7 @@ from typing import Any
 from ...marks.style import Shape
 from ...protocol.benchmark import Published
 from ...protocol.metric import Better, Key, Metric, SumKey, Sums, weighted
-from .vp_query import TASKS, VPQuery
+from .vp_query import SOURCE_NAMES, VPQuery
 
 
 def _share(name: str, part: str, whole: str, key: str, **more: Any) -> Metric:
@@ -74,7 +74,7 @@ METRICS = (
     READ,
     *(published_metric("shape", shape.value) for shape in Shape),
     MEAN_OVER_SOURCES,
-    *(published_metric("source", source) for source in TASKS.values()),
+    *(published_metric("source", source) for source in SOURCE_NAMES.values()),
 )
 
 RANKING = (WITH_FAILURES, ACCURACY, READ)

@@ -11,7 +11,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...protocol.replies import ParseFailure
-from .letter_claims import ENDS, NAMED, NOUN_FOLLOWS, claims, concluded, denied, whole
+from .letter_claims import (
+    ENDS,
+    NAMED,
+    NOUN_FOLLOWS,
+    concluded_letters,
+    denied_letters,
+    find_claims,
+    whole_words,
+)
 from .vp_query import LETTERS
 
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
@@ -50,12 +58,12 @@ _WITHIN_WORD = re.compile(r"_(?<=[^\W_]_)(?=[^\W_])")
 _BEFORE_MARK = re.compile(r" (?=[.,:;!?)\]])")
 
 
-def cleaned(text: str) -> str:
+def clean(text: str) -> str:
     r"""Make full-width characters plain (NFKC); remove markup, empty lines and repeated blanks.
 
-    >>> cleaned("```json\n{'answer':  \"B\"}\n```")
+    >>> clean("```json\n{'answer':  \"B\"}\n```")
     'answer: B'
-    >>> cleaned(r"$\boxed{\text{D}}$."), cleaned("- __it's__ <b>C</b>")
+    >>> clean(r"$\boxed{\text{D}}$."), clean("- __it's__ <b>C</b>")
     ('D.', "it's C")
     """
     text = unicodedata.normalize("NFKC", text)
@@ -70,10 +78,10 @@ def _lines(text: str) -> str:
     return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
-def without_list(text: str, options: Options) -> str:
+def without_option_list(text: str, options: Options) -> str:
     r"""Remove copies of the whole list of options from a cleaned text.
 
-    >>> without_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
+    >>> without_option_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
     '\nAnswer: B'
     """
     if not options:
@@ -86,10 +94,10 @@ def without_list(text: str, options: Options) -> str:
     return re.sub(rf"(?<!\w){whole_list}\s?", "\n", text, flags=re.IGNORECASE)
 
 
-def marked(text: str, options: Options) -> str:
-    r"""Put the letters of options whose own text follows in brackets, without that text.
+def bracket_letters(text: str, options: Options) -> str:
+    r"""Put the letters of options whose text follows in brackets, without that text.
 
-    >>> marked("B) dog is wrong; A, the cat, isn't", {"A": "cat", "B": "dog"})
+    >>> bracket_letters("B) dog is wrong; A, the cat, isn't", {"A": "cat", "B": "dog"})
     "(B) is wrong; (A), isn't"
     """
     lowered = text.lower()
@@ -100,8 +108,8 @@ def marked(text: str, options: Options) -> str:
             continue
         words = r"\s".join(map(re.escape, option.split()))
         mark = r"(?:[)\].:,]| ?[-\u2013\u2014:(]){1,2}"
-        own = rf"(?<![A-Za-z0-9])[(\[]?{letter}{mark} ?(?:an? |the )?{words}(?!\w)\)?"
-        text = re.sub(own, f"({letter})", text, flags=re.IGNORECASE)
+        with_text = rf"(?<![A-Za-z0-9])[(\[]?{letter}{mark} ?(?:an? |the )?{words}(?!\w)\)?"
+        text = re.sub(with_text, f"({letter})", text, flags=re.IGNORECASE)
     return text
 
 
@@ -114,7 +122,7 @@ _UPPER = {
     for letter in "ABCD"
 }
 
-_OPTION = whole("option", "choice")
+_OPTION = whole_words("option", "choice")
 _LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){ENDS}", re.ASCII)
 
 _BEGINS = re.compile(
@@ -123,20 +131,20 @@ _BEGINS = re.compile(
 )
 
 
-def leading(text: str) -> list[str]:
+def leading_letter(text: str) -> list[str]:
     r"""Find the letter that begins a text: alone, bracketed, or before punctuation or a new line.
 
-    >>> leading("b) dog"), leading("A - cat"), leading("A cat")
+    >>> leading_letter("b) dog"), leading_letter("A - cat"), leading_letter("A cat")
     (['B'], ['A'], [])
     """
     result = _BEGINS.match(text.lstrip())
     return [(result[1] or result[2]).upper()] if result else []
 
 
-def standing(text: str) -> set[str]:
+def standing_letters(text: str) -> set[str]:
     """Find letters that stand alone; small ones in brackets or after "option".
 
-    >>> sorted(standing("A dog (c) or option d"))
+    >>> sorted(standing_letters("A dog (c) or option d"))
     ['C', 'D']
     """
     result = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
@@ -164,15 +172,15 @@ _NOT_WORDS = (
 )
 
 
-def named(text: str, options: Options) -> Iterator[str]:
+def named_options(text: str, options: Options) -> Iterator[str]:
     """Yield the letters of options whose text a reply contains as whole words.
 
     Case, punctuation and articles do not count, and "two" is 2. Where a longer option contains a
     shorter option, its words only name the longer.
 
-    >>> list(named("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
+    >>> list(named_options("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
     ['B']
-    >>> list(named("It is not a dog but a cow.", {"A": "dog", "B": "cow"}))
+    >>> list(named_options("It is not a dog but a cow.", {"A": "dog", "B": "cow"}))
     ['B']
     """
     phrases = {letter: _folded_words(option) for letter, option in options.items()}
@@ -194,24 +202,27 @@ def _folded_words(text: str) -> str:
     return "".join(f" {word} " for word in words if word not in _ARTICLES)
 
 
-def read(answer: str, options: Options) -> str | ParseFailure:
+def read_letter(answer: str, options: Options) -> str | ParseFailure:
     """Read the letter that an answer (a reply without its thoughts) chose.
 
-    >>> read("Between A and C, I'd say the answer is **C**.", {"A": "cat", "B": "dog", "C": "cow"})
+    >>> animals = {"A": "cat", "B": "dog", "C": "cow"}
+    >>> read_letter("Between A and C, I'd say the answer is **C**.", animals)
     'C'
-    >>> read("A dog", {"A": "cat", "B": "dog"}), read("A or B", {"A": "cat", "B": "dog"})
+    >>> read_letter("A dog", animals), read_letter("A or B", animals)
     ('B', ParseFailure(reason='ambiguous'))
     """
-    there = {letter: cleaned(text) for letter, text in options.items() if text.strip()}
-    text = marked(without_list(cleaned(answer), there), there)
-    found = claims(text.lower())
-    wrong = denied(found)
-    for step in (concluded(found), leading(text), standing(text)):
+    there = {letter: clean(text) for letter, text in options.items() if text.strip()}
+    text = bracket_letters(without_option_list(clean(answer), there), there)
+    claims = find_claims(text.lower())
+    wrong = denied_letters(claims)
+    for step in (concluded_letters(claims), leading_letter(text), standing_letters(text)):
         result = _single(letter for letter in step if letter in there and letter not in wrong)
         if result is not None:
             return result
     left = [letter for letter in there if letter not in wrong]
-    return _single(named(text, there)) or (left[0] if wrong and len(left) == 1 else NO_CHOICE)
+    return _single(named_options(text, there)) or (
+        left[0] if wrong and len(left) == 1 else NO_CHOICE
+    )
 
 
 def _single(letters: Iterable[str]) -> str | ParseFailure | None:

@@ -39,9 +39,9 @@ class MarkChoice(NamedTuple):
         return f"{self.shape.value}-{self.colour}"
 
     @classmethod
-    def named(cls, name: str) -> MarkChoice:
+    def from_name(cls, name: str) -> MarkChoice:
         """
-        >>> MarkChoice.named("tag-blue").shape
+        >>> MarkChoice.from_name("tag-blue").shape
         <Shape.TAG: 'tag'>
 
         Raises:
@@ -73,7 +73,7 @@ class GoodMarks(NamedTuple):
         return f"{' '.join(shape.value for shape in self.shapes)}, {' '.join(self.colours)}"
 
     @classmethod
-    def named(cls, name: str) -> GoodMarks:
+    def from_name(cls, name: str) -> GoodMarks:
         """Parse a :attr:`name`; raise ValueError for others."""
         shapes, _, colours = name.partition(", ")
         return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
@@ -88,40 +88,44 @@ class GoodMarks(NamedTuple):
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
 
 
-def path() -> Path:
+def marks_path() -> Path:
     """Return where the file is."""
     return lmu_data_root() / "VPBench_best_marks.json"
 
 
-def write(values: Mapping[str, Any]) -> Path:
+def write_marks(values: Mapping[str, Any]) -> Path:
     """Write the file atomically."""
-    write_text_once(path(), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
-    return path()
+    write_text_once(marks_path(), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    return marks_path()
 
 
-def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
+def read_marks() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     """Read each model's best mark and the good marks; None where there is no file."""
-    if not path().is_file():
+    if not marks_path().is_file():
         return None
-    result = read_json(path())
-    models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
+    result = read_json(marks_path())
+    models = {name: MarkChoice.from_name(row["best"]) for name, row in result["models"].items()}
     shapes = tuple(map(Shape, result["good"]["shapes"]))
     return models, GoodMarks(shapes, tuple(result["good"]["colours"]))
 
 
-def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
+def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
     """Return a model's best mark and its source: the environment variable, else the file.
 
     Raises:
-        BestMarkError: no such mark, or the file is missing or has none for this model; the message
-            names ``dataset``, which needs it.
+        BestMarkError: the mark is unknown, or the file is missing or has none for this model; the
+            message names ``dataset``, which needs it.
     """
     if named := os.environ.get(BY_HAND):
-        return MarkChoice.named(named), BY_HAND
-    models, _ = read() or ({}, None)
+        return MarkChoice.from_name(named), BY_HAND
+    models, _ = read_marks() or ({}, None)
     if model in models:
-        return models[model], path().name
-    why = f"{path()} has none of it{nearest(model, models)}" if models else f"there is no {path()}"
+        return models[model], marks_path().name
+    why = (
+        f"{marks_path()} has none of it{nearest(model, models)}"
+        if models
+        else f"there is no {marks_path()}"
+    )
     raise BestMarkError(
         f"{dataset}: the best mark of {model!r} is not known: {why}. Run stage 1 first, "
         "then find the best marks:\n"
@@ -131,7 +135,7 @@ def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
     )
 
 
-def good() -> tuple[GoodMarks, str]:
+def good_marks() -> tuple[GoodMarks, str]:
     """Return the marks that all models see well, and their source."""
-    result = read()
-    return (PUBLISHED_GOOD, "published") if result is None else (result[1], path().name)
+    result = read_marks()
+    return (PUBLISHED_GOOD, "published") if result is None else (result[1], marks_path().name)

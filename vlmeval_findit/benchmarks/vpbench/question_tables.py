@@ -72,7 +72,7 @@ def parse(name: str) -> VPBenchVariant:
     """
     names = [*TABLES, ORIGINAL, *custom_tables()]
     if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
-        raise DatasetNameError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
+        raise DatasetNameError(f"{name}: unknown table of VP-Bench{nearest(name, names)}")
     table = STAGE_1 if name == ORIGINAL else name
     return VPBenchVariant(
         name,
@@ -123,9 +123,9 @@ def write_table(
 
 def read_table(path: Path) -> list[VPQuery]:
     """Read a table; see :func:`.table_files.read_table`."""
-    return table_files.read_table(path, VPQuery, how_to_make(path.stem), _whole)
+    return table_files.read_table(path, VPQuery, how_to_make(path.stem), _checked)
 
 
-def _whole(query: VPQuery) -> VPQuery:
+def _checked(query: VPQuery) -> VPQuery:
     check_question(query.question, query.options, query.answer)
     return query

@@ -40,43 +40,45 @@ _OUR_SHAPES = {  # the release's masks are our contours
 }
 
 
-def text(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Read a cell as text: "" for a missing value, whole numbers without ``.0``.
 
-    >>> text(3.0), text("3.0"), text(float("nan")), text(None), text(" red ")
-    ('3', '3', '', '', 'red')
+    >>> [cell_text(value) for value in (3.0, "3.0", float("nan"), None, " red ")]
+    ['3', '3', '', '', 'red']
     """
     stated = "" if value is None else str(value).strip()
     return "" if stated.lower() in ("nan", "<na>") else re.sub(r"^(-?\d+)\.0+$", r"\1", stated)
 
 
-def items(value: Any) -> tuple[str, ...]:
+def cell_items(value: Any) -> tuple[str, ...]:
     """Read a list, or the text of a list: JSON, Python, a NumPy array, or comma-separated.
 
     Items in texts have no quotes, commas or brackets.
 
-    >>> items("['box', 'circle']"), items("box, circle"), items("['box' 'circle']"), items("nan")
-    (('box', 'circle'), ('box', 'circle'), ('box', 'circle'), ())
+    >>> cell_items("['box', 'circle']"), cell_items("box, circle")
+    (('box', 'circle'), ('box', 'circle'))
+    >>> cell_items("['box' 'circle']"), cell_items("nan")
+    (('box', 'circle'), ())
     """
     if isinstance(value, str):
         is_list = value.strip().startswith(("[", "(", "{"))
         value = _ITEM.findall(value) if is_list else value.split(",")
     elif not isinstance(value, Iterable):
         value = [value]
-    return tuple(stated for stated in map(text, value) if stated.lower() not in _NO_ITEM)
+    return tuple(stated for stated in map(cell_text, value) if stated.lower() not in _NO_ITEM)
 
 
 _ITEM = re.compile(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*")
 _NO_ITEM = ("", "none", "null")
 
 
-def shapes(value: Any) -> tuple[str, ...]:
+def cell_shapes(value: Any) -> tuple[str, ...]:
     """Read a cell of shapes by our names, keeping unknown ones.
 
-    >>> shapes("['mask', 'fill_contour', 'circle']")
+    >>> cell_shapes("['mask', 'fill_contour', 'circle']")
     ('contour', 'mask', 'oval')
     """
-    keys = (re.sub(r"[\s-]+", "_", name.lower()) for name in items(value))
+    keys = (re.sub(r"[\s-]+", "_", name.lower()) for name in cell_items(value))
     return tuple(_OUR_SHAPES.get(key, key) for key in keys)
 
 
@@ -174,7 +176,7 @@ def _read(files: Iterable[Path], folder: Path) -> tuple[list[VPQuery], int]:
         for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
             query = _query(where, cells)
             if query.index in images:
-                raise TableError(f"{where}: index {query.index} stands twice")
+                raise TableError(f"{where}: duplicate index {query.index}")
             name = images[query.index] = _image(cells["image"], folder, images)
             if name is not None:
                 queries.append(replace(query, images=(name,), cluster=name))
@@ -191,7 +193,7 @@ def _image(cell: Any, folder: Path, earlier: Mapping[int, str | None]) -> str | 
 
 
 def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
-    cells = {name: text(value) for name, value in row.items() if name != "image"}
+    cells = {name: cell_text(value) for name, value in row.items() if name != "image"}
     if not cells["index"].isdecimal():
         raise TableError(f"{where}, column index: {cells['index']!r} is no whole number")
     options = tuple((letter, cells[letter]) for letter in LETTERS if cells.get(letter))
@@ -213,8 +215,8 @@ def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
         options=options,
         answer=answer,
         amount=cells.get("vp_amount", ""),
-        shapes=shapes(row.get("vp_shape")),
-        properties=items(row.get("vp_properties")),
+        shapes=cell_shapes(row.get("vp_shape")),
+        properties=cell_items(row.get("vp_properties")),
         kind=kind_of(question),
         absent=is_absent(question, dict(options).get(answer, "")),
         source="stage 1",

@@ -18,20 +18,20 @@ from ...marks.style import COLOURS, Shape, default_style, words_of
 from ...storage.image_files import Size, decode
 from ...storage.stored_png import png
 from .mark_choices import MarkChoice
-from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
+from .vp_query import SOURCE_NAMES, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
 # A mark's placeholder in a question
 SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)
 
 
-def filled(question: str, phrases: Sequence[str]) -> str:
+def fill_spans(question: str, phrases: Sequence[str]) -> str:
     """Fill a question's spans with phrases.
 
     Phrases take turns if their number divides that of the spans, else each span gets all.
 
-    >>> filled("Is the <color> <vp> left of the <color> <vp>?", ["red box", "green box"])
+    >>> fill_spans("Is the <color> <vp> left of the <color> <vp>?", ["red box", "green box"])
     'Is the red box left of the green box?'
-    >>> filled("Describe the <color> <vp>.", ["red box", "green box"])
+    >>> fill_spans("Describe the <color> <vp>.", ["red box", "green box"])
     'Describe the red box and green box.'
     """
     spans = len(SPAN.findall(question))
@@ -83,11 +83,11 @@ _DOWN = ("upper", "middle", "lower")
 _ORDINALS = ("first", "second", "third", "fourth")
 
 
-def place_words(row: Stage2Row) -> list[str]:
+def regions_in_words(row: Stage2Row) -> list[str]:
     """Name a row's regions by their places."""
     result = []
     for mark in row.marks:
-        where = place(mark, row.sizes[mark.image])
+        where = region_in_words(mark, row.sizes[mark.image])
         if len(row.images) > 1:
             number = mark.image + 1
             ordinal = _ORDINALS[mark.image] if number <= len(_ORDINALS) else f"{number}th"
@@ -96,10 +96,10 @@ def place_words(row: Stage2Row) -> list[str]:
     return list(dict.fromkeys(result))
 
 
-def place(mark: MarkedRegion, size: Size) -> str:
+def region_in_words(mark: MarkedRegion, size: Size) -> str:
     """Name a region by its cell in a 3 x 3 grid and by percentages of the image's sides.
 
-    >>> place(MarkedRegion(0, RegionRole.DEFAULT, (10, 20, 30, 40)), (100, 200))
+    >>> region_in_words(MarkedRegion(0, RegionRole.DEFAULT, (10, 20, 30, 40)), (100, 200))
     'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
     """
     (x, y, w, h), (width, height) = mark.box, size
@@ -144,7 +144,7 @@ class MarkRequest:
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
-def drawn(item: MarkRequest, folder: Path) -> bytes:
+def draw_marked_image(item: MarkRequest, folder: Path) -> bytes:
     """Draw a marked image as PNG, or raise ImageFileError."""
     import numpy as np
 
@@ -155,7 +155,7 @@ def drawn(item: MarkRequest, folder: Path) -> bytes:
     return png(draw_marks(pixels, regions, default_style(item.shape), item.colours).pixels)
 
 
-def unmarked(row: Stage2Row) -> VPQuery:
+def unmarked_query(row: Stage2Row) -> VPQuery:
     """Convert a row to a query with unmarked images and unfilled spans."""
     return VPQuery(
         index=row.index,
@@ -166,7 +166,7 @@ def unmarked(row: Stage2Row) -> VPQuery:
         answer=row.answer,
         amount=str(len(row.marks)),
         cluster=row.cluster,
-        source=TASKS[row.source],
+        source=SOURCE_NAMES[row.source],
     )
 
 
@@ -181,7 +181,7 @@ def colour_of(role: RegionRole, selected: str) -> str:
     return after if role is RegionRole.OBJECT else selected
 
 
-def with_mark(
+def query_with_marks(
     row: Stage2Row, choice: MarkChoice, described: bool
 ) -> tuple[VPQuery, list[MarkRequest]]:
     """Show a row's regions by marks of one shape; also return the marked images."""
@@ -195,26 +195,26 @@ def with_mark(
     used = tuple(dict.fromkeys(colours.values()))
     words = [words_of(default_style(choice.shape), colour) for colour in used]
     query = replace(
-        unmarked(row),
+        unmarked_query(row),
         images=tuple(shown),
         hint=mark_described(choice.shape, colours) if described else "",
-        question=filled(row.label, words),
+        question=fill_spans(row.label, words),
         shapes=(choice.shape.value,),
         properties=used,
     )
     return query, requests
 
 
-def in_words(row: Stage2Row, described: bool) -> VPQuery:
+def query_in_words(row: Stage2Row, described: bool) -> VPQuery:
     """Name a row's regions by their places, in the hint if the question has no spans."""
-    words = place_words(row)
-    above = [PLACES_DESCRIBED] * described
+    words = regions_in_words(row)
+    above = [PLACES_DESCRIBED] if described else []
     if not SPAN.search(row.label):
         above.append(f"The question is about the {' and the '.join(words)}.")
-    return replace(unmarked(row), hint=" ".join(above), question=filled(row.label, words))
+    return replace(unmarked_query(row), hint=" ".join(above), question=fill_spans(row.label, words))
 
 
-def without_outline(row: Stage2Row, shape: Shape) -> int:
+def count_without_outline(row: Stage2Row, shape: Shape) -> int:
     """Count the marks that need an outline and only have a box."""
     needs_outline = shape in (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE)
     return sum(not mark.outlines for mark in row.marks) if needs_outline else 0

@@ -1,4 +1,4 @@
-"""The six formats of stage 2, as tasks for all models or for a single model."""
+"""The six formats of stage 2, loaded for all models or for a single model."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from itertools import product, starmap
 
 from ...core.formatting import nearest
 from ...protocol.dataset_variant import DatasetNameError, LoadedDataset
 from ...storage.folders import find_table, image_folder
 from ...storage.image_files import draw_missing
 from . import stage2_asking as asking
-from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
+from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_mark, good_marks
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPBenchVariant
 from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
 
@@ -37,8 +36,9 @@ class Stage2Variant(VPBenchVariant):
 
 
 def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
+    described_part = "_described" if described else ""
     return Stage2Variant(
-        f"{STAGE_2}_{naming.value}" + "_described" * described,
+        f"{STAGE_2}_{naming.value}{described_part}",
         STAGE_2,
         IMAGES,
         family_name="Visual marks",
@@ -48,9 +48,8 @@ def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
     )
 
 
-QUESTIONS = {
-    variant.name: variant for variant in starmap(_variant, product(RegionNaming, (False, True)))
-}
+_ALL = [_variant(naming, described) for naming in RegionNaming for described in (False, True)]
+VARIANTS = {variant.name: variant for variant in _ALL}
 
 
 def is_meant(name: str) -> bool:
@@ -67,11 +66,11 @@ def parse(name: str) -> Stage2Variant:
     Raises:
         DatasetNameError: invalid name.
     """
-    if name not in QUESTIONS:
+    if name not in VARIANTS:
         raise DatasetNameError(
-            f"{name}: stage 2 is asked as {', '.join(QUESTIONS)}{nearest(name, QUESTIONS)}"
+            f"{name}: stage 2 is asked as {', '.join(VARIANTS)}{nearest(name, VARIANTS)}"
         )
-    return QUESTIONS[name]
+    return VARIANTS[name]
 
 
 LoadedStage2 = LoadedDataset[Stage2Variant, VPQuery]
@@ -83,7 +82,7 @@ MARK_SOURCE = "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
 
 
-def load(name: str) -> LoadedStage2:
+def load_stage2(name: str) -> LoadedStage2:
     """Load a format of stage 2.
 
     With ``RegionNaming.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
@@ -97,18 +96,18 @@ def load(name: str) -> LoadedStage2:
     table = find_table(variant.table, HOW_TO_MAKE_STAGE_2)
     rows = stage2_rows(table)
     if variant.naming is RegionNaming.GOOD_MARK:
-        return _marked(LoadedDataset(name, variant, table, {}), rows, *good())
+        return _marked(LoadedDataset(name, variant, table, {}), rows, *good_marks())
     if variant.naming is RegionNaming.WORDS:
-        queries = [asking.in_words(row, variant.described) for row in rows]
+        queries = [asking.query_in_words(row, variant.described) for row in rows]
     else:
-        queries = [asking.unmarked(row) for row in rows]
+        queries = [asking.unmarked_query(row) for row in rows]
     return LoadedDataset(name, variant, table, {query.index: query for query in queries})
 
 
 def for_model(
     dataset: LoadedStage2, model: str, recorded: Mapping[str, str] | None
 ) -> LoadedStage2:
-    """Return the task for a model; see :meth:`.Benchmark.for_model`.
+    """Return the dataset as it is for a model; see :meth:`.Benchmark.for_model`.
 
     Raises:
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
@@ -122,9 +121,9 @@ def for_model(
     key = MARK if is_best else GOOD_MARKS
     marks: MarkChoice | GoodMarks
     if recorded is None:
-        marks, who = best_of(model, dataset.variant.name)
+        marks, who = best_mark(model, dataset.variant.name)
     elif {key, MARK_SOURCE} <= set(recorded):
-        marks = (MarkChoice if is_best else GoodMarks).named(recorded[key])
+        marks = (MarkChoice if is_best else GoodMarks).from_name(recorded[key])
         who = recorded[MARK_SOURCE]
     else:
         raise BestMarkError(f"the run did not record its {key}: {dataset.variant.name}")
@@ -138,11 +137,13 @@ def _marked(
     queries, images, boxes = {}, [], 0
     for row in rows:
         choice = marks.drawn_for(row.index)
-        queries[row.index], of_row = asking.with_mark(row, choice, dataset.variant.described)
+        queries[row.index], of_row = asking.query_with_marks(row, choice, dataset.variant.described)
         images += of_row
-        boxes += asking.without_outline(row, choice.shape)
+        boxes += asking.count_without_outline(row, choice.shape)
     folder = image_folder(dataset.variant.images)
-    draw_missing(folder, {each.name: partial(asking.drawn, each, folder.path) for each in images})
+    draw_missing(
+        folder, {each.name: partial(asking.draw_marked_image, each, folder.path) for each in images}
+    )
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     selected = {key: marks.name, MARK_SOURCE: who}
     if boxes:

@@ -20,7 +20,7 @@ from ...storage.folders import image_folder
 from ...storage.image_files import Size, header
 from ...storage.table_files import TableError, WrittenTable, write_table
 from .question_tables import STAGE_2
-from .stage1_release import parquet_rows, store_image, text
+from .stage1_release import cell_text, parquet_rows, store_image
 from .stage2_dataset import IMAGES
 from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_question, check_source
 
@@ -58,7 +58,8 @@ def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
     path = out / f"{STAGE_2}.tsv"
     write_table(path, Stage2Row, rows, facts)
     notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
-    notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
+    if unanswered:
+        notes.append(f"{unanswered} questions without an answer: asked, not scored")
     return WrittenTable(path, len(rows), tuple(notes))
 
 
@@ -69,7 +70,11 @@ def parts_in(place: Path) -> list[Path]:
         TableError: a part is missing in between.
     """
     paths = place.glob(PARTS) if place.is_dir() else [place]
-    parts = {int(found[1]): path for path in paths if (found := _NUMBER.search(path.name))}
+    parts: dict[int, Path] = {}
+    for path in paths:
+        numbered = _NUMBER.search(path.name)
+        if numbered:
+            parts[int(numbered[1])] = path
     for number in range(min(parts, default=0), max(parts, default=0)):
         if number not in parts:
             raise TableError(f"{place}: part {number:04} of {PARTS} is missing")
@@ -103,10 +108,10 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
         return cells[name]
 
     try:
-        source = check_source(text(cell("meta_source")))
-        question = text(cells["question"])
-        answer = text(cells["answer"]).strip(" .():").upper()
-        options = _options([text(cells[letter]) for letter in LETTERS])
+        source = check_source(cell_text(cell("meta_source")))
+        question = cell_text(cells["question"])
+        answer = cell_text(cells["answer"]).strip(" .():").upper()
+        options = _options([cell_text(cells[letter]) for letter in LETTERS])
         check_question(question, options, answer)
         images = _images(cell("image"), _parsed(cells["data_file"]))
         names = [f"stage2/{store_image(item, folder / 'stage2')}" for item in images.values()]
@@ -139,11 +144,11 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
     """
     options = [(letter, value) for letter, value in zip(LETTERS, texts, strict=True) if value]
-    bare = [
-        (letter, match[1])
-        for letter, value in options
-        if (match := re.fullmatch(rf"{letter}\.\s*(.+)", value, re.DOTALL))
-    ]
+    bare = []
+    for letter, value in options:
+        lettered = re.fullmatch(rf"{letter}\.\s*(.+)", value, re.DOTALL)
+        if lettered:
+            bare.append((letter, lettered[1]))
     # If only some texts begin with their letter, they do so by chance.
     return tuple(bare if len(bare) == len(options) else options)
 
@@ -264,7 +269,7 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
     }
     good = [name for name, bad in outside.items() if not bad]
     if good:
-        return good[0] + " (both fit)" * (len(good) == 2)
+        return f"{good[0]} (both fit)" if len(good) == 2 else good[0]
     better = min(outside, key=lambda name: len(outside[name]))
     numbers, size, where = outside[better][0]
     raise TableError(

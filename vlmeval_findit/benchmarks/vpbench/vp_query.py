@@ -132,7 +132,7 @@ class RegionRole(Enum):
     OBJECT = "object"
 
 
-TASKS = {  # ``meta_source`` to its name in metrics, in the order of the paper's tables
+SOURCE_NAMES = {  # ``meta_source`` to its name in metrics, in the order of the paper's tables
     "MIA": "MIA",
     "SD-100": "3D",
     "emotic": "emotion",
@@ -144,8 +144,8 @@ TASKS = {  # ``meta_source`` to its name in metrics, in the order of the paper's
 
 def check_source(value: str) -> str:
     """Return a valid source of stage 2; raise ValueError for others."""
-    if value not in TASKS:
-        raise ValueError(f"{value!r} is no source{nearest(value, TASKS)}")
+    if value not in SOURCE_NAMES:
+        raise ValueError(f"{value!r} is no source{nearest(value, SOURCE_NAMES)}")
     return value
 
 
@@ -173,9 +173,9 @@ class Stage2Row(PlainQuery):
 
 def stage2_rows(path: Path) -> list[Stage2Row]:
     """Read the table of stage 2; see :func:`.table_files.read_table`."""
-    return read_table(path, Stage2Row, HOW_TO_MAKE_STAGE_2, _whole)
+    return read_table(path, Stage2Row, HOW_TO_MAKE_STAGE_2, _checked)
 
 
-def _whole(row: Stage2Row) -> Stage2Row:
+def _checked(row: Stage2Row) -> Stage2Row:
     check_question(row.label, row.options, row.answer)
     return row
