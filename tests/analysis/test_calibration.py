@@ -25,7 +25,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, TokenLogprobs
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import load_run
 from vlmeval_findit.statistics.confidence_thresholds import best_threshold, f1_curve

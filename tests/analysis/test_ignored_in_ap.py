@@ -25,7 +25,8 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import RunScore, score_file
+from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.run_score import RunScore
 
 coco = pytest.importorskip("pycocotools.coco")
 cocoeval = pytest.importorskip("pycocotools.cocoeval")

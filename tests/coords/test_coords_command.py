@@ -26,8 +26,8 @@ from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.identity import Answering
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.open_predictions import check_replies
-from vlmeval_findit.scoring.run_score import RunScore, score_file, score_rows
+from vlmeval_findit.scoring.pipeline import check_replies, score_file
+from vlmeval_findit.scoring.run_score import RunScore, score_rows
 from vlmeval_findit.scoring.scored_run import load_run
 from vlmeval_findit.storage.identity_file import read_identity, write_identity
 from vlmeval_findit.storage.predictions import read_predictions

@@ -22,7 +22,7 @@ from vlmeval_findit.coords.orders import Order
 from vlmeval_findit.coords.point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
 from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 
 SIZES = [(640, 480), (500, 375), (480, 640), (1280, 720), (333, 500), (2560, 1440)]
 GRID = Convention(SPACES["grid1000"], X_FIRST)

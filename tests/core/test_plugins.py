@@ -22,7 +22,8 @@ from vlmeval_findit.boxes.spaces import Space, SpaceError, reference, reference_
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models.model_table import MODELS, find_model
-from vlmeval_findit.protocol.identity import PROVIDER, Identity, identity_conflicts
+from vlmeval_findit.protocol.contradictions import identity_conflicts
+from vlmeval_findit.protocol.identity import PROVIDER, Identity
 from vlmeval_findit.storage.identity_file import identity_from, identity_values, read_identity
 
 

@@ -25,7 +25,7 @@ from vlmeval_findit.export.private import Private
 from vlmeval_findit.export.trackers import CURVE, KEY, key_of, plain_name, worst_answers
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import load_run
 from vlmeval_findit.storage.run_files import RunFiles

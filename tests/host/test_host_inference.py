@@ -24,7 +24,7 @@ from provider_servers import KEY as PROVIDER_KEY
 
 from vlmeval_findit.protocol.identity import IdentityError
 from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.storage.predictions import read_predictions
 
 pytestmark = pytest.mark.host

@@ -25,7 +25,7 @@ from vlmeval_findit.leaderboard.notes import remarks
 from vlmeval_findit.leaderboard.reported_formats import FormatError
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import score_row
 from vlmeval_findit.scoring.scored_run import load_runs
 

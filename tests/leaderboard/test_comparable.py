@@ -14,7 +14,8 @@ from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table
 from vlmeval_findit.leaderboard.reported_formats import FormatError, choose
-from vlmeval_findit.protocol.identity import Answering, merge_for_resume
+from vlmeval_findit.protocol.contradictions import merge_for_resume
+from vlmeval_findit.protocol.identity import Answering
 from vlmeval_findit.scoring.scored_run import Run, load_runs
 
 __all__ = ["board", "runs", "world"]

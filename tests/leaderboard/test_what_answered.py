@@ -20,7 +20,7 @@ from vlmeval_findit.export.export_folder import copy_run, private_of
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.protocol.identity import Answering, Identity
 from vlmeval_findit.scoring.answered_by import AnsweringModel
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import Run, load_run, load_runs
 from vlmeval_findit.storage.run_files import RunFiles

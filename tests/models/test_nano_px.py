@@ -16,7 +16,7 @@ from vlmeval_findit.models.local.run_plan import RunSettings
 from vlmeval_findit.models.model_table import MODELS, NANO_PX, SHIPPED
 from vlmeval_findit.protocol.replies import Reply
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.pipeline import check_replies
 from vlmeval_findit.scoring.run_score import score_rows
 
 SCENES = "FindIt_Scenes_mini_xywh_json"

@@ -10,7 +10,7 @@ from scored_runs import World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import RunError, load_run, load_runs
 from vlmeval_findit.storage.run_files import RunFiles

@@ -22,7 +22,7 @@ from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord, parse_record, read_reply
-from vlmeval_findit.scoring.open_predictions import parse_prediction_name, prediction_files
+from vlmeval_findit.scoring.prediction_names import names_of, prediction_files
 from vlmeval_findit.storage.predictions import (
     PredictionError,
     check_model_name,
@@ -287,7 +287,7 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
     ("json", "", "not JSON"),
     ("json", "[1]", "row 1: should be an object, not 1"),
     ("json", "{}", "should be a list of objects"),
-    ("json", TWICE, "row 2: index 4 stands twice"),
+    ("json", TWICE, "row 2: duplicate index 4"),
     ("json", '[{"index": -1, "prediction": "a"}]', "row 1, column index: -1 is not the number"),
     ("tsv", "", "has no line of column names"),
     ("tsv", TSV[: TSV.rfind(b"2, 3")], "unexpected end of data"),  # in a reply
@@ -355,7 +355,7 @@ def test_what_is_an_index(tmp_path: Path, answer: str, index: int | None) -> Non
     ],
 )  # fmt: skip
 def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) -> None:
-    assert parse_prediction_name(Path(name)) == (model, dataset)
+    assert names_of(Path(name)) == (model, dataset)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) 
 )  # fmt: skip
 def test_a_name_without_a_dataset(name: str) -> None:
     with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --data"):
-        parse_prediction_name(Path(name))
+        names_of(Path(name))
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "a\\b", "a\nb", "é" * 51])

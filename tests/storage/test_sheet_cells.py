@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from vlmeval_findit.protocol.identity import IdentityError
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import score_file
-from vlmeval_findit.storage.predictions import PredictionError, read_predictions, write_rows
+from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.storage.predictions import read_predictions, write_rows
 from vlmeval_findit.storage.run_files import RunFiles
 from vlmeval_findit.storage.sheet_cells import XLSX_CELL_LIMIT
 
@@ -104,7 +105,7 @@ def test_a_cut_cell_is_said_aloud_when_it_is_written(
 
 def test_a_cut_reply_without_a_journal_needs_force_to_score(tmp_path: Path) -> None:
     path = write(tmp_path, {0: RIGHT, 3: LONG[0], 4: LONG[0]})
-    with pytest.raises(PredictionError, match=r"index 3-4 is cut at 32,767 characters"):
+    with pytest.raises(IdentityError, match=r"index 3-4 is cut at 32,767 characters"):
         score_file(path, Settings(space="unit"))
     run = score_file(path, Settings(space="unit", force=True))
     assert "column prediction of index 3-4 is cut" in run.forced[0]
@@ -114,7 +115,7 @@ def test_a_cut_reply_without_a_journal_needs_force_to_score(tmp_path: Path) -> N
 
 def test_a_reply_of_exactly_the_limit_is_whole(tmp_path: Path) -> None:
     path = write(tmp_path, {0: "x" * XLSX_CELL_LIMIT})
-    with pytest.raises(PredictionError, match="index 0 is cut"):
+    with pytest.raises(IdentityError, match="index 0 is cut"):
         score_file(path, Settings(space="unit"))
     journal(RunFiles(path).calls, [{"row": 0, "reply": "x" * XLSX_CELL_LIMIT}])
     assert score_file(path, Settings(space="unit")).forced == ()

@@ -21,7 +21,7 @@ from vlmeval_findit.protocol.identity import Answering, Identity
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import Run, load_run
 from vlmeval_findit.storage.identity_file import write_identity

@@ -16,7 +16,7 @@ from vlmeval_findit.engine.backend import CancelToken
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
 from vlmeval_findit.protocol.settings import settings_from
-from vlmeval_findit.scoring.open_predictions import open_predictions
+from vlmeval_findit.scoring.pipeline import open_predictions
 from vlmeval_findit.storage.identity_file import read_identity
 from vlmeval_findit.storage.predictions import PredictionError
 from vlmeval_findit.sweeps.sweep_file import Sweep

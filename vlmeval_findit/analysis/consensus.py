@@ -18,12 +18,12 @@ from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import MatchRule
 from ..boxes.writing import BoxToWrite, write
 from ..coords.run_check import NotBoxesError
+from ..protocol.contradictions import Predictions
 from ..protocol.identity import SAMPLE
 from ..protocol.replies import FAILED, Reply, ReplyRecord, with_error
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import settings_from
-from ..scoring.open_predictions import Predictions, open_predictions
-from ..scoring.run_score import score_file
+from ..scoring.pipeline import open_predictions, score_file
 from ..scoring.score_files import write_score
 from ..scoring.scored_run import Run, load_run
 from ..storage.identity_file import write_identity

@@ -16,7 +16,7 @@ from ..protocol.benchmark import Benchmark
 from ..protocol.error_analysis import ErrorType, with_events
 from ..protocol.metric import Sums
 from ..protocol.scored_row import ScoredRow, totals
-from ..scoring.open_predictions import score_command
+from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run
 from ..statistics.error_estimates import estimate_errors
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics

@@ -16,7 +16,8 @@ import numpy as np
 from ..boxes.confidences import AGREEMENT
 from ..boxes.matching import HIT, iou
 from ..boxes.writing import BoxToWrite
-from ..protocol.identity import SAMPLE, identity_conflicts
+from ..protocol.contradictions import identity_conflicts
+from ..protocol.identity import SAMPLE
 from ..protocol.metric import Better, Metric
 from ..protocol.scored_row import ScoredRow, totals
 from ..scoring.scored_run import Run, load_runs

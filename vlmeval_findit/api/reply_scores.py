@@ -18,12 +18,13 @@ from ..boxes.answer_kinds import AnswerKind
 from ..boxes.box_records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import LoadedDataset
 from ..protocol.metric import Key, Metric, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
-from ..scoring.open_predictions import Predictions, check_replies
+from ..scoring.pipeline import check_replies
 from ..scoring.run_score import check_coordinates, score_rows
 from .custom_variants import (
     NOTHING_TO_FIND,

@@ -25,8 +25,8 @@ from ..leaderboard.run_tables import (
 )
 from ..protocol.scored_row import sources
 from ..protocol.settings import settings_from
-from ..scoring.open_predictions import prediction_files
-from ..scoring.run_score import score_file
+from ..scoring.pipeline import score_file
+from ..scoring.prediction_names import prediction_files
 from ..scoring.score_files import settings_of_score
 from .printing import print_folded, print_lines, print_table, write_json
 from .shared_options import (

@@ -29,13 +29,10 @@ from ..core.command import as_called
 from ..core.formatting import printable, some
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
 from ..leaderboard.table_output import to_json
+from ..protocol.contradictions import Predictions
 from ..protocol.settings import settings_from
-from ..scoring.open_predictions import (
-    Predictions,
-    open_predictions,
-    prediction_files,
-    score_command,
-)
+from ..scoring.pipeline import open_predictions
+from ..scoring.prediction_names import prediction_files, score_command
 from ..scoring.score_files import open_score
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import (

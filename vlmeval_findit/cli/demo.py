@@ -31,7 +31,7 @@ from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
 from ..protocol.settings import settings_from
-from ..scoring.open_predictions import open_predictions
+from ..scoring.pipeline import open_predictions
 from ..scoring.run_score import CellResult
 from ..scoring.scored_run import RowData
 from ..sweeps.format_search import STAGES

@@ -32,7 +32,7 @@ from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import Settings, settings_from
-from ..scoring.open_predictions import open_predictions
+from ..scoring.pipeline import open_predictions
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
 from .early_checks import check_amounts, refuse_untabled

@@ -15,8 +15,10 @@ from ..boxes.spaces import KINDS
 from ..core.command import REFUSED, SOME_FAILED, as_called
 from ..core.files import is_disk_full
 from ..protocol.settings import settings_from
-from ..scoring.open_predictions import convert_file, prediction_files
-from ..scoring.run_score import RunScore, score_file
+from ..scoring.conversion import convert_file
+from ..scoring.pipeline import score_file
+from ..scoring.prediction_names import prediction_files
+from ..scoring.run_score import RunScore
 from ..scoring.score_files import score_row, write_score
 from .printing import print_lines, print_rows
 from .shared_options import (

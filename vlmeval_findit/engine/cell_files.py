@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import count, islice
@@ -17,10 +17,12 @@ from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.files import left_behind, suffix_of
+from ..models.model_table import thought_rule
 from ..protocol.call_results import CallResult
 from ..protocol.identity import Identity
 from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, parse_record, with_error
-from ..scoring.open_predictions import check_replies
+from ..protocol.thoughts import ThoughtRule
+from ..scoring.pipeline import check_replies
 from ..scoring.run_score import (
     CellResult,
     RunScore,
@@ -41,7 +43,6 @@ from ..storage.predictions import (
     read_predictions,
     write_rows,
 )
-from ..storage.sheet_cells import cut_by_sheet
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal
@@ -112,12 +113,14 @@ def _parts(
 ) -> Iterator[RunScore]:
     """Yield the scores of a few rows at a time, at least one, and write their details."""
     cell = output.cell
-    remaining = map(_reply, rows)
+    identity = output.identity
+    rule = thought_rule(identity.answering.row or cell.model, output.settings.thought_marks)
+    remaining = (_reply(row, rule) for row in rows)
     most = benchmark_of(cell.variant).batch_size
     replies = list(islice(remaining, most))
     while True:
         run = score_rows(
-            check_replies(cell.model, cell.dataset, replies, output.settings, output.identity)
+            check_replies(cell.model, cell.dataset, replies, output.settings, identity)
         )
         write(map(details_line, run.rows))
         yield without_details(run)
@@ -125,10 +128,10 @@ def _parts(
             return
 
 
-def _reply(row: dict[str, Any]) -> Reply:
+def _reply(row: Mapping[str, Any], rule: ThoughtRule) -> Reply:
     record = parse_record(row.get("extra_records"))
     shown = shown_in(row.get(SHOWN))
-    return Reply(row["index"], row["prediction"], record, shown=shown)
+    return Reply(row["index"], row["prediction"], record, thoughts=rule, shown=shown)
 
 
 def clean_up(folder: Path) -> None:
@@ -161,9 +164,8 @@ def merge_predictions(output: Output, journal: Journal) -> None:
             _set_aside(path)  # not of the run that was forced
             continue
         try:
-            replies = [reply for reply in read_predictions(path) if not reply.failed]
-            cut = cut_by_sheet(path, replies)
-            replies = [reply for reply in replies if reply.index not in cut]
+            whole = [reply for reply in read_predictions(path) if not reply.is_cut_by_sheet]
+            replies = [reply for reply in whole if not reply.failed]
         except PredictionError as error:
             log.warning("%s", error)
             _set_aside(path)

@@ -8,19 +8,15 @@ from pathlib import Path
 
 from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
-from ..protocol.identity import (
-    IMAGES,
-    Answering,
-    Described,
-    Identity,
-    IdentityConflict,
+from ..protocol.contradictions import (
     apply_force,
     identity_conflicts,
     merge_for_resume,
+    refuse_variable,
 )
+from ..protocol.identity import IMAGES, Answering, Described, Identity, IdentityConflict
 from ..protocol.settings import Settings
 from ..scoring.new_identity import run_identity
-from ..scoring.open_predictions import refuse_variable
 from ..storage.identity_file import read_identity, write_identity
 from ..storage.run_files import RunFiles
 from .calls import Cell

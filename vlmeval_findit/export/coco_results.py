@@ -19,7 +19,7 @@ from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import counted
 from ..data.loading import load_dataset
-from ..scoring.open_predictions import score_command
+from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run, RunError
 from .export_folder import rewrite_folder, unique_names
 from .targets import NotExportableError, left_out_lines

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from ..core.files import atomic_write, file_sha256
 from ..core.text_files import parse_json, read_json, read_text
-from ..scoring.open_predictions import score_command
+from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run, RunError
 from ..storage.folders import image_folder
 from ..storage.predictions import read_predictions, shown_column, write_rows

@@ -27,7 +27,7 @@ from ..protocol.custom_prompt import CustomPrompt
 from ..protocol.dataset_variant import DatasetNameError
 from ..protocol.settings import NAMES, settings_from, skips_missing
 from ..protocol.settings import judge_args as read_judge_args
-from ..scoring.run_score import score_file
+from ..scoring.pipeline import score_file
 from ..scoring.score_files import score_row, write_score
 from ..storage.image_files import rows_to_leave_out
 from ..storage.table_files import is_users_table

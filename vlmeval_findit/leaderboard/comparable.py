@@ -19,7 +19,8 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..analysis.shown_images import other_images
-from ..protocol.identity import SPACE, IdentityConflict, identity_conflicts
+from ..protocol.contradictions import identity_conflicts
+from ..protocol.identity import SPACE, IdentityConflict
 from ..protocol.scored_row import sources
 from ..scoring.answered_by import keys_of
 from ..scoring.score_files import UNKNOWN_PROMPTS

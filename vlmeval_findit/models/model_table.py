@@ -16,7 +16,7 @@ from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
 from ..protocol.settings import Settings
-from ..protocol.thoughts import CHANNEL, THINK
+from ..protocol.thoughts import CHANNEL, THINK, USUAL, ThoughtMarks, ThoughtRule
 from . import prices
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
@@ -292,6 +292,13 @@ def find_model(name: str) -> ModelRow | None:
     if row is None and name:
         return find_row((added.row for added in MODELS.added().values()), name)
     return row
+
+
+def thought_rule(name: str, marks: ThoughtMarks | None) -> ThoughtRule:
+    """Return how a model marks its thoughts: with the user's ``marks``, else as its row says."""
+    row = find_model(name)
+    rule = row.thoughts if row is not None else USUAL
+    return rule if marks is None else ThoughtRule(marks, rule.opened)
 
 
 def known_model(name: str, key: str) -> ModelRow:

@@ -1,7 +1,7 @@
 """The identity of a run: a frozen record next to the predictions, written before its first call.
 
 It does not depend on who makes the calls, and all later stages rest on it alone. What contradicts
-it is refused with both values, or recorded as forced with ``--force``.
+it is listed by :mod:`.contradictions`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..core.formatting import plain
 from ..core.validation import Config, Text, Values, YesNo
-from .dataset_variant import StoredRows, rows_text
+from .dataset_variant import StoredRows
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
 SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
@@ -26,6 +25,7 @@ PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
 SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
 IMAGES = "images"  # Key in :attr:`Identity.made_by`
+SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
 """Settings that runs of 1.0 recorded, and on which no answer depends."""
@@ -174,7 +174,7 @@ class Identity(Config):
         }
         values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
         if who.kind is not None:
-            values |= {f"setting {name}": value for name, value in who.settings.items()}
+            values |= {f"{SETTING}{name}": value for name, value in who.settings.items()}
         for name, value in (who.attributes or {}).items():
             # Of an object None is a value like others.
             values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value
@@ -184,9 +184,6 @@ class Identity(Config):
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
         return values
-
-
-# --- contradictions -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,106 +199,25 @@ class IdentityConflict:
         return self.what.startswith(SPACE)
 
     @property
+    def advice(self) -> str:
+        return "Score what was asked."
+
+    @property
     def comparison(self) -> str:
+        """The conflict in words, where both values are of records."""
         return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
 
     def __str__(self) -> str:
         return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
 
 
-def _shown(value: Any) -> str:
-    if value is _NOT_SET:
-        return "not set"
-    if isinstance(value, (Mapping, list, tuple)):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    return plain(value if isinstance(value, str) else str(value), _LONGEST_VALUE)
-
-
+NOT_SET = object()  # A value that one of two records does not have
 _LONGEST_VALUE = 400  # Characters of a value in a message
 
 
-_NOT_SET = object()
-
-
-def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConflict]:
-    """List where a run that resumes differs from the record; more rows are allowed."""
-    before, after = recorded.compared(), now.compared()
-    who, asked = recorded.answering, now.answering
-    known = {
-        "setting ": None not in (who.kind, asked.kind),
-        ATTRIBUTE: None not in (who.attributes, asked.attributes),
-        PLUGIN: True,
-    }
-    without_effect = {f"setting {name}" for name in WITHOUT_EFFECT}
-    conflicts = []
-    for what in dict.fromkeys((*before, *after)):
-        group = next((prefix for prefix in known if what.startswith(prefix)), None)
-        if what in without_effect or (group is not None and not known[group]):
-            continue
-        absent = None if group is None else _NOT_SET
-        old = before.get(what, absent)
-        new = after.get(what, absent)
-        if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
-            continue  # the revision is compared instead
-        if None not in (old, new) and _plain(old) != _plain(new):
-            conflicts.append(IdentityConflict(what, old, new))
-    lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
-    if lost:
-        rows = (rows_text(recorded.rows or ()), rows_text(now.rows or ()))
-        conflicts.append(IdentityConflict("rows", *rows))
-    return conflicts
-
-
-def _plain(value: Any) -> Any:
-    return value if value is _NOT_SET else json.loads(json.dumps(value, default=str))
-
-
-def apply_force(
-    against: Sequence[IdentityConflict], forced: bool, where: str, advice: str
-) -> list[str]:
-    """Return what ``--force`` overrules, as results say it.
-
-    Raises:
-        IdentityError: there are contradictions, not ``forced``; the message begins with ``where``
-            and ends with what ``else_`` the user can do.
-    """
-    if against and not forced:
-        shown = [f"  {conflict}" for conflict in against[:_SHOWN]]
-        shown += [f"  and {len(against) - _SHOWN} more"] * (len(against) > _SHOWN)
-        raise IdentityError("\n".join([f"{where}:", *shown, f"{advice} {FORCE_HELP}"]))
-    return [str(conflict) for conflict in against]
-
-
-_SHOWN = 5
-
-
-def merge_for_resume(
-    recorded: Identity | None, now: Identity, forced: bool, where: Path
-) -> Identity:
-    """Return the identity of a run that resumes or begins; see :func:`apply_force` for errors."""
-    if recorded is None:
-        return now
-    against = identity_conflicts(recorded, now)
-    elsewhere = "Use another --work-dir, or another name for the model."
-    notes = apply_force(against, forced, f"{where} is of another run", elsewhere)
-    if notes:
-        return replace(now, forced=(*recorded.forced, *(f"went on: {note}" for note in notes)))
-    return replace(
-        now,
-        answering=_filled(recorded.answering, now.answering),
-        host=recorded.host or now.host,
-        versions=recorded.versions or now.versions,
-        forced=recorded.forced,
-        asked_at=recorded.asked_at,
-    )
-
-
-def _filled(before: Answering, now: Answering) -> Answering:
-    known = {f.name: getattr(before, f.name) or getattr(now, f.name) for f in fields(Answering)}
-    settings = {name: value for name, value in before.settings.items() if value is not None}
-    return Answering(**{**known, "settings": {**now.settings, **settings}})
-
-
-FORCE_HELP = (
-    "--force (FINDIT_FORCE=1 under VLMEvalKit's runner) goes on all the same; the result says so."
-)
+def _shown(value: Any) -> str:
+    if value is NOT_SET:
+        return "not set"
+    if isinstance(value, (Mapping, list, tuple)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return plain(str(value), _LONGEST_VALUE)

@@ -152,6 +152,7 @@ class Reply:
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
     thoughts: ThoughtRule = USUAL  # How its model marks thoughts
     shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
+    is_cut_by_sheet: bool = False  # A cell holds only its beginning, and no journal has it whole
 
     @property
     def failed(self) -> bool:

@@ -18,7 +18,7 @@ from ..models.http.providers.provider_table import PROVIDERS
 from ..models.model_table import MODELS
 from ..protocol.benchmark import PromptSet
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
-from ..protocol.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
+from ..protocol.identity import ENGINES, PROVIDER, Answering, Identity
 
 _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
 """Packages whose version at inference a run records."""
@@ -82,17 +82,10 @@ def plugins_used(
     return {plugin.name: plugin.version for plugin in plugins if plugin is not None}
 
 
-def plugin_conflicts(recorded: Mapping[str, str]) -> list[IdentityConflict]:
-    """Return the plug-ins of a run that are not installed here, or in another version."""
-    here: dict[str, list[str]] = {}
-    for table in plugin_tables().values() if recorded else ():
+def installed_plugins() -> dict[str, list[str]]:
+    """Return the versions of the plug-ins that are installed here, by their names."""
+    versions: dict[str, list[str]] = {}
+    for table in plugin_tables().values():
         for row in table.added().values():
-            here.setdefault(row.plugin.name, []).append(row.plugin.version)
-    conflicts = []
-    for name, version in recorded.items():
-        remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
-        versions = here.get(name, [f"not here: {remedy}"])
-        if version not in versions:
-            now = ", ".join(dict.fromkeys(versions))
-            conflicts.append(IdentityConflict(f"{PLUGIN}{name}", version, now))
-    return conflicts
+            versions.setdefault(row.plugin.name, []).append(row.plugin.version)
+    return versions

@@ -41,7 +41,8 @@ from ..storage.image_content import (
 )
 from ..storage.image_files import header, refusal, unusable
 from ..storage.predictions import write_rows
-from .run_score import RunScore, score_file
+from .pipeline import score_file
+from .run_score import RunScore
 from .score_files import write_score
 from .scored_run import load_run
 

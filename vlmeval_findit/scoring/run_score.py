@@ -1,34 +1,28 @@
-"""Score a run in straight steps: open, score rows, check coordinates; ``score_files`` writes.
-
-Needs neither torch nor VLMEvalKit.
-"""
+"""The score of a run: its rows are scored, and their coordinates checked."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..boxes.spaces import SpaceError
 from ..coords import score_check
 from ..coords.run_arrays import AnsweredQuery
-from ..models.dual_encoder.encoder import EncoderError
 from ..protocol.benchmark import Benchmark, Scorer
+from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import GIVEN, Identity
 from ..protocol.metric import Key, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow, add_up, totals
-from ..protocol.settings import Settings, settings_from
 from ..protocol.thoughts import ThoughtMarks, unnamed_marks
 from ..storage.predictions import SHOWN
 from ..storage.run_files import OTHER_SPACE
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
-from .open_predictions import Predictions, open_predictions, score_command
 from .reply_note import count_replies, reply_note
 
 
@@ -89,39 +83,24 @@ class RunScore:
         return Counter(row.reason for row in self.rows if row.reason is not None)
 
 
-def score_file(
-    path: Path, settings: Settings | None = None, dataset: str | None = None
-) -> RunScore:
-    """Score a prediction file: open it, score its rows, check their coordinates.
-
-    Raises:
-        PredictionError, DatasetNameError, IdentityError: as of :func:`.open_predictions`.
-        ValueError: the benchmark cannot score them; the message says how it can.
-    """
-    opened = open_predictions(path, settings or settings_from({}), dataset)
-    try:
-        return check_coordinates(score_rows(opened))
-    except (SpaceError, EncoderError) as error:
-        lacking = "space" if isinstance(error, SpaceError) else "encoder"
-        command = score_command(path, dataset, f"--{lacking}", lacking.upper())
-        raise type(error)(
-            f"{error}\nThe predictions are safe in {path}; score them without running the model "
-            f"again:\n  {command}"
-        ) from None
-
-
 def score_rows(opened: Predictions) -> RunScore:
     """Score the replies of a run, a batch at a time; ValueError if no space is known."""
-    benchmark = benchmarks.benchmark_of(opened.dataset.variant)
-    at_a_time = benchmark.batch_size or max(1, len(opened.replies))
-    starts = range(0, max(1, len(opened.replies)), at_a_time)
-    return joined(_part(benchmark, opened, slice(at, at + at_a_time)) for at in starts)
+    return joined(map(_score_batch, _batches(opened)))
 
 
-def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
+def _batches(opened: Predictions) -> Iterator[Predictions]:
+    """Yield the replies in batches that the benchmark can hold, at least one."""
+    count = max(1, len(opened.replies))
+    size = opened.benchmark.batch_size or count
+    for start in range(0, count, size):
+        yield replace(opened, replies=opened.replies[start : start + size])
+
+
+def _score_batch(opened: Predictions) -> RunScore:
     model = opened.model
     dataset = opened.dataset
-    replies = opened.replies[part]
+    replies = opened.replies
+    benchmark = opened.benchmark
     batch = benchmark.score_batch(model, dataset, replies, opened.settings, opened.identity)
     benchmark.check_sums(batch.rows)
     rows = tuple(map(_with_record, batch.rows, replies))

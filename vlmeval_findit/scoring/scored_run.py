@@ -19,6 +19,7 @@ from typing import Any
 from ..benchmarks import benchmark_of, parse
 from ..core.files import file_sha256
 from ..protocol.benchmark import Benchmark
+from ..protocol.contradictions import plugin_conflicts
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
@@ -26,8 +27,8 @@ from ..protocol.metric import Key, metric_values
 from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
 from ..storage.predictions import PredictionError
 from ..storage.run_files import PROVENANCE, files_below, marked, run_of
-from .new_identity import plugin_conflicts
-from .open_predictions import prediction_files, score_command
+from .new_identity import installed_plugins
+from .prediction_names import prediction_files, score_command
 from .score_files import Provenance, provenance_from
 from .stored_score import ScoreFileError, StoredProvenance, read_provenance, stored_rows
 
@@ -224,8 +225,9 @@ def _variant(provenance: Path, stored: StoredProvenance) -> DatasetVariant:
     try:
         return parse(stored.variant.name)
     except DatasetNameError as error:
-        for other in plugin_conflicts(stored.plugins):
-            raise PluginMissingError(f"{provenance}: {other}") from error
+        missing = plugin_conflicts(stored.plugins, installed_plugins())
+        if missing:
+            raise PluginMissingError(f"{provenance}: {missing[0]}") from error
         raise
 
 

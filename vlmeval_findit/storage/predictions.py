@@ -17,16 +17,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
-from ..core.files import atomic_write, open_regular, suffix_of, write_once, write_text_once
+from ..core.files import atomic_write, open_regular, write_once, write_text_once
 from ..core.formatting import shown
 from ..core.text_files import TextError, open_text, read_json
 from ..protocol.chat_messages import NotAReplyError, host_record, stored_reply
 from ..protocol.dataset_variant import is_index
 from ..protocol.replies import RECORD_KEY, RecordError, Reply, parse_record, record_in
 from .image_content import shown_in
-from .sheet_cells import XLSX_CELL_LIMIT, for_cell, say_what_is_cut, whole_replies
+from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut
+
+log = logging.getLogger(__name__)
 
 
 class PredictionError(ValueError):
@@ -36,40 +38,41 @@ class PredictionError(ValueError):
 def read_predictions(path: Path) -> list[Reply]:
     """Read the replies of a prediction file, in its order.
 
-    Those that a sheet cut are whole if the run's journal lies beside it; see :mod:`.sheet_cells`.
+    Those that a sheet cut are whole if the run's journal lies next to it; see :mod:`.sheet_cells`.
 
     Raises:
         PredictionError: unknown format, damaged file, missing column or cell, an index that is
-            invalid or stands twice.
+            invalid or occurs a second time.
         OSError: the file cannot be opened.
     """
-    check_format(path)
-    readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
+    form = prediction_format(path)
     replies: dict[int, Reply] = {}
-    for number, row in enumerate(readers[suffix_of(path)](path), 1):
+    for number, row in enumerate(map(_unpacked, form.read_rows(path)), 1):
         where = f"{path}, row {number}"
         try:
             reply = _reply(where, row)
         except RecursionError:
             raise PredictionError(f"{where}: it is nested too deeply") from None
         if reply.index in replies:
-            raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
+            raise PredictionError(f"{where}: duplicate index {reply.index}")
         replies[reply.index] = reply
-    if suffix_of(path) == ".xlsx":
-        return whole_replies(path, list(replies.values()))
-    return list(replies.values())
+    in_order = list(replies.values())
+    return form.restore(path, in_order) if form.restore is not None else in_order
 
 
-PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")  # What ``PRED_FORMAT`` may name
+def prediction_format(path: Path) -> PredictionFormat:
+    """Return the format of a prediction file, by its suffix.
 
-
-def check_format(path: Path) -> None:
-    """Refuse other suffixes than those of prediction files, with a :class:`PredictionError`."""
-    if suffix_of(path) not in PREDICTION_FORMATS:
+    Raises:
+        PredictionError: prediction files have other suffixes.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
         raise PredictionError(
             f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
             f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
         )
+    return _FORMATS[suffix]
 
 
 def check_model_name(name: str) -> str:
@@ -87,32 +90,35 @@ def check_model_name(name: str) -> str:
     return name
 
 
+def _unpacked(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with the columns that VLMEvalKit put into its column ``prediction``."""
+    return {**row, **(host_record(row.get("prediction")) or {})}
+
+
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
             columns = shown(list(row), 200)
             raise PredictionError(f"{where}: no column {column!r}; the columns are {columns}")
-    index = _index(where, row["index"])
-    row = {**row, **(host_record(row["prediction"]) or {})}
-    try:
-        text, thought = stored_reply(row["prediction"])
-    except NotAReplyError as error:
-        raise PredictionError(f"{where}, column prediction: {error}") from None
-    try:
-        record = parse_record(row.get("extra_records"))
-    except RecordError as error:
-        raise PredictionError(f"{where}, column extra_records: {error}") from None
+    cells: dict[str, Any] = {}
+    for column, read in _CELL_READERS.items():
+        try:
+            cells[column] = read(row.get(column))
+        except (CellError, NotAReplyError, RecordError) as error:
+            raise PredictionError(f"{where}, column {column}: {error}") from None
+    text, thought = cells["prediction"]
+    record = cells["extra_records"]
     if thought and not record.thought:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(index, text, record, stated, shown=shown_in(row.get(SHOWN)))
+    return Reply(cells["index"], text, record, stated, shown=cells[SHOWN])
 
 
 # Columns of a prediction file that repeat what the table says
 STATED = ("label", "width", "height")
 
+# Column with the contents of the images that a row showed (:func:`.shown_text`)
 SHOWN = "image_sha256"
-"""Column with the contents of the images that a row showed (:func:`.shown_text`)."""
 
 
 def shown_column(reply: Reply) -> dict[str, str]:
@@ -120,7 +126,11 @@ def shown_column(reply: Reply) -> dict[str, str]:
     return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
 
 
-def _index(where: str, value: object) -> int:
+class CellError(ValueError):
+    """A cell with a value that cannot be read; the message is without its place."""
+
+
+def _index(value: object) -> int:
     """Read a row's number, which sheets hold as 3.0 and some programs as text."""
     number = value
     is_text = isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value)
@@ -129,7 +139,16 @@ def _index(where: str, value: object) -> int:
     if type(number) is int and is_index(number):
         return number
     why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
-    raise PredictionError(f"{where}, column index: {shown(value)} is not {why}")
+    raise CellError(f"{shown(value)} is not {why}")
+
+
+# What reads a cell of each column
+_CELL_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "index": _index,
+    "prediction": stored_reply,
+    "extra_records": parse_record,
+    SHOWN: shown_in,
+}
 
 
 def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
@@ -195,7 +214,7 @@ def _header(path: Path, names: Iterable[Any]) -> list[str]:
     return header
 
 
-log = logging.getLogger(__name__)
+# --- writing --------------------------------------------------------------------------------------
 
 PredictionRow = Mapping[str, Any]  # One row of a prediction file, by column
 
@@ -206,21 +225,24 @@ def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
     Sheets cut replies at 32,767 characters, and the host reads "NA" in TSV as nothing. Each call of
     ``rows`` makes them again, so that JSON never holds all in memory.
     """
-    check_format(path)
-    if suffix_of(path) == ".json":
-        if not holds_rows(path, rows()):
-            with atomic_write(path) as f:
-                f.writelines(_as_json(rows()))
-    elif suffix_of(path) == ".tsv":
-        out, whole = io.StringIO(), list(rows())
-        writer = csv.DictWriter(
-            out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows(whole)
-        write_text_once(path, out.getvalue())
-    else:
-        _write_sheet(path, list(rows()))
+    prediction_format(path).write_rows(path, rows)
+
+
+def _write_json(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    if not holds_rows(path, rows()):
+        with atomic_write(path) as f:
+            f.writelines(_as_json(rows()))
+
+
+def _write_tsv(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    out = io.StringIO()
+    whole = list(rows())
+    writer = csv.DictWriter(
+        out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(whole)
+    write_text_once(path, out.getvalue())
 
 
 def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
@@ -252,17 +274,19 @@ def _columns(rows: Sequence[PredictionRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
+def _write_sheet(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet()
-    columns = _columns(rows)
+    whole = list(rows())
+    columns = _columns(whole)
     sheet.append(columns)
-    say_what_is_cut(path, rows)
-    shortened = [_with_fitting_record(row) for row in rows]
-    if lost := sum(before is not after for before, after in zip(rows, shortened, strict=True)):
+    say_what_is_cut(path, whole)
+    shortened = [_with_fitting_record(row) for row in whole]
+    lost = sum(before is not after for before, after in zip(whole, shortened, strict=True))
+    if lost:
         log.warning(
             "%s: a cell holds %d characters, and the records of %d replies are longer: their "
             "log-probabilities, thoughts or all they hold are left out (PRED_FORMAT=json holds "
@@ -296,3 +320,23 @@ def _with_fitting_record(row: PredictionRow) -> PredictionRow:
             text = json.dumps({RECORD_KEY: record})
     # A record that is cut off cannot be read.
     return {**row, "extra_records": text if len(text) <= XLSX_CELL_LIMIT else ""}
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+class PredictionFormat(NamedTuple):
+    """How the prediction files with a suffix are read and written."""
+
+    read_rows: Callable[[Path], Iterable[Mapping[str, Any]]]
+    write_rows: Callable[[Path, Callable[[], Iterable[PredictionRow]]], None]
+    # Completes replies that the format does not hold whole
+    restore: Callable[[Path, Sequence[Reply]], list[Reply]] | None = None
+
+
+_FORMATS = {
+    ".json": PredictionFormat(_json_rows, _write_json),
+    ".tsv": PredictionFormat(_tsv_rows, _write_tsv),
+    ".xlsx": PredictionFormat(_xlsx_rows, _write_sheet, restore_replies),
+}
+PREDICTION_FORMATS = tuple(_FORMATS)  # What ``PRED_FORMAT`` may name

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.files import open_regular, suffix_of
+from ..core.files import open_regular
 from ..core.text_files import TextError, parse_json
 from ..protocol.replies import Reply
 from .run_files import RunFiles
@@ -60,38 +60,40 @@ def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def cut_by_sheet(path: Path, replies: Sequence[Reply]) -> list[int]:
-    """Return the indices of replies that fill a cell, and that no journal shows to be whole."""
-    full = [each for each in replies if _fills_cell(path, each)]
-    known = _whole(path, {each.index for each in full})
-    return [each.index for each in full if (each.index, each.text) not in known]
+def restore_replies(sheet: Path, replies: Sequence[Reply]) -> list[Reply]:
+    """Return a sheet's replies, whole where the run's journal has them.
+
+    Others that fill a cell are marked as cut.
+    """
+    changed = {each.index for each in replies if _fills_cell(each) or _ESCAPED.search(each.text)}
+    whole = _whole_replies(sheet, changed) if changed else {}
+    restored = []
+    for reply in replies:
+        text = whole.get((reply.index, reply.text))
+        if text is not None:
+            restored.append(replace(reply, text=text))
+        else:
+            restored.append(replace(reply, is_cut_by_sheet=_fills_cell(reply)))
+    return restored
 
 
-def whole_replies(path: Path, replies: Sequence[Reply]) -> list[Reply]:
-    """Return a sheet's replies, those that its cells changed as the run's journal has them."""
-    changed = {
-        each.index
-        for each in replies
-        if _fills_cell(path, each) or _ESCAPED.search(each.text) is not None
-    }
-    whole = _whole(path, changed)
-    return [replace(each, text=whole.get((each.index, each.text), each.text)) for each in replies]
+def _fills_cell(reply: Reply) -> bool:
+    return len(reply.text) == XLSX_CELL_LIMIT
 
 
-def _fills_cell(path: Path, reply: Reply) -> bool:
-    return suffix_of(path) == ".xlsx" and len(reply.text) == XLSX_CELL_LIMIT
+def _whole_replies(sheet: Path, rows: Set[int]) -> dict[tuple[int, str], str]:
+    """Return the whole replies to rows, by row and by what a cell holds of them."""
+    whole = {}
+    for record in _journal_records(sheet):
+        row = record.get("row")
+        reply = record.get("reply")
+        if isinstance(row, int) and row in rows and isinstance(reply, str):
+            whole[row, for_cell(reply)] = reply
+    return whole
 
 
-def _whole(sheet: Path, rows: Set[int]) -> dict[tuple[int, str], str]:
-    """Return the whole replies to rows, by row and cell."""
-    if not rows:
-        return {}
-    answers = (each for each in _answers(sheet) if each["row"] in rows)
-    return {(each["row"], for_cell(each["reply"])): each["reply"] for each in answers}
-
-
-def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the answers of the journal of a sheet's run to the sheet's questions."""
+def _journal_records(sheet: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of answers to the sheet's queries in the journal of its run."""
     # Upstream has a folder for every run below the model's, which has the journal.
     for path in (sheet, sheet.parent.parent / sheet.name):
         journal = RunFiles(path).calls
@@ -100,7 +102,8 @@ def _answers(sheet: Path) -> Iterator[Mapping[str, Any]]:
         with open_regular(journal) as lines:
             for line in lines:
                 record = _record_in(line)
-                if _is_answer(record, sheet):
+                name = f"{record.get('model')}_{record.get('dataset')}"
+                if name == sheet.stem and not record.get("error"):
                     yield record
 
 
@@ -110,12 +113,3 @@ def _record_in(line: bytes) -> dict[str, Any]:
         record = parse_json(line)
         return record if isinstance(record, dict) else {}
     return {}
-
-
-def _is_answer(record: Mapping[str, Any], sheet: Path) -> bool:
-    if record.get("error"):
-        return False
-    is_of_sheet = f"{record.get('model')}_{record.get('dataset')}" == sheet.stem
-    return (
-        is_of_sheet and isinstance(record.get("row"), int) and isinstance(record.get("reply"), str)
-    )

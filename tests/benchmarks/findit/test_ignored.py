@@ -30,7 +30,7 @@ from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.storage.table_files import TableError
 
 REAL = (0.0, 0.0, 10.0, 10.0)

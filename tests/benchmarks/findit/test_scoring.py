@@ -21,7 +21,8 @@ from vlmeval_findit.protocol.identity import Answering, IdentityError
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord
 from vlmeval_findit.protocol.settings import Settings, settings_from
 from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.run_score import RunScore, score_file
+from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.run_score import RunScore
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.storage.identity_file import write_identity
 from vlmeval_findit.storage.predictions import PredictionError

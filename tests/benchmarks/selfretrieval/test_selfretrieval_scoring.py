@@ -27,7 +27,7 @@ from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.models.dual_encoder.encoder import EncoderError
 from vlmeval_findit.protocol.benchmark import Role
 from vlmeval_findit.protocol.settings import ChosenEncoder, Settings, SettingsError, settings_from
-from vlmeval_findit.scoring.run_score import score_file
+from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import Run, load_run
 

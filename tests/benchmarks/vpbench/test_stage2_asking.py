@@ -33,8 +33,9 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import (
 )
 from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
+from vlmeval_findit.protocol.contradictions import identity_conflicts
 from vlmeval_findit.protocol.dataset_variant import Message, PartKind
-from vlmeval_findit.protocol.identity import Answering, identity_conflicts
+from vlmeval_findit.protocol.identity import Answering
 from vlmeval_findit.protocol.replies import Reply
 from vlmeval_findit.protocol.scored_row import totals
 from vlmeval_findit.protocol.settings import Settings

@@ -31,7 +31,7 @@ from vlmeval_findit.protocol.dataset_variant import DatasetNameError, located
 from vlmeval_findit.protocol.metric import SumKey
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.scored_row import totals
-from vlmeval_findit.scoring.open_predictions import check_replies
+from vlmeval_findit.scoring.pipeline import check_replies
 from vlmeval_findit.scoring.run_score import score_rows
 from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
 from vlmeval_findit.statistics.intervals import metric_intervals

@@ -1,0 +1,83 @@
+"""Prediction files by their names: which model and dataset they are of, and how to score them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from .. import benchmarks
+from ..core.files import suffix_of
+from ..protocol.identity import Identity
+from ..storage.predictions import PREDICTION_FORMATS, PredictionError
+from ..storage.run_files import RunFiles, files_below
+
+
+def names_of(
+    path: Path, dataset: str | None = None, identity: Identity | None = None
+) -> tuple[str, str]:
+    """Return model and dataset of a prediction file: by its name, else by its run's record.
+
+    Args:
+        dataset: what the user says that it is of, whatever its name says.
+
+    Raises:
+        PredictionError: neither its name nor a record nor the user says what it is of.
+    """
+    in_name = benchmarks.name_after_model(path.stem)
+    if in_name is not None:
+        model, recorded = in_name
+    elif identity is not None:
+        model, recorded = identity.model, identity.dataset
+    elif dataset is not None:
+        model, recorded = path.stem.removesuffix(f"_{dataset}"), dataset
+    else:
+        raise PredictionError(
+            f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
+            "of a file with another name say --data"
+        )
+    return model, dataset or recorded
+
+
+def _pattern(suffix: str) -> str:
+    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in benchmarks.begins())
+
+
+def prediction_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the prediction files at or below paths, each once.
+
+    Raises:
+        PredictionError: a folder without any.
+        FileNotFoundError: a path is not there.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        inside = [path]
+        if path.is_dir():
+            inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]
+            if not inside:
+                raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
+        for file in inside:
+            # VLMEvalKit links the files of a run's folder into the model's.
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def _is_predictions(path: Path) -> bool:
+    is_format = suffix_of(path) in PREDICTION_FORMATS
+    if not is_format or path.name.startswith(".") or not path.is_file():
+        return False
+    if RunFiles(path).identity.is_file() or benchmarks.name_after_model(path.stem) is not None:
+        return True
+    # Without a model it is refused by name: left out in silence, it would not be missed.
+    return benchmarks.is_dataset_name(path.stem)
+
+
+def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
+    """Return the command that scores a prediction file, with the dataset if its name lacks it."""
+    words = ["score", *flags]
+    if benchmarks.name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
+        words += ["--data", dataset or "DATASET"]
+    return f"python run_findit.py {shlex.join([*words, str(path)])}"
