@@ -196,7 +196,7 @@ NO_YAML = {
     CHAIN: "it is nested too deeply",
     "a: &a [*a]": "line 1: an alias stands for what it is part of",
     "&a {b: {c: *a}}": "an alias stands for what it is part of",
-    "a: 1\na: 2": "line 2: a stands twice",
+    "a: 1\na: 2": "line 2: duplicate key a",
     "a: 2026-13-40": "line 1: '2026-13-40' is no timestamp",
     "a:\n  !!float x": "line 2: 'x' is no float",
     "a: !!int ''": "line 1: '' is no int",

@@ -26,7 +26,7 @@ BAD = {
     "models: [A": "line 1: not YAML: expected ',' or ']'",
     "- FullImage": "line 1: should be a mapping with the keys models, ",
     "models: FullImage": "line 1: datasets is missing",
-    GOOD + "models: FullImage": "line 3: models stands twice",
+    GOOD + "models: FullImage": "line 3: duplicate key models",
     "models:\n - FullImage\n - FulImage\ndatasets: Demo":
         "line 3: unknown model 'FulImage': did you mean FullImage?",
     MODELS + "[{name: Mine}]": "that the table does not have needs `like` or",
@@ -35,7 +35,7 @@ BAD = {
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
         "line 2: smart_resize needs the min_pixels",
     MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "no slash in it",
-    "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: FullImage stands twice",
+    "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: duplicate FullImage",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
         "line 4: unknown dataset 'Pascl': did you mean Pascal?",
     "models: FullImage\ndatasets: []": "line 2: an empty list",

@@ -67,11 +67,11 @@ def sha256_of(*contents: bytes) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty temporary file next to ``path`` that replaces it at the end of the block.
 
-    After an error the old file stays. Each writer has its own temporary file: boltons'
+    After an error the old file stays. Every writer has another temporary file: boltons'
     ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # Not by tempfile, whose files only their owner may read: the umask decides.
+    # Not by tempfile, whose files nobody else may read: here the umask decides.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary

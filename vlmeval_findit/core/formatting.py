@@ -9,32 +9,44 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from io import StringIO
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 _LISTED = 40  # Longer lists do not help in an error message
-_LONGEST_WORD = 200  # How near a longer word is would take long to find out
+_LONGEST_WORD = 200  # Comparing longer words would take long
+_LEAST_LIKENESS = 0.5  # Less is no suggestion
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that was probably meant; None if none is near."""
+    """Return the word that was probably meant; None if no word is near."""
     return _closest(word[:_LONGEST_WORD], tuple(words))
 
 
 @lru_cache(maxsize=1024)  # folders of runs have thousands of files with the same wrong names
 def _closest(word: str, words: tuple[str, ...]) -> str | None:
     def likeness(candidate: str) -> tuple[float, int]:
-        ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
-        # Ties: the longer common beginning. xyxx is nearer to xyxy than to yxyx.
-        pairs = zip(word.lower(), candidate.lower(), strict=False)
-        return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        pair = (word.lower(), candidate.lower())
+        ratio = difflib.SequenceMatcher(None, *pair).ratio()
+        # Of equal ratios the longer common beginning wins: xyxx is nearer to xyxy than to yxyx.
+        # (difflib's get_close_matches takes the last in the alphabet.)
+        return ratio, _common_beginning(*pair)
 
     best = max(words, key=likeness, default=None)
-    return best if best is not None and likeness(best)[0] > 0.5 else None
+    return best if best is not None and likeness(best)[0] > _LEAST_LIKENESS else None
+
+
+def _common_beginning(left: str, right: str) -> int:
+    """Count the characters with which both texts begin."""
+    count = 0
+    for a, b in zip(left, right, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return ``: did you mean xyxy?`` if a word is near, else the list of all."""
+    """Return ``: did you mean xyxy?`` if a word is near, else the list of all words."""
     words = list(words)
     best = closest(word, words)
     if best is not None:
@@ -87,7 +99,7 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-class _Bounded(reprlib.Repr):
+class _BoundedRepr(reprlib.Repr):
     """Writes the beginning of a value, however large or deep it is."""
 
     def __init__(self) -> None:
@@ -104,7 +116,7 @@ class _Bounded(reprlib.Repr):
     def repr_dict(self, value: dict[Any, Any], level: int) -> str:
         if level <= 0 and value:
             return "{...}"
-        # In its own order: keys of several types cannot be sorted.
+        # Not sorted: keys may be of several types.
         pairs = [
             f"{self.repr1(key, level - 1)}: {self.repr1(each, level - 1)}"
             for key, each in islice(value.items(), self.maxdict)
@@ -114,7 +126,7 @@ class _Bounded(reprlib.Repr):
 
 
 _MOST_SHOWN = 60
-_BOUNDED = _Bounded()
+_BOUNDED = _BoundedRepr()
 
 
 def shown(value: object, most: int = _MOST_SHOWN) -> str:
@@ -155,7 +167,8 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Format a count: "1 run", "1,200 runs"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    plural = noun if number == 1 else f"{noun}s"
+    return f"{number:,} {plural}"
 
 
 def duration(seconds: float | None) -> str:

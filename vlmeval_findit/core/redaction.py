@@ -1,7 +1,8 @@
 """Remove this process's secrets from texts.
 
 Servers quote keys in errors and replies, so their texts pass here before they are logged, shown or
-written. A reply that quotes a secret is not stored at all (:func:`.answers.refused_if_it_quotes`).
+written. A reply that quotes a secret is not stored at all
+(:func:`.call_results.refused_if_it_quotes`).
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ def secret_field(value: Any) -> str | None:
         for name, inner in value.items():
             if isinstance(inner, str) and is_secret_name(str(name)):
                 return str(name)
-            found = secret_field(inner)
-            if found is not None:
-                return found
+            secret = secret_field(inner)
+            if secret is not None:
+                return secret
     if isinstance(value, list | tuple):
         for inner in value:
-            found = secret_field(inner)
-            if found is not None:
-                return found
+            secret = secret_field(inner)
+            if secret is not None:
+                return secret
     return None
 
 
@@ -89,16 +90,20 @@ def without_credentials(text: str) -> str:
     >>> without_credentials("http://me:pass@host:8000/v1?api_key=123&size=2")
     'http://***@host:8000/v1?api_key=***&size=2'
     """
-    return _CREDENTIALS.sub(
-        lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", text
-    )
+
+    def hidden(match: re.Match[str]) -> str:
+        scheme, parameter = match.groups()
+        return f"{scheme}{HIDDEN}@" if scheme else f"{parameter}{HIDDEN}"
+
+    return _CREDENTIALS.sub(hidden, text)
 
 
 def scrub(text: str) -> str:
     """Remove secrets, also where a URL or base64 encodes them."""
     secrets = _remembered.union(secret for _, secret in _of_environment())
+    forms = set[str]().union(*map(_forms_of, secrets))
     # Longest first, as a form may contain another.
-    for form in sorted({form for secret in secrets for form in _forms_of(secret)}, key=len)[::-1]:
+    for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
     return text
 
@@ -140,9 +145,12 @@ def replace_surrogates(text: str) -> str:
 
 
 def _of_environment() -> Iterator[tuple[str, str]]:
+    """Yield the secrets of environment variables, each with the variable's name."""
     for name, value in os.environ.items():
-        result = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
-        yield from ((name, secret) for secret in result if len(secret) >= SHORTEST)
+        secrets = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
+        for secret in secrets:
+            if len(secret) >= SHORTEST:
+                yield name, secret
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Run something again and again beside other work."""
+"""Run something again and again while other work goes on."""
 
 from __future__ import annotations
 

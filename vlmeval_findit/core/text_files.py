@@ -119,8 +119,8 @@ _DEEPEST = 100
 _MOST_VALUES = 1_000_000  # With aliases written out: a kilobyte can stand for 10^10
 
 
-class _Bounded(yaml.composer.Composer):
-    """Refuses what is nested too deeply."""
+class _DepthLimit(yaml.composer.Composer):
+    """Refuses YAML that is nested too deeply."""
 
     _depth = 0
     peek_event: Any  # Of the parser
@@ -134,15 +134,15 @@ class _Bounded(yaml.composer.Composer):
         return node
 
 
-class YamlLoader(_Bounded, yaml.SafeLoader):
-    """Makes YAML's plain values; refuses keys that stand twice."""
+class YamlLoader(_DepthLimit, yaml.SafeLoader):
+    """Makes YAML's plain values; refuses duplicate keys."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise _refused(f"{plain(key.value)} stands twice", key.start_mark)
+                raise _refused(f"duplicate key {plain(key.value)}", key.start_mark)
             seen.add(str(key.value))
         return node
 
@@ -155,7 +155,7 @@ class YamlLoader(_Bounded, yaml.SafeLoader):
             raise _refused(f"{shown(node.value)} is no {kind}", node.start_mark) from None
 
 
-class YamlTexts(_Bounded, yaml.BaseLoader):
+class YamlTexts(_DepthLimit, yaml.BaseLoader):
     """Leaves every scalar the text that it is: no, 007 and 1e3 are names."""
 
 

@@ -51,11 +51,11 @@ class MisplacedError(ValueError):
         return f"{path}: {self.why}" if path else self.why
 
 
-def refuse_twice(values: Sequence[Any], *at: str) -> None:
-    """Refuse a value that stands twice in a list, with a :class:`MisplacedError`."""
+def refuse_duplicates(values: Sequence[Any], *at: str) -> None:
+    """Raise a :class:`MisplacedError` at the first of equal values in a list."""
     for place, value in enumerate(values):
-        if list(values).count(value) > 1:
-            raise MisplacedError(f"{plain(value)} stands twice", *at, place)
+        if value in values[place + 1 :]:
+            raise MisplacedError(f"duplicate {plain(value)}", *at, place)
 
 
 # --- types of fields ------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from ..core.validation import (
     Several,
     SeveralOrAll,
     YesNo,
-    refuse_twice,
+    refuse_duplicates,
 )
 from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
@@ -227,7 +227,7 @@ _NO_BEST = "have no common best format: make a sweep of each, or name the questi
 
 
 def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
-    refuse_twice([entry.name for entry in entries], "models")
+    refuse_duplicates([entry.name for entry in entries], "models")
     for at, entry in enumerate(entries):
         name = entry.name
         if entry.provider is not None and entry.checkpoint is not None:
@@ -279,7 +279,7 @@ def _datasets(
             chosen.append(known.get(name) or parse(name))
         except ValueError as error:
             raise MisplacedError(str(error), "datasets", at) from None
-    refuse_twice([item.name for item in chosen], "datasets")
+    refuse_duplicates([item.name for item in chosen], "datasets")
     tables = tuple(item for item in chosen if isinstance(item, AnnotationTable))
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(f"datasets of several benchmarks {_NO_BEST}", "datasets")
@@ -309,7 +309,7 @@ def _views(file: _SweepFile) -> Views:
     captions = file.captions or (False,)
     if frames == "all":
         frames = tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
-    refuse_twice(frames, "frames")
+    refuse_duplicates(frames, "frames")
     return Views(frames, (False, True) if captions == "all" else tuple(dict.fromkeys(captions)))
 
 

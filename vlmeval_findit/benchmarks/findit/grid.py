@@ -22,7 +22,7 @@ from ...boxes.representation import (
     default_key,
 )
 from ...core.formatting import nearest
-from ...core.validation import MisplacedError, refuse_twice
+from ...core.validation import MisplacedError, refuse_duplicates
 from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, format_problem
 
@@ -139,7 +139,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
         if word not in known:
             what = axis.removesuffix("s")
             raise MisplacedError(f"unknown {what} {word!r}{nearest(word, known)}", axis, at)
-    refuse_twice(value, axis)
+    refuse_duplicates(value, axis)
     return tuple(value)
 
 
