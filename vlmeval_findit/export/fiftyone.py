@@ -92,7 +92,7 @@ def _add(
         sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
         if dataset not in sample["tags"]:
             sample["tags"].append(dataset)
-        answered = _labels(sample, name, "ConfidentBoxes")
+        answered = _labels(sample, name, "Detections")
         if place == 0:
             kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
             label = {
@@ -112,7 +112,7 @@ def _add(
                 "bounding_box": [x1 / width, y1 / height, (x2 - x1) / width, (y2 - y1) / height],
             }
             if box.role is Role.TRUTH and truth is not None:
-                _labels(sample, truth, "ConfidentBoxes").append(detection)
+                _labels(sample, truth, "Detections").append(detection)
             elif box.role in _ANSWERED:
                 detection |= {"eval": box.role.value, "iou": box.value}
                 values = confidences.get(picture.number, [])

@@ -30,33 +30,56 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         names: means and datasets, in the order of :meth:`.Board.names` (None: all).
     """
     names = board.names() if names is None else names
-    tried = formats_tried(board)
     rows: list[list[Value]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
+    tried = formats_tried(board)
     for model in sorted(ranks, key=lambda model: float(ranks[model].value or "inf")):
-        rows.append([ranks[model], model, *([tried[model]] if tried else [])])
-        rows[-1] += [_cell(board.entry(model, name, metric)) for name in names]
-    known = (each for each in board.published if metric in each.values)
-    quoted = grouped(known, lambda each: (each.model, each.where))
-    for (model, _), group in quoted.items():
-        values = {each.dataset: each.values[metric] for each in group}
-        rows.append(["published", model, *([""] * bool(tried)), *map(values.get, names)])
-    means = {each.name: f"mean of {len(each.datasets)}" for each in board.means}
-    notes = {each.name: f"{each.family}, {each.queries} queries" for each in board.datasets} | means
-    fields = [*_leading(board), *(value(x, notes[x], is_mean=x in means) for x in names)]
+        row: list[Value] = [ranks[model], model]
+        if tried:
+            row.append(tried[model])
+        row += [_cell(board.entry(model, name, metric)) for name in names]
+        rows.append(row)
+    published = _published_rows(board, metric, names)
+    fields = _first_fields(board)
+    datasets = {dataset.name: dataset for dataset in board.datasets}
+    means = {mean.name: mean for mean in board.means}
+    for name in names:
+        if name in means:
+            fields.append(value(name, f"mean of {len(means[name].datasets)}", is_mean=True))
+        else:
+            dataset = datasets[name]
+            fields.append(value(name, f"{dataset.family}, {dataset.queries} queries"))
     title = next(each.title for each in board.metrics if each.name == metric)
-    return Table(title, fields, rows, notes_of(board), quoted=len(quoted))
+    return Table(title, fields, [*rows, *published], notes_of(board), quoted=len(published))
 
 
-def _leading(board: Board) -> list[Field]:
-    tried = [count("formats tried")] if formats_tried(board) else []
-    return [Field("rank", FieldType.RANK), Field("model"), *tried]
+def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[Value]]:
+    """Make a row for each model and publication that has the metric."""
+    known = (each for each in board.published if metric in each.values)
+    rows = []
+    for (model, _), group in grouped(known, lambda each: (each.model, each.where)).items():
+        row: list[Value] = ["published", model]
+        if formats_tried(board):
+            row.append("")
+        values = {each.dataset: each.values[metric] for each in group}
+        row += [values.get(name) for name in names]
+        rows.append(row)
+    return rows
+
+
+def _first_fields(board: Board) -> list[Field]:
+    fields = [Field("rank", FieldType.RANK), Field("model")]
+    if formats_tried(board):
+        fields.append(count("formats tried"))
+    return fields
 
 
 def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     """Make ``2 ≈``; no rank for a model without a mean, or with failed calls in it."""
     entry = board.entry(model, OVERALL, metric)
-    return TableCell(entry.rank, sign=entry.mark if entry.rank else "") if entry else TableCell()
+    if entry is None or not entry.rank:
+        return TableCell()
+    return TableCell(entry.rank, sign=entry.mark)
 
 
 def _cell(entry: RankedValue | None) -> TableCell:
@@ -72,18 +95,14 @@ def overall_table(board: Board) -> Table:
     rows: list[list[Value]] = []
     on_datasets = (cell for cell in board.ordered_cells() if cell.run)
     for model, cells in grouped(on_datasets, lambda cell: cell.model).items():
-        rows.append(
-            [
-                _rank_cell(board, model, names[0]),
-                model,
-                *([tried[model]] if tried else []),
-                *(_cell(board.entry(model, OVERALL, name)) for name in names),
-                sum(cell.queries for cell in cells),
-                sum(cell.failures for cell in cells),
-                f"{len(cells)}/{len(board.datasets)}",
-            ]
-        )
-    fields = [*_leading(board), *(value(metric.title) for metric in board.shown)]
+        row: list[Value] = [_rank_cell(board, model, names[0]), model]
+        if tried:
+            row.append(tried[model])
+        row += [_cell(board.entry(model, OVERALL, name)) for name in names]
+        row += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
+        row.append(f"{len(cells)}/{len(board.datasets)}")
+        rows.append(row)
+    fields = [*_first_fields(board), *(value(metric.title) for metric in board.shown)]
     fields += [count("queries"), count("failed calls"), Field("datasets")]
     return Table("Overall", fields, rows, notes_of(board))
 
@@ -103,31 +122,46 @@ def values_table(board: Board) -> Table:
     datasets = {each.name: each for each in board.datasets}
     rows: list[list[Value]] = []
     for cell in board.ordered_cells():
-        dataset = datasets.get(cell.dataset)
-        name = cell.dataset if dataset else f"mean: {cell.dataset}"
-        family, images = (dataset.family, dataset.images) if dataset else ("", None)
-        rows.append([cell.model, name, family, cell.format, cell.queries, images])
-        rows[-1] += [cell.failures, cell.tried]
+        row: list[Value]
+        if (dataset := datasets.get(cell.dataset)) is not None:
+            row = [cell.model, cell.dataset, dataset.family, cell.format]
+            row += [cell.queries, dataset.images]
+        else:
+            row = [cell.model, f"mean: {cell.dataset}", "", cell.format, cell.queries, None]
+        row += [cell.failures, cell.tried]
         for metric in board.metrics:
-            entry = cell.entries.get(metric.name)
-            if entry is None:
-                rows[-1] += [None, None, None, None, ""]
-            else:
-                rows[-1] += [TableCell(entry.value, entry.interval), entry.rank]
-                rows[-1] += [*_p_values(entry.to_above), entry.mark]
-        rows[-1] += [""] * bool(board.published)
+            row += _ranked_cells(cell.entries.get(metric.name))
+        if board.published:
+            row.append("")
+        rows.append(row)
     for each in board.published:
-        rows.append([each.model, each.dataset, datasets[each.dataset].family, "", *[None] * 4])
+        row = [each.model, each.dataset, datasets[each.dataset].family, ""]
+        row += [None, None, None, None]  # Counts
         for metric in board.metrics:
-            rows[-1] += [each.values.get(metric.name), None, None, None, ""]
-        rows[-1].append(each.where)
-    fields = [*map(Field, ("model", "dataset", "family", "format"))]
-    fields += map(count, ("queries", "images", "failed calls", "formats tried"))
-    for name in (metric.name for metric in board.metrics):
+            row += [each.values.get(metric.name), None, None, None, ""]
+        row.append(each.where)
+        rows.append(row)
+    fields = [Field("model"), Field("dataset"), Field("family"), Field("format")]
+    fields += [count("queries"), count("images"), count("failed calls"), count("formats tried")]
+    for metric in board.metrics:
+        name = metric.name
         fields += [value(name), count(f"{name} rank"), *_tests(f"{name} p to rank above")]
         fields.append(Field(f"{name} tied"))
-    fields += [Field("published in")] * bool(board.published)
+    if board.published:
+        fields.append(Field("published in"))
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
+
+
+def _ranked_cells(entry: RankedValue | None) -> list[Value]:
+    """Return value, rank, both p-values and the sign of a tie."""
+    if entry is None:
+        return [None, None, None, None, ""]
+    return [
+        TableCell(entry.value, entry.interval),
+        entry.rank,
+        *_p_values(entry.to_above),
+        entry.mark,
+    ]
 
 
 def _tests(name: str) -> list[Field]:
@@ -138,8 +172,8 @@ def _p_values(test: Difference | None) -> list[Value]:
     return [test.p_value, test.corrected] if test else [None, None]
 
 
-RUN_FIELDS = tuple(map(Field, ("dataset", "model", "format", "reported")))
-"""The first columns of the long tables of runs."""
+# The first columns of the long tables of runs
+RUN_FIELDS = (Field("dataset"), Field("model"), Field("format"), Field("reported"))
 
 
 def run_cells(row: FormatRow) -> list[Value]:
@@ -152,29 +186,42 @@ def sweep_table(board: Board) -> Table:
     """Make a row for each comparable run: every format of every model."""
     rows: list[list[Value]] = []
     for row in board.runs:
-        sums, test = row.run.sums, row.to_reported
-        cells = (TableCell(m.value(sums), row.intervals.get(m.name)) for m in board.metrics)
-        rows.append([*run_cells(row), *cells, test.value if test else None, *_p_values(test)])
-        rows[-1] += [len(row.run.rows), row.run.failed]
+        test = row.to_reported
+        cells = run_cells(row)
+        for metric in board.metrics:
+            interval = row.intervals.get(metric.name)
+            cells.append(TableCell(metric.value(row.run.sums), interval))
+        cells += [test.value if test else None, *_p_values(test)]
+        cells += [len(row.run.rows), row.run.failed]
+        rows.append(cells)
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
     return Table("Formats", fields, rows, notes_of(board))
 
 
+# The columns of excluded_table in tables for people
 EXCLUDED = ("model", "dataset", "reason", "queries")
-"""The columns of :func:`excluded_table` in tables for people."""
 
 
 def excluded_table(board: Board) -> Table:
     """Make a row for each run that could not be compared, with the reason."""
     metric = board.headline
-    fields = [*map(Field, ("model", "dataset", "reason")), count("queries"), count("failed calls")]
-    fields += [Field(metric.name, FieldType.VALUE), Field("file")]
+    fields = [
+        Field("model"),
+        Field("dataset"),
+        Field("reason"),
+        count("queries"),
+        count("failed calls"),
+        Field(metric.name, FieldType.VALUE),
+        Field("file"),
+    ]
     rows: list[list[Value]] = []
-    for run, reason in ((each.run, each.reason) for each in board.excluded):
-        rows.append([run.model, run.variant.name, reason, len(run.rows), run.failed])
-        rows[-1] += [metric.value(run.sums), str(run.path)]
+    for excluded in board.excluded:
+        run = excluded.run
+        row: list[Value] = [run.model, run.variant.name, excluded.reason]
+        row += [len(run.rows), run.failed, metric.value(run.sums), str(run.path)]
+        rows.append(row)
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
 
 
@@ -182,7 +229,7 @@ def excluded_table(board: Board) -> Table:
 
 _MOST_VALUES = 40  # Most values of a kind of slices in tables for people
 
-_FIELDS = (Field("slice"), Field("value"), count("rows"))
+_SLICE_FIELDS = (Field("slice"), Field("value"), count("rows"))
 
 
 def slices_table(board: Board) -> Table:
@@ -192,14 +239,14 @@ def slices_table(board: Board) -> Table:
     """
     metrics = _plain(board.metrics)
     rows = [[*run_cells(row), *cells] for row in board.runs for cells in _slices(row.run, metrics)]
-    fields = [*RUN_FIELDS, *_FIELDS, *(value(metric.name) for metric in metrics)]
+    fields = [*RUN_FIELDS, *_SLICE_FIELDS, *(value(metric.name) for metric in metrics)]
     return Table("Slices", fields, rows)
 
 
 def run_slices_table(run: Run) -> Table:
     """Make a row for each slice of a run, as :func:`slices_table`."""
     metrics = _plain(run.benchmark.metrics)
-    fields = [*_FIELDS, *(value(metric.name) for metric in metrics)]
+    fields = [*_SLICE_FIELDS, *(value(metric.name) for metric in metrics)]
     return Table("Slices", fields, list(_slices(run, metrics)))
 
 
@@ -207,10 +254,13 @@ def slices_tables(board: Board) -> list[Table]:
     """Make a table for each dataset: the headline metric of reported runs by slices."""
     if not _plain([board.headline]):
         return []
-    rows = grouped((row for row in board.runs if row.reported), lambda row: row.dataset)
-    runs = {dataset: [row.run for row in members] for dataset, members in rows.items()}
-    tables = [_slices_table(dataset, of, board.headline) for dataset, of in runs.items()]
-    return [table for table in tables if table.rows or table.notes]
+    reported = grouped((row for row in board.runs if row.reported), lambda row: row.dataset)
+    tables = []
+    for dataset, rows in reported.items():
+        table = _slices_table(dataset, [row.run for row in rows], board.headline)
+        if table.rows or table.notes:
+            tables.append(table)
+    return tables
 
 
 def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
@@ -245,9 +295,11 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
             sums = {name: run.sums.get(SumKey(name, kind, part), 0) for name in all_sums.sums}
             bounds = metric_intervals(estimate_metrics(metrics, slice_of(all_sums, kind, part)))
-            # A slice may have nothing to divide by, as queries with nothing to find.
-            values = [each.value(sums) if weighted(sums, each.whole) else None for each in metrics]
-            cells = (TableCell(v, bounds.get(m.name)) for m, v in zip(metrics, values, strict=True))
+            cells = []
+            for metric in metrics:
+                # A slice may have nothing to divide by, as queries with nothing to find.
+                known = metric.value(sums) if weighted(sums, metric.whole) else None
+                cells.append(TableCell(known, bounds.get(metric.name)))
             yield [kind, part, rows, *cells]
 
 

@@ -1,6 +1,6 @@
 """Group the runs of a dataset that can be compared.
 
-A dataset (``question.board_dataset``) has runs in any format. Two of them are comparable if they
+A dataset (``variant.board_dataset``) has runs in any format. Two of them are comparable if they
 were asked in the words of the same prompt set, over the same table, with the same images as far as
 both recorded them, and scored over the same rows by the same scorer; a plug-in that both used must
 have the same version. Other runs are excluded with the reason: never mixed in, never silently
@@ -84,17 +84,20 @@ def _with_rows(runs: Sequence[Run]) -> Sorted:
     return [run for run in runs if run.rows], empty
 
 
-def _alike(
+def _keep_largest(
     runs: Sequence[Run],
     among: Callable[[Run], Any],
     key: Callable[[Run], Any],
     why: Callable[[Run, Run], str],
 ) -> Sorted:
-    """Keep the largest group by a key, the first of equals, of those that are alike ``among``.
+    """Keep the largest group of runs with one ``key``, the first of equals.
 
-    ``why`` makes the reason to exclude a run, given one of the rest.
+    Args:
+        runs: runs of a dataset.
+        among: runs with equal values are grouped, apart from the others.
+        key: what the runs of a group share.
+        why: makes the reason to exclude a run, given a run of the rest.
     """
-
     excluded: list[ExcludedRun] = []
     for members in grouped(runs, among).values():
         rest, *others = sorted(grouped(members, key).values(), key=_weight, reverse=True)
@@ -108,13 +111,15 @@ def _weight(group: Sequence[Run]) -> tuple[int, int, int]:
     return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
 
 
-# --- the same questions ---------------------------------------------------------------------------
+# --- the same queries -----------------------------------------------------------------------------
 
-_TASK = attrgetter("prompts", "table_sha256", "rows", "scored_under")
+_ASKED_AND_SCORED = attrgetter("prompts", "table_sha256", "rows", "scored_under")
 
 
 def _same_dataset(runs: Sequence[Run]) -> Sorted:
-    return _alike(runs, lambda run: "", lambda run: _TASK(run.provenance), _dataset_reason)
+    return _keep_largest(
+        runs, lambda run: "", lambda run: _ASKED_AND_SCORED(run.provenance), _dataset_reason
+    )
 
 
 def _dataset_reason(run: Run, rest: Run) -> str:
@@ -147,14 +152,14 @@ def _dataset_reason(run: Run, rest: Run) -> str:
 
 
 def _same_words(runs: Sequence[Run]) -> Sorted:
-    """Keep runs of a question with the same words under the same name of a prompt set."""
+    """Keep runs of a variant with the same words under the same name of a prompt set."""
 
     def why(run: Run, rest: Run) -> str:
         hashes = [_short(each.provenance.prompt_hash) for each in (run, rest)]
         name = run.provenance.prompts
         return f"other words under the same name {name}: prompts hash {', the rest '.join(hashes)}"
 
-    return _alike(runs, lambda run: run.variant, lambda run: run.provenance.prompt_hash, why)
+    return _keep_largest(runs, lambda run: run.variant, lambda run: run.provenance.prompt_hash, why)
 
 
 def _short(checksum: str | None) -> str:
@@ -171,7 +176,7 @@ def _same_images(runs: Sequence[Run]) -> Sorted:
         if group is None:
             groups.append([run])
         elif run.provenance.shown or not group[0].provenance.shown:
-            # One that recorded nothing fits several groups, and makes none of them larger.
+            # A run that recorded nothing fits several groups, and makes none of them larger.
             group.append(run)
     rest = max(groups, key=_weight, default=[])
     conflicts = [(run, _image_conflict(run, rest)) for run in runs]
@@ -201,7 +206,7 @@ def _same_plugin(runs: Sequence[Run], name: str) -> Sorted:
     def why(run: Run, rest: Run) -> str:
         return f"the plug-in {name} is {version(run)}, for the rest {version(rest)}"
 
-    return _alike(runs, lambda run: name in run.provenance.plugins, version, why)
+    return _keep_largest(runs, lambda run: name in run.provenance.plugins, version, why)
 
 
 # --- a single run of each model and format --------------------------------------------------------

@@ -27,7 +27,8 @@ from .comparable import by_model
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
-_TYPES_OF_SLICE, _TYPES_OF_MODEL = 2, 3
+_TYPES_OF_SLICE = 2  # Most error types that a row names
+_TYPES_OF_MODEL = 3
 _SMALLEST = 0.05  # Points; less is shown as 0.0
 
 # --- of a leaderboard -----------------------------------------------------------------------------
@@ -43,18 +44,18 @@ def lost_table(board: Board) -> Table:
     names = {each.key: each.name for each in analysis.error_types}
     rows: list[list[Value]] = []
     reported = by_model(cell.run for cell in board.ordered_cells() if cell.run is not None)
-    for model, of_model in reported.items():
+    for model, runs in reported.items():
         try:
-            lost = [points_of(run) for run in of_model]
+            lost = [points_of(run) for run in runs]
         except StatisticsError:
             continue
-        datasets = f"{len(of_model)}/{len(board.datasets)}"
-        if len(of_model) < len(board.datasets):
+        datasets = f"{len(runs)}/{len(board.datasets)}"
+        if len(runs) < len(board.datasets):
             rows.append([model, None, None, "", datasets])
             continue
         means = {key: fmean(points[key] for points in lost) for key in names}
         most = sorted((-points, names[key]) for key, points in means.items() if points >= _SMALLEST)
-        score = fmean(analysis.score.value(run.sums) or 0 for run in of_model)
+        score = fmean(analysis.score.value(run.sums) or 0 for run in runs)
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly, datasets])
     fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
@@ -77,11 +78,13 @@ def errors_table(board: Board) -> Table:
     names = [each.name for each in analysis.error_types if each.name in occurring]
     rows: list[list[Value]] = []
     for row, by_name in zip(board.runs, costs, strict=True):
-        rows.append([*run_cells(row), analysis.score.value(row.run.sums)])
+        cells = [*run_cells(row), analysis.score.value(row.run.sums)]
         for name in names:
-            cost = by_name.get(name)
-            rows[-1] += [TableCell(cost.points, cost.interval) if cost else None]
-            rows[-1] += [cost.events if cost else None]
+            if (cost := by_name.get(name)) is None:
+                cells += [None, None]
+            else:
+                cells += [TableCell(cost.points, cost.interval), cost.events]
+        rows.append(cells)
     fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
     for name in names:
         fields += [value(name), count(f"{name} events")]

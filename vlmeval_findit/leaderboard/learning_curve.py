@@ -73,11 +73,11 @@ class LearningCurve:
         if len(self.points) == 1:
             return f"{best}, the only checkpoint"
         tests = [(point.step, point.to_best) for point in self.points if point.to_best is not None]
-        alike = [f"{step}" for step, test in tests if not test.significant]
-        if not alike:
+        rivals = [f"{step}" for step, test in tests if not test.significant]
+        if not rivals:
             return f"{best}, significantly better than all others"
-        more = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
-        return f"{best}, not significantly better than step {', '.join(alike[:_NAMED])}{more}"
+        more = f" and {len(rivals) - _NAMED} more" if len(rivals) > _NAMED else ""
+        return f"{best}, not significantly better than step {', '.join(rivals[:_NAMED])}{more}"
 
 
 def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
@@ -96,11 +96,13 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
         if training is not None and run.rows:
             name, step = training
             by_curve.setdefault((name, run.variant.name), {})[step] = run
-    of_training = Counter(name for name, _ in by_curve)
-    curves = (
-        _curve(name, by_step, of_training[name]) for (name, _), by_step in sorted(by_curve.items())
-    )
-    return [curve for curve in curves if curve.points]
+    curves_of_training = Counter(name for name, _ in by_curve)
+    curves = []
+    for (name, _), by_step in sorted(by_curve.items()):
+        curve = _curve(name, by_step, curves_of_training[name])
+        if curve.points:
+            curves.append(curve)
+    return curves
 
 
 def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
@@ -131,13 +133,13 @@ def curve_table(curve: LearningCurve) -> Table:
     """
     rows: list[list[Value]] = []
     for point in curve.points:
-        rows.append([point.step, len(point.run.rows), point.run.failed])
-        rows[-1] += [TableCell(point.value, point.interval, best=point.to_best is None)]
-        if (test := point.to_best) is None:
-            rows[-1] += [None, None]
+        row: list[Value] = [point.step, len(point.run.rows), point.run.failed]
+        row.append(TableCell(point.value, point.interval, best=point.to_best is None))
+        if point.to_best is None:
+            row += [None, None]
         else:
-            sign = "" if test.significant else "≈" if test.p_value is not None else "?"
-            rows[-1] += [TableCell(test.value, test.interval, sign=sign), test.corrected]
+            row += _test_cells(point.to_best)
+        rows.append(row)
     fields = [count("step"), count("queries"), count("failed calls"), value(curve.title)]
     fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
     notes = (
@@ -147,3 +149,12 @@ def curve_table(curve: LearningCurve) -> Table:
         Note("p", [CORRECTION]),
     )
     return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
+
+
+def _test_cells(test: Difference) -> list[Value]:
+    sign = ""
+    if test.p_value is None:
+        sign = "?"
+    elif not test.significant:
+        sign = "≈"
+    return [TableCell(test.value, test.interval, sign=sign), test.corrected]

@@ -27,7 +27,7 @@ SIGNS = (
 NOTE = (
     "Values in percent with 95 % intervals over images: queries of one image count together, and "
     "so does an image that datasets share; there is no interval of fewer than "
-    f"{FEWEST} images, nor of a mean with such a dataset. {'; '.join(SIGNS)} (at 5 %: paired "
+    f"{FEWEST} images, nor of a mean over a dataset of so few. {'; '.join(SIGNS)} (at 5 %: paired "
     "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
     "answered calls only, and rank no model that has failed calls. "
@@ -39,7 +39,7 @@ MOST = 12  # Most models that notes name; the tables have all
 def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
     return (
-        f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
+        f"A model is reported in one format {UNEVEN}, unless --format says otherwise, chosen by "
         f"the {rule(board.benchmark)}."
     )
 
@@ -69,11 +69,13 @@ def formats_chosen(board: Board) -> list[str]:
     if len(chosen) > MOST:
         by_format = sorted(grouped(chosen, itemgetter(1)).items(), key=lambda item: -len(item[1]))
         return [f"{name} ({counted(len(models), 'model')})" for name, models in by_format]
-    return [
-        f"{model} {name}"
-        + (f" ({counted(len(used), 'dataset')})" if len(used) < len(board.datasets) else "")
-        for model, name, used in chosen
-    ]
+    lines = []
+    for model, name, datasets in chosen:
+        line = f"{model} {name}"
+        if len(datasets) < len(board.datasets):
+            line += f" ({counted(len(datasets), 'dataset')})"
+        lines.append(line)
+    return lines
 
 
 def formats_tried(board: Board) -> dict[str, int]:
@@ -82,7 +84,7 @@ def formats_tried(board: Board) -> dict[str, int]:
     Empty if each was asked in one format only.
     """
     cells = grouped(board.ordered_cells(), lambda cell: cell.model)
-    tried = {model: max(cell.tried for cell in of_model) for model, of_model in cells.items()}
+    tried = {model: max(cell.tried for cell in group) for model, group in cells.items()}
     return tried if any(number > 1 for number in tried.values()) else {}
 
 
@@ -224,7 +226,8 @@ def _failure_lines(board: Board) -> list[str]:
     """Return lines on failed calls and their cost in the headline; of many models, the total."""
 
     def counts(cells: Sequence[BoardCell]) -> str:
-        failures, queries = (sum(getattr(c, of) for c in cells) for of in ("failures", "queries"))
+        failures = sum(cell.failures for cell in cells)
+        queries = sum(cell.queries for cell in cells)
         return f"{failures:,} of {queries:,} calls failed"
 
     failed = [cell for cell in _on_datasets(board) if cell.failures]
@@ -244,18 +247,27 @@ def _failure_lines(board: Board) -> list[str]:
             whose = "its mean"
             place = OVERALL
         line = f"{model}, {where}: {counts(cells)}"
-        missed, answered = (board.entry(model, place, m.name) for m in board.metrics[:2])
-        if missed:
-            line += f"; {whose} {board.metrics[1].name} is {missed.value:.1f} with them as misses"
-            line += f", {answered.value:.1f} without them" if answered else ""
+        counting_failures, headline = board.metrics[:2]
+        with_misses = board.entry(model, place, counting_failures.name)
+        without = board.entry(model, place, headline.name)
+        if with_misses:
+            line += f"; {whose} {headline.name} is {with_misses.value:.1f} with them as misses"
+            if without:
+                line += f", {without.value:.1f} without them"
         lines.append(line)
     return lines
 
 
 def _rejection_lines(board: Board) -> list[str]:
     """Return lines on answers to queries with nothing to find; of many models, the total."""
-    runs = [(cell.dataset, cell.run) for cell in board.ordered_cells() if cell.run]
-    asked = [(name, run, line) for name, run in runs if (line := rejection_line(run.sums))]
-    if (count := len({run.model for _, run, _ in asked})) > MOST:
-        return [f"{count:,} models: {rejection_line(add_up(run.sums for _, run, _ in asked))}"]
-    return condensed((run.model, name, line) for name, run, line in asked)
+    runs: list[Run] = []
+    lines: list[tuple[str, str, str]] = []
+    for cell in board.ordered_cells():
+        line = rejection_line(cell.run.sums) if cell.run is not None else None
+        if cell.run is not None and line is not None:
+            runs.append(cell.run)
+            lines.append((cell.model, cell.dataset, line))
+    models = {run.model for run in runs}
+    if len(models) > MOST:
+        return [f"{len(models):,} models: {rejection_line(add_up(run.sums for run in runs))}"]
+    return condensed(lines)

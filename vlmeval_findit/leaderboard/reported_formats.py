@@ -40,8 +40,7 @@ def formats_by_model(
         model, _, name = entry.rpartition("=")
         if model and model not in models:
             raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
-        of_model = [run for run in runs if model in (EVERY_MODEL, run.model)]
-        known = sorted({run.variant.format for run in of_model})
+        known = sorted({run.variant.format for run in runs if model in (EVERY_MODEL, run.model)})
         formats[model] = name
         if name not in known:
             raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
@@ -60,8 +59,8 @@ def choose(
     """
     fixed = fixed or {}
     reported: dict[tuple[str, str], Run] = {}
-    every = by_model(run for dataset in datasets for run in dataset.runs)
-    for model, runs in sorted(every.items()):
+    runs_by_model = by_model(run for dataset in datasets for run in dataset.runs)
+    for model, runs in sorted(runs_by_model.items()):
         averages = ranked(runs[0].benchmark, [(run.variant, run.sums) for run in runs])
         only = fixed.get(model, fixed.get(EVERY_MODEL))
         order = {average.format: place for place, average in enumerate(averages)}

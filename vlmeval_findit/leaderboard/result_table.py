@@ -42,7 +42,10 @@ class Note(NamedTuple):
     @property
     def text(self) -> str:
         lines = "; ".join(self.lines)
-        return f"{self.title}: {lines}{'.' * (not lines.endswith('.'))}" if self.title else lines
+        if not self.title:
+            return lines
+        end = "" if lines.endswith(".") else "."
+        return f"{self.title}: {lines}{end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +133,22 @@ class Table:
     @property
     def header(self) -> list[str]:
         """The columns of :meth:`records`."""
-        ends = ("", " low", " high")
-        return [f"{f.name}{end}" for f in self.fields for end in ends[: 3 * f.interval or 1]]
+        names = []
+        for field in self.fields:
+            names.append(field.name)
+            if field.interval:
+                names += [f"{field.name} low", f"{field.name} high"]
+        return names
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows for programs: an interval adds two columns, ``low`` and ``high``."""
         records = []
         for row in self.cells():
-            values = (v for f, cell in row for v in (cell.value, *cell.ends[: 2 * f.interval]))
+            values: list[Any] = []
+            for field, cell in row:
+                values.append(cell.value)
+                if field.interval:
+                    values += cell.ends
             records.append(dict(zip(self.header, values, strict=True)))
         return records
 

@@ -196,10 +196,14 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
         return Markup('<th scope="row"><span>{}</span></th>').format(text)
     if field.is_key:
         return Markup("<td>{}{}</td>").format(text, sign_of(cell))
-    kinds = " ".join(["figure", *["average"] * field.is_mean, *["best"] * cell.best])
+    kinds = ["figure"]
+    if field.is_mean:
+        kinds.append("average")
+    if cell.best:
+        kinds.append("best")
     bounds = bounds_of(field, cell)
     small = Markup("<small>{}</small>").format(bounds) if bounds else ""
-    return Markup('<td class="{}">{}{}{}</td>').format(kinds, text, sign_of(cell), small)
+    return Markup('<td class="{}">{}{}{}</td>').format(" ".join(kinds), text, sign_of(cell), small)
 
 
 # --- the terminal ---------------------------------------------------------------------------------
