@@ -179,9 +179,10 @@ def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     for run in runs:
         key = run.benchmark.name, run.variant.board_dataset
         if key in runs_by_key:
+            folder = run.path.parent
             raise ValueError(
                 f"{runs_by_key[key].path} and {run.path} are both of {run.variant.board_dataset}: "
-                "name the file of a single run"
+                f"name the file of a single run, or its format: {folder}={run.variant.format}"
             )
         runs_by_key[key] = run
     return runs_by_key

@@ -8,6 +8,7 @@ from functools import lru_cache
 from os import PathLike, fspath
 from typing import Any
 
+from ..benchmarks import is_dataset_name, parse
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.dataset_names import parse_format
 from ..benchmarks.findit.findit_datasets import Dataset
@@ -98,6 +99,9 @@ did you mean json?
     parts = ["multilabel"] * multilabel + ["caption"] * caption
     parts += [f"f{frames}"] * row.family.is_video
     variant, why = parse_format("_".join([*parts, format]), row, CustomVariant)
+    if variant is None and is_dataset_name(format):
+        end = repr(parse(format).format)
+        raise VariantError(f"{format} is a dataset: a format is the end of its name, {end}")
     if variant is None:
         raise VariantError(f"{format}: {why}")
     if (variant.multilabel, variant.caption, variant.frames) != (multilabel, caption, frames):

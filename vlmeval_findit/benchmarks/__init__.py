@@ -9,6 +9,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -90,6 +91,8 @@ def prefix_of(name: str) -> str:
     for prefix in prefixes():
         if name.startswith(prefix):
             return prefix
+    if meant := meant_names(name):
+        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
     known = begins()
     raise DatasetNameError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
 
@@ -98,6 +101,27 @@ def begins() -> list[str]:
     """List the prefixes for messages, without those that extend another."""
     known = sorted(prefixes())
     return [item for item in known if not any(item != p and item.startswith(p) for p in known)]
+
+
+def meant_names(name: str) -> list[str]:
+    """Return the datasets that a name without a prefix, or without a format, may mean.
+
+    >>> meant_names("Scenes_mini")[:1]
+    ['FindIt_Scenes_mini_xyxy_json']
+    """
+    meant = []
+    for benchmark in benchmarks():
+        names = benchmark.variant_names()
+        for prefix in dict.fromkeys(map(prefix_of, names)):
+            begin = f"{prefix.rstrip('_')}_{name}"
+            longer = [each for each in names if f"{each}_".startswith(f"{begin}_")]
+            if longer:
+                meant.append(longer[0])
+                continue
+            with suppress(ValueError):
+                benchmark.parse(begin)
+                meant.append(begin)
+    return meant
 
 
 def begins_with_prefix(text: str) -> bool:

@@ -27,8 +27,9 @@ from ..core.command import (
     missing,
     program,
 )
-from ..core.formatting import nearest
+from ..core.formatting import closest, nearest
 from ..core.printable_logs import printable_logs
+from .other_words import our_command, with_help_flag
 from .shared_options import (
     HELP,
     PLUGIN,
@@ -143,6 +144,8 @@ class Commands(click.Group):
         name = f"{self.prefix}{args[0]}"
         if args[0] in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
+        if instead := our_command(f"{self.prefix}{' '.join(args)}".split()):
+            raise ValueError(f"unknown command {name!r}.{instead}")
         raise ValueError(f"unknown command {name!r}{nearest(name, COMMANDS)}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -203,7 +206,7 @@ ROOT.params += [_VERSION, *shared_options()]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, as ``--help`` lists them."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = with_help_flag(sys.argv[1:] if argv is None else argv)
     if _lacks_command(arguments):
         arguments = ["run", *arguments]
     for stream in (sys.stdout, sys.stderr):
@@ -255,7 +258,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     except click.UsageError as error:
         where = f"{error.ctx.command_path if error.ctx else program()} --help"
-        print_note(f"error: {error.format_message()} Type: {where}")
+        print_note(f"error: {_usage_text(error)} Type: {where}")
         return REFUSED
     except (KeyboardInterrupt, click.Abort):
         say("stopped", file=sys.stderr)
@@ -280,6 +283,18 @@ def _run(arguments: list[str]) -> int:
             raise
         print_note(f"error: plug-in {place} raised {why(error)}")
         return SOME_FAILED
+
+
+def _usage_text(error: click.UsageError) -> str:
+    """Return Click's message; of a wrong word of a list also the nearest word."""
+    text = error.format_message()
+    choices = getattr(getattr(error, "param", None), "type", None)
+    typed = re.search(r"'([^']*)' is not one of", text)
+    if typed and isinstance(choices, click.Choice):
+        near = closest(typed[1], choices.choices)
+        if near:
+            return f"{text} Did you mean {near}?"
+    return text
 
 
 def _print_commands() -> None:

@@ -40,6 +40,7 @@ from .shared_options import PATH, Command, complete_datasets, option, say
     default="FindIt_Demo_xyxy_json",
     shell_complete=complete_datasets,
 )
+@option("--like", "NAME", "Known model that MODEL=CHECKPOINT is run like.")
 @click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
 @option("--out", "DIR", "Write predictions, scores, a report there.", type=PATH)
 @option("--encoder", "NAME", "What scores captions.")
@@ -47,6 +48,7 @@ from .shared_options import PATH, Command, complete_datasets, option, say
 def command(
     name: str,
     data: str,
+    like: str | None,
     folder: Path | None,
     out: Path | None,
     encoder: str | None,
@@ -62,7 +64,7 @@ def command(
     wrong = 0
     prompt = custom_prompt(system, prompt_template)
     with tempfile.TemporaryDirectory() as temporary:
-        for finding in _findings(name, data, folder, encoder, out or Path(temporary), prompt):
+        for finding in _findings(name, data, like, folder, encoder, out or Path(temporary), prompt):
             print_text(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
             if finding.wrong:
                 wrong += 1
@@ -78,6 +80,7 @@ def command(
 def _findings(
     target: str,
     data: str,
+    like: str | None,
     folder: Path | None,
     encoder: str | None,
     out: Path,
@@ -101,7 +104,9 @@ def _findings(
             drawn_values(drawing, folder, lambda image: 0)
 
         return plugin_check.check_benchmark(variant.name, settings, out, draw)
-    model = row_of_checkpoint(name, checkpoint) if checkpoint else find_model(name)
+    if like is not None and not checkpoint:
+        raise ValueError(f"--like {like}: of which checkpoint? Type: check {name}=CHECKPOINT")
+    model = row_of_checkpoint(name, checkpoint, like) if checkpoint else find_model(name)
     if model is not None:
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)

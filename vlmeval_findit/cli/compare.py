@@ -17,7 +17,7 @@ from ..analysis.run_statistics import (
     scores_by_index,
     untested_metrics,
 )
-from ..core.formatting import counted, printable
+from ..core.formatting import counted, nearest, printable
 from ..leaderboard.run_tables import (
     OTHER_QUERIES_NOTE,
     comparison_table,
@@ -54,11 +54,11 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     """Print the difference of every metric, A minus B, and the queries that a single run finds.
 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
-    of a model, or the same run twice. Folders with several datasets are paired dataset by dataset.
-    Failed calls are misses in the first metric; the others are over answered calls, and are tested
-    only where both answered the same queries.
+    of a model (FOLDER=FORMAT), or the same run twice. Folders with several datasets are paired
+    dataset by dataset. Failed calls are misses in the first metric; the others are over answered
+    calls, and are tested only where both answered the same queries.
     """
-    sides = [load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right)]
+    sides = [_runs_of(path) for path in (left, right)]
     pairs = list(pair_runs(*sides))
     differences = [compare(*pair) for pair in pairs]
     if len(pairs) == 1:
@@ -80,6 +80,19 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     status = write_report([left, right], show, names)
     webbrowser.open(show.resolve().as_uri())
     return status
+
+
+def _runs_of(side: Path) -> list[Run]:
+    """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
+    folder, _, format_ = str(side).rpartition("=")
+    if not folder or side.exists():
+        return load_runs([side], keep=RowData.QUERY_SCORES)
+    runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
+    chosen = [run for run in runs if run.variant.format == format_]
+    if not chosen:
+        formats = sorted({run.variant.format for run in runs})
+        raise ValueError(f"{side}: no run of {folder} is in this format{nearest(format_, formats)}")
+    return chosen
 
 
 def _print_datasets(

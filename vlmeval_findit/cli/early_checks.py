@@ -5,12 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
-from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, parse, prefix_of
+from ..benchmarks import (
+    baseline_for,
+    baselines,
+    benchmark_of,
+    benchmarks,
+    meant_names,
+    parse,
+    prefix_of,
+)
 from ..core.formatting import closest, nearest
 from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
@@ -71,7 +78,7 @@ def check_host_dataset(name: str) -> str | None:
 
     Returns a note where VLMEvalKit's dataset is run, and FindIt has another of that name.
     """
-    meant = _with_prefix(name)
+    meant = meant_names(name)
     if has_dataset(name) or is_users_table(name):
         return _whose(name, meant[0]) if meant else None
     if meant:
@@ -115,7 +122,7 @@ def note_of_shared_names(names: Iterable[str]) -> str | None:
     if not shared:
         return None
     return (
-        f"FindIt: {', '.join(shared)} is FindIt's here (run --data {_with_prefix(shared[0])[0]}); "
+        f"FindIt: {', '.join(shared)} is FindIt's here (run --data {meant_names(shared[0])[0]}); "
         f"run --data {shared[0]} would be another dataset, VLMEvalKit's own"
     )
 
@@ -127,23 +134,6 @@ def all_datasets() -> list[str]:
 
 def _listed() -> list[str]:
     return [name for benchmark in benchmarks() for name in benchmark.variant_names()]
-
-
-def _with_prefix(name: str) -> list[str]:
-    """Return FindIt's datasets for a name without a prefix or without a format."""
-    meant = []
-    for benchmark in benchmarks():
-        listed = benchmark.variant_names()
-        for prefix in dict.fromkeys(map(prefix_of, listed)):
-            begin = f"{prefix.rstrip('_')}_{name}"
-            longer = [each for each in listed if f"{each}_".startswith(f"{begin}_")]
-            if longer:
-                meant.append(longer[0])
-                continue
-            with suppress(ValueError):
-                benchmark.parse(begin)
-                meant.append(begin)
-    return meant
 
 
 def check_folder(folder: Path) -> None:

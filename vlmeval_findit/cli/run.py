@@ -28,6 +28,7 @@ from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import ASKED_BY_US, flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
+from .other_words import refuse_other_flags
 from .printing import print_rows, report_spending
 from .result_lines import print_doubts, print_results, print_sampling
 from .run_line import (
@@ -90,6 +91,9 @@ def command(**values: Any) -> int:
     options = run.options
     _set_environment(run)
     check_amounts(options, limit=run.limit)
+    refuse_other_flags(run.rest)
+    if run.rest and package_folder() is not None:
+        parse_host_flags(find_runner(run.rest), run, command)
     check_named(run)
     if options.samples is not None:
         return _run_samples(run)

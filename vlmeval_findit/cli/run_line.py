@@ -172,7 +172,10 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
         name = unknown[0].partition("=")[0]
-        raise ValueError(f"unknown flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
+        if not name.startswith("-"):
+            raise ValueError(f"{name!r} belongs to no flag: write it after --data or --model")
+        known = sorted(findit_names | host_names | {"--version"})
+        raise ValueError(f"unknown flag {name!r}{nearest(name, known)}")
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
