@@ -85,7 +85,7 @@ def test_the_command(world: World, runs: list[Run], tmp_path, capsys) -> None:
     printed = capsys.readouterr().out
     assert "Not compared with the rest: 1 run\n" in printed
     assert "other rows: 3 scored, the rest 12" in printed
-    assert "\nEach in one format: Good xyxy_text; " in printed
+    assert "\nReported formats: Good xyxy_text; " in printed
     assert len(list(out.iterdir())) == 9
     assert "## Not compared: 1 run" in (out / "leaderboard.md").read_text(encoding="utf-8")
     content = json.loads((out / "leaderboard.json").read_text(encoding="utf-8"))

@@ -91,7 +91,7 @@ def test_a_server_answers_what_the_model_answers(
 
 
 THOUSANDTHS = "thousandths of width and height, xyxy"
-RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 24, xywh"
+RESIZED = "pixels after smart_resize (2304 to 28224, factor 24), xywh"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..coords.conventions import Convention, Distortion
+from ..coords.conventions import Convention, Distortion, describe
 from ..coords.diagnosis import Verdict
 from ..coords.point_check import Y_FIRST
 from ..coords.run_check import (
@@ -26,7 +26,7 @@ from ..coords.run_check import (
     replies_of_run,
 )
 from ..core.command import as_called
-from ..core.formatting import printable, some
+from ..core.formatting import printable
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
 from ..leaderboard.table_output import to_json
 from ..protocol.contradictions import Predictions
@@ -155,15 +155,13 @@ def _points_told(replies: RunReplies) -> _Told:
         verdict = f"{declared}; the points do not follow the objects in any convention"
     elif diagnosis.verdict is Verdict.OTHER:
         agree = f"{fit.agree} of {diagnosis.answered} answers agree"
-        verdict = f"{declared}; {with_value(fit.best)}; {agree}: the run's convention is wrong"
+        answered = f"answered {with_value(fit.best)}"
+        verdict = f"{declared}; {answered}; {agree}: the run's convention is wrong"
     else:
         verdict = f"{declared}; undecided, cannot exclude {with_value(fit.best)}"
-    details.append(verdict)
+    details += verdict.split("; ")
     if fit is not None and fit.best.name != diagnosis.declared.name:
-        details.append(
-            f"{fit.best.name} is {fit.llr:.0f} nats ahead of the declared "
-            f"(z {fit.z:.1f} over images; of hits {fit.z_hits:.1f})"
-        )
+        details.append(evidence(fit.llr, fit.z, f"{fit.z_hits:.1f} in hits"))
     is_other = fit is not None and diagnosis.verdict is Verdict.OTHER
     return _Told(
         values=diagnosis.as_dict(),
@@ -216,18 +214,19 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     """Yield the lines about a run, before long ones are folded."""
     diagnosis, fit = check.diagnosis, check.diagnosis.fit
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
-    yield _verdict(check)
+    yield from _verdict(check).split("; ")
     if fit is None or diagnosis.verdict is Verdict.NONE:
         return
     if fit.best.name != diagnosis.declared.name:
-        yield (
-            f"{fit.best.name} is {fit.llr:.0f} nats ahead of the declared "
-            f"(z {fit.z:.1f} over images; of IoU {fit.z_iou:.1f})"
-        )
+        yield evidence(fit.llr, fit.z, f"{fit.z_iou:.1f} in IoU")
     nearest = fit.unlisted
-    yield f"fitted in {nearest.convention.name}: {scale_and_offset(nearest.distortion)}"
-    if alike := [name for name in fit.alike if name != fit.best.name]:
-        yield f"cannot be told apart from {fit.best.name} on this data: {some(alike, 4)}"
+    read_as = ""
+    if nearest.convention.name != fit.best.name:
+        read_as = f", read as {nearest.convention.description}"
+    yield f"fitted scale and offset{read_as}: {scale_and_offset(nearest.distortion)}"
+    alike = [name for name in fit.alike if name != fit.best.name]
+    if alike:
+        yield f"these images cannot tell it from: {some_described(alike)}"
 
 
 def _verdict(check: CoordinateCheck) -> str:
@@ -251,13 +250,36 @@ def _verdict(check: CoordinateCheck) -> str:
     second = fit.second
     share = f"{100 * second.share:.0f} % of the answers are {second.convention.description}"
     sentences = {
-        Verdict.OTHER: f"{with_f1(fit.best)}; {agree}: the run's convention is wrong",
+        Verdict.OTHER: f"answered {with_f1(fit.best)}; {agree}: the run's convention is wrong",
         Verdict.UNLISTED: f"the answers follow {near}, scaled or moved: no convention known",
         Verdict.MIXED: f"{share}: two conventions",
         Verdict.NONE: "the boxes do not follow the objects in any convention",
     }
-    undecided = f"undecided, cannot exclude {some(fit.rivals, 4) or with_f1(fit.best)}"
+    undecided = f"undecided, cannot exclude {some_described(fit.rivals) or with_f1(fit.best)}"
     return f"{declared}; {sentences.get(diagnosis.verdict, undecided)}"
+
+
+def some_described(names: Sequence[str], most: int = 3) -> str:
+    """Describe the first of many conventions: "pixels of the image, xywh | … | 2 more"."""
+    descriptions = [describe(name) for name in names[:most]]
+    if len(names) > most:
+        descriptions.append(f"{len(names) - most} more")
+    return " | ".join(descriptions)
+
+
+def evidence(log_likelihood: float, errors: float, more: str) -> str:
+    """Say how much better the convention of the answers fits than the declared one.
+
+    Args:
+        log_likelihood: its lead, in nats.
+        errors: the lead over images, in standard errors.
+        more: the same in another measure.
+    """
+    over_images = "more than 100" if errors > 100 else f"{errors:.1f}"
+    return (
+        f"log-likelihood {log_likelihood:.0f} above the declared convention's: {over_images} "
+        f"standard errors over images, {more}"
+    )
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:

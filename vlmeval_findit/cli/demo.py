@@ -46,6 +46,7 @@ from .shared_options import PATH, Command, option, say, switch
 from .sweep import backends_for, budget_for
 
 SCENES = "Scenes_mini"
+MULTILABEL = f"{SCENES}_multilabel"
 _KINDS = ("", "_multilabel", "_refexp", "_described", "_insdet", "_video_f4")
 TABLES = tuple(f"{SCENES}{kind}" for kind in _KINDS)
 """Tables that both models are asked at the end, a table or two of each family."""
@@ -166,6 +167,8 @@ def _run_all(demo: Demonstration) -> None:
         write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
     say(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
+    say(f"Object detection is a mean: of {SCENES}, {_of_each(board, SCENES)} as in step 2,")
+    say(f"and of {MULTILABEL}, {_of_each(board, MULTILABEL)}.")
     _report(demo, runs)
     _go_on(
         f"errors {results[-1].path.parent}",
@@ -242,6 +245,13 @@ def _families(board: Board) -> Table:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
         rows.append([name, *(TableCell(each.value, each.interval, each.mark) for each in entries)])
     return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
+
+
+def _of_each(board: Board, dataset: str) -> str:
+    """Return the models' values on a dataset, in the order of the board."""
+    name = board.headline.name
+    entries = [board.cells[model, dataset].entries[name] for model in board.models]
+    return " and ".join(f"{entry.value:.1f}" for entry in entries)
 
 
 def _report(demo: Demonstration, runs: Sequence[Path]) -> None:

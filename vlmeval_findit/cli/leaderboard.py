@@ -95,7 +95,7 @@ def _print_board(board: Board) -> None:
     table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):
-        print_folded(f"Each in one format: {'; '.join(first_lines(formats, 'formats.csv'))}")
+        print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")
     lost = lost_table(board)
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")

@@ -18,11 +18,11 @@ from ..coords.conventions import Convention
 from ..coords.probe_verdict import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies
 from ..core.command import as_called
-from ..core.formatting import printable, some
+from ..core.formatting import printable
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
 from ..scoring.reply_note import count_replies, reply_note
-from .coords import folded, scale_and_offset
+from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
 from .shared_options import say
 
@@ -154,7 +154,7 @@ def _verdict(report: ProbeReport) -> str:
         if diagnosis.boxes < FEWEST:
             why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
         return f"{declared}; {why}: undecided"
-    second, rivals = fit.second, some(fit.rivals, 4)
+    second, rivals = fit.second, some_described(fit.rivals)
     sentences: Mapping[ProbeVerdict, str] = {
         ProbeVerdict.NAMED: "{named}",
         ProbeVerdict.OTHER: "{named} ({agree} of {answered} agree): ANOTHER CONVENTION",
@@ -179,12 +179,13 @@ def _details(report: ProbeReport) -> Iterator[str]:
     fit = report.result.diagnosis.fit
     if fit is None or result.named is None or result.nearest is None or result.distortion is None:
         return
-    yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
+    nearest = result.nearest.description
+    yield f"fitted scale and offset, read as {nearest}: {scale_and_offset(result.distortion)}"
     alike = [name for name in fit.alike if name != result.named.name]
     if alike and result.verdict.is_clear:
-        yield f"cannot be told apart from {result.named.name} on these scenes: {some(alike, 4)}"
+        yield f"these scenes cannot tell it from: {some_described(alike)}"
     if result.verdict is ProbeVerdict.OTHER:
-        yield f"{fit.llr:.0f} nats ahead of what is declared"
+        yield f"log-likelihood {fit.llr:.0f} above that of what is declared"
     poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]
     if poor and result.verdict.is_clear:
         yield f"hardly detected on {', '.join(poor)}: an error of the model, not of the convention"

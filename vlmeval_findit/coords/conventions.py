@@ -185,10 +185,18 @@ def _within(
     low: int, high: int, cost: float = KNOWN, two_step: bool = False, factor: int | None = None
 ) -> SpaceRow:
     name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
-    description = f"pixels of the processor's resize within {low}..{high}"
-    description += f", to multiples of {factor}" if factor else ""
-    description += ", in two steps" if two_step else ""
-    return _space(name, description, cost, Space("smart_resize", None, low, high, two_step, factor))
+    space = Space("smart_resize", None, low, high, two_step, factor)
+    return _space(name, _resized(space), cost, space)
+
+
+def _resized(space: Space) -> str:
+    """Describe a space of kind ``smart_resize``."""
+    settings = f"{space.min_pixels} to {space.max_pixels}"
+    if space.factor:
+        settings += f", factor {space.factor}"
+    if space.two_step:
+        settings += ", in two steps"
+    return f"pixels after smart_resize ({settings})"
 
 
 # From (2, n) sizes of images to the sizes that numbers refer to, from the same corner (0, 0)
@@ -221,7 +229,7 @@ def _tiles(sizes: Floats) -> Floats:
 
 
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
-_BOUNDS = "the processor's resize within 200704..1605632"
+_BOUNDS = "pixels after smart_resize (200704 to 1605632)"
 
 # Spaces that are tried in rare orders, too
 _COMMON = [
@@ -245,7 +253,7 @@ _MISTAKES: list[tuple[str, str, SizeOf]] = [
     ("twice_grid", "thousandths scaled a second time", lambda s: 1e6 / s),
     ("pixels_times_size", "pixels scaled as if they were thousandths", lambda s: s**2 / 1000),
     ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: _SMART(s).scale ** 2 / s),
-    ("smart_wrong_way", f"{_BOUNDS}, the wrong way", lambda s: s**2 / _SMART(s).scale),
+    ("smart_wrong_way", f"{_BOUNDS}, scaled the wrong way", lambda s: s**2 / _SMART(s).scale),
     ("grid_sizes_swapped", f"thousandths scaled with {_SWAPPED}", lambda s: 1e3 * s / s[::-1]),
     ("smart_sizes_swapped", f"{_BOUNDS}, {_SWAPPED}", lambda s: _SMART(s).scale[::-1]),
 ]
@@ -382,4 +390,16 @@ def row_of(space: Space) -> SpaceRow:
             return row
     settings = [f"{key}={value}" for key, value in space.as_dict().items() if key != "kind"]
     name = " ".join([space.kind, *settings])
-    return SpaceRow(name, name, USUAL, of_space(space), space)
+    description = _resized(space) if space.kind == "smart_resize" else name
+    return SpaceRow(name, description, USUAL, of_space(space), space)
+
+
+def describe(name: str) -> str:
+    """Return the description of a convention by its name.
+
+    >>> describe("grid1000/xywh")
+    'thousandths of width and height, xywh'
+    """
+    space, _, order = name.rpartition("/")
+    description = SPACES[space].description if space in SPACES else space
+    return f"{description}, {order}"
