@@ -6,7 +6,6 @@ files in FINDIT_PLUGINS, loaded only for a name that is not built in. Broken one
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import os
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import partial
+from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -28,8 +27,6 @@ from .redaction import quoted, scrub
 
 log = logging.getLogger(__name__)
 
-K = TypeVar("K")
-V = TypeVar("V")
 Row = TypeVar("Row")
 
 FILES_VARIABLE = "FINDIT_PLUGINS"  # Paths joined by ``os.pathsep``; worker processes inherit it
@@ -78,7 +75,7 @@ class Broken(NamedTuple):
 
     group: Group | None  # None: the whole file
     plugin: Plugin
-    what: str
+    what: str  # Name of the row, or where rows should be; "" for the whole file
     why: str
 
     def __str__(self) -> str:
@@ -87,31 +84,36 @@ class Broken(NamedTuple):
         return f"plug-in {self.plugin}{where}{part}: {self.why}"
 
 
+class _LoadedFile(NamedTuple):
+    """A file of FINDIT_PLUGINS as a module."""
+
+    plugin: Plugin
+    module: ModuleType
+
+
 class _State:
-    """What was looked for so far."""
+    """What this process has loaded of plug-ins so far."""
 
     def __init__(self) -> None:
-        self.loading = 0
-        self.entry_points: dict[Group, tuple[Offer, ...]] = {}
-        self.files: dict[str, tuple[Plugin, ModuleType] | None] = {}
-        self.broken: dict[Broken, None] = {}
+        self.loads_running = 0
+        self.entry_points: dict[Group, Sequence[Offer]] = {}
+        self.files: dict[str, _LoadedFile | None] = {}  # None: it cannot be loaded
+        self.broken: dict[Broken, None] = {}  # In the order in which they were met
         self.reports = True
 
-    def once(self, cache: dict[K, V], key: K, make: Callable[[], V], meanwhile: V) -> V:
-        """Make a value once; who asks for it meanwhile gets another."""
-        if key not in cache:
-            cache[key] = meanwhile
-            self.loading += 1
-            try:
-                cache[key] = make()
-            finally:
-                self.loading -= 1
-        return cache[key]
+    @contextmanager
+    def load_running(self) -> Iterator[None]:
+        """Count a load: until it ends, who asks for rows may not get all of them."""
+        self.loads_running += 1
+        try:
+            yield
+        finally:
+            self.loads_running -= 1
 
 
 _STATE = _State()
 
-lock = threading.RLock()  # Of all tables: a row may need a row of another table
+_LOCK = threading.RLock()  # Of all tables: a row may need a row of another table
 
 
 def named_files() -> tuple[str, ...]:
@@ -122,20 +124,20 @@ def named_files() -> tuple[str, ...]:
 
 def offered(group: Group) -> tuple[Offer, ...]:
     """Return what plug-ins would add to a table: packages by name, then files in order."""
-    with lock:
+    with _LOCK:
         from_files = [offer for path in named_files() for offer in _of_file(path, group)]
         return (*_of_entry_points(group), *from_files)
 
 
 def loaded_files() -> list[ModuleType]:
     """Return the modules of the files that were loaded."""
-    with lock:
-        return [module[1] for module in _STATE.files.values() if module is not None]
+    with _LOCK:
+        return [file.module for file in _STATE.files.values() if file is not None]
 
 
 def report(broken: Broken) -> None:
     """Remember what is left out, and log it once."""
-    with lock:
+    with _LOCK:
         if broken in _STATE.broken:
             return
         _STATE.broken[broken] = None
@@ -151,51 +153,70 @@ def reported() -> list[Broken]:
 @contextmanager
 def unreported() -> Iterator[None]:
     """Remember what is left out without logging it; the caller reports it."""
-    before, _STATE.reports = _STATE.reports, False
+    state = _STATE
+    before = state.reports
+    state.reports = False
     try:
         yield
     finally:
-        _STATE.reports = before
+        state.reports = before
 
 
 def forget() -> None:
     """Look for plug-ins again, as a new process would."""
     global _STATE
-    with lock:
+    with _LOCK:
         _STATE = _State()
 
 
-def _of_entry_points(group: Group) -> tuple[Offer, ...]:
-    def make() -> tuple[Offer, ...]:
-        result: list[Offer] = []
-        entries = importlib.metadata.entry_points(group=group.entry_points)
-        for entry in sorted(entries, key=lambda e: (e.dist.name if e.dist else "", e.name)):
-            name, version = (
-                (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
-            )
-            plugin = Plugin(name, version, f"entry point {group.entry_points}: {entry.name}")
-            result += _offers(group, plugin, entry.value, entry.load)
-        return tuple(result)
+def _of_entry_points(group: Group) -> Sequence[Offer]:
+    """Return the rows of installed packages; they are loaded once."""
+    state = _STATE
+    if group not in state.entry_points:
+        state.entry_points[group] = ()  # For a package that asks while it is loaded
+        with state.load_running():
+            state.entry_points[group] = _load_entry_points(group)
+    return state.entry_points[group]
 
-    return _STATE.once(_STATE.entry_points, group, make, ())
+
+def _load_entry_points(group: Group) -> Sequence[Offer]:
+    offers: list[Offer] = []
+    for entry in sorted(metadata.entry_points(group=group.entry_points), key=_place_of):
+        origin = f"entry point {group.entry_points}: {entry.name}"
+        if entry.dist is None:
+            plugin = Plugin(entry.module, "", origin)
+        else:
+            plugin = Plugin(entry.dist.name, entry.dist.version, origin)
+        offers += _offers(group, plugin, entry.value, entry.load)
+    return offers
+
+
+def _place_of(entry: metadata.EntryPoint) -> tuple[str, str]:
+    """Sort entry points by package and name."""
+    return (entry.dist.name if entry.dist else "", entry.name)
 
 
 def _of_file(path: str, group: Group) -> Sequence[Offer]:
-    loaded = _STATE.once(_STATE.files, path, partial(_loaded, path), None)
-    if loaded is None:
+    """Return the rows of a file, which is loaded once."""
+    state = _STATE
+    if path not in state.files:
+        state.files[path] = None  # For the file itself, if it asks while it is loaded
+        with state.load_running():
+            state.files[path] = _load_file(path)
+    file = state.files[path]
+    if file is None:
         return ()
-    plugin, module = loaded
 
     def rows() -> object:
         # Access may raise: a module may have a __getattr__.
-        if group is Group.BENCHMARKS and hasattr(module, "PREFIX"):
-            return [module]
-        return getattr(module, group.name, ())
+        if group is Group.BENCHMARKS and hasattr(file.module, "PREFIX"):
+            return [file.module]
+        return getattr(file.module, group.name, ())
 
-    return _offers(group, plugin, group.name, rows)
+    return _offers(group, file.plugin, group.name, rows)
 
 
-def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
+def _load_file(path: str) -> _LoadedFile | None:
     """Load a file as a module, from the bytes that were hashed and without a ``.pyc``."""
     plugin = Plugin(Path(path).name, "", path)
     try:
@@ -210,10 +231,11 @@ def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
     except (Exception, SystemExit) as error:
         report(Broken(None, plugin, "", why(error)))
         return None
-    return plugin, module
+    return _LoadedFile(plugin, module)
 
 
 def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object]) -> Sequence[Offer]:
+    """Load a row or several; report a plug-in that raises an error."""
     try:
         value = load()
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
@@ -226,21 +248,32 @@ def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object])
 
 def raised_in(error: BaseException) -> str:
     """Return the plug-in, and the line of it, in whose code an error was raised; "" if in none."""
-    packages = {}
-    for group in Group:
-        for entry in importlib.metadata.entry_points(group=group.entry_points):
-            package = entry.module.partition(".")[0]
-            packages[package] = entry.dist.name if entry.dist else package
-    packages.pop(__name__.partition(".")[0], None)
+    distributions = _distributions()
+    files = named_files()
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         path = frame.f_code.co_filename
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if path in named_files():
+        package = _top_package(str(frame.f_globals.get("__name__", "")))
+        if path in files:
             where = f"{Path(path).name} ({path}, line {line})"
-        elif package in packages:
-            where = f"{packages[package]} ({path}, line {line})"
+        elif package in distributions:
+            where = f"{distributions[package]} ({path}, line {line})"
     return where
+
+
+def _distributions() -> dict[str, str]:
+    """Return the distributions of plug-ins by the package that is imported, without ours."""
+    distributions = {}
+    for group in Group:
+        for entry in metadata.entry_points(group=group.entry_points):
+            package = _top_package(entry.module)
+            distributions[package] = entry.dist.name if entry.dist else package
+    distributions.pop(_top_package(__name__), None)
+    return distributions
+
+
+def _top_package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def why(error: BaseException) -> str:
@@ -265,9 +298,11 @@ class PluginTable(Mapping[str, Row]):
     kind: type
     problem: Callable[[Any], str | None] = lambda row: None
     name: Callable[[Any], str] = attrgetter("name")
-    _asked: tuple[object, ...] = field(default=(), init=False)
     _added: Mapping[str, Offer] = field(default_factory=dict, init=False)
-    _asking: dict[str, Offer] | None = field(default=None, init=False)
+    # What `_added` was made of: the state and the files; (): nothing yet
+    _made_of: tuple[object, ...] = field(default=(), init=False)
+    # The rows so far, while rows are checked
+    _unfinished: dict[str, Offer] | None = field(default=None, init=False)
 
     def __getitem__(self, name: str) -> Row:
         if name in self.builtin:
@@ -293,41 +328,53 @@ class PluginTable(Mapping[str, Row]):
 
     def added(self) -> Mapping[str, Offer]:
         """Return the rows of plug-ins by name; cached."""
-        with lock:
-            if self._asking is not None:
+        with _LOCK:
+            if self._unfinished is not None:
                 # A plug-in's row asks for another: it sees those before it.
-                return dict(self._asking)
-            asked = (_STATE, named_files())
-            if asked == self._asked:
+                return dict(self._unfinished)
+            made_of = (_STATE, named_files())
+            if made_of == self._made_of:
                 return self._added
-            offers = self._asking = {}
-            try:
-                for offer in offered(self.group):
-                    self._take(offer, offers)
-            finally:
-                self._asking = None
-            if not _STATE.loading:  # while plug-ins load, this may be incomplete
-                self._asked, self._added = asked, offers
-            return offers
+            added = self._check_offers()
+            if not _STATE.loads_running:  # Else some may be missing
+                self._added = added
+                self._made_of = made_of
+            return added
+
+    def _check_offers(self) -> Mapping[str, Offer]:
+        """Return the offered rows that can be used, and report the others."""
+        taken: dict[str, Offer] = {}
+        self._unfinished = taken
+        try:
+            for offer in offered(self.group):
+                self._take(offer, taken)
+        finally:
+            self._unfinished = None
+        return taken
 
     def _take(self, offer: Offer, taken: dict[str, Offer]) -> None:
-        row, name, reason = offer.row, "", None
+        """Add an offer to those that were taken, or report why it cannot be used."""
+        name = ""
+        reason: str | None
         try:
-            if isinstance(row, self.kind):
-                name = self.name(row)
-                reason = self._no_name(name, taken) or self.problem(row)
+            if isinstance(offer.row, self.kind):
+                name = self.name(offer.row)
+                reason = self._refused_name(name, taken) or self.problem(offer.row)
             else:
-                reason = f"should be a {self.kind.__name__}, and is {shown(row)}"
+                reason = f"should be a {self.kind.__name__}, and is {shown(offer.row)}"
         except (Exception, SystemExit) as error:
             reason = why(error)
         if reason is None:
-            taken[name] = Offer(offer.plugin, row)
+            taken[name] = offer
         else:
             report(Broken(self.group, offer.plugin, str(name), reason))
 
-    def _no_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
+    def _refused_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
+        """Say why a row cannot have a name; None if it can."""
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
             return f"{shown(name)} is no name"
         if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
-        return f"{name} is a row of {taken[name].plugin}" if name in taken else None
+        if name in taken:
+            return f"{name} is a row of {taken[name].plugin}"
+        return None
