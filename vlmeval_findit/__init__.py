@@ -16,7 +16,7 @@ Folders are rooms.  A room imports only itself and those above it in this table
 ``marks``        visual marks drawn on images
 ``serving``      starts model servers on this machine
 ``models``       who answers: a row a model, on this machine or over HTTP
-``benchmarks``   a folder a benchmark, found by the prefix of its names
+``benchmarks``   a folder a benchmark, by the prefix of its names
 ``coords``       in which coordinates a deployment really answers
 ``data``         downloads, custom datasets, the demonstration, rendered scenes
 ``scoring``      the way from a prediction file to its score

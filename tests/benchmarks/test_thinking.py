@@ -12,7 +12,7 @@ import pytest
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, captions_in
+from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, read_captions
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
 from vlmeval_findit.boxes.box_records import FormatFailure
@@ -235,6 +235,8 @@ def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> Non
     reply = Reply(0, f"It is A {thought} B")
     assert read_reply(reply, lambda text: read_letter(text, options)) == "B"
     content = '{"left_image": "a", "right_image": "b"}'
-    assert captions_in(Reply(0, content.replace("a", "no") + thought + content)).left.caption == "a"
+    assert (
+        read_captions(Reply(0, content.replace("a", "no") + thought + content)).left.caption == "a"
+    )
     (reply,), _ = as_replies({"7": thought + content}, [ImagePair(0, "7", ("l.png", "r.png"))])
-    assert captions_in(reply).right.caption == "b"
+    assert read_captions(reply).right.caption == "b"

@@ -18,7 +18,7 @@ from fresh_venvs import copy_of_the_clone
 from host_runs import require_host
 from pages import PAGES, blocks, commands
 
-from vlmeval_findit.benchmarks import is_meant, parse
+from vlmeval_findit.benchmarks import parse, resembles_dataset_name
 from vlmeval_findit.cli import ROOT as FINDIT
 from vlmeval_findit.cli.early_checks import all_models
 from vlmeval_findit.models.model_table import find_model
@@ -49,7 +49,7 @@ def test_commands_are_parsed(page: str) -> None:
         for arguments in commands(block.text):
             values = _context(arguments).params
             for name in values.get("data") or ():
-                if is_meant(name) and "MyData" not in name:
+                if resembles_dataset_name(name) and "MyData" not in name:
                     parse(name)
             models = values.get("model") or ()
             for name in (models,) if isinstance(models, str) else models:

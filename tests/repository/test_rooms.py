@@ -23,7 +23,7 @@ ROOMS = {
     "marks": "Visual marks drawn on images.",
     "serving": "Starts model servers on this machine.",
     "models": "Who answers: a row a model, on this machine or over HTTP.",
-    "benchmarks": "A folder a benchmark, found by the prefix of its names.",
+    "benchmarks": "A folder a benchmark; the prefix of a dataset's name says which.",
     "coords": "In which coordinates a deployment really answers.",
     "data": "Downloads, custom datasets, the demonstration, rendered scenes.",
     "scoring": "The way from a prediction file to its score.",

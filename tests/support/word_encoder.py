@@ -59,5 +59,5 @@ def install(patch: pytest.MonkeyPatch, pictures: Mapping[str, str]) -> dict[str,
     def loaded(name: str) -> WordEncoder:
         return loaded_encoders.setdefault(name, WordEncoder(name, pictures))
 
-    patch.setattr(benchmark, "loaded", loaded)
+    patch.setattr(benchmark, "load_encoder", loaded)
     return loaded_encoders

@@ -165,7 +165,7 @@ def test_captions_of_a_pair_are_true_of_their_image_only() -> None:
         size = SIZES[seed % len(SIZES)]
         sample = pairs.pair_sample(seed, size)
         (turn,) = sample.turns
-        captions = caption_reading.captions_in(Reply(0, turn.reply))
+        captions = caption_reading.read_captions(Reply(0, turn.reply))
         texts = [captions.left.caption, captions.right.caption]
         assert [(image.width, image.height) for image in sample.images] == [size, size]
         assert [turn.reply[span.start : span.end] for span in turn.reply_spans] == texts

@@ -1,4 +1,4 @@
-"""A folder a benchmark, found by the prefix of its names.
+"""A folder a benchmark; the prefix of a dataset's name says which.
 
 A package has a ``PREFIX`` and a ``BENCHMARK``, itself or in its module ``benchmark``.  Ours are the
 subpackages, the longest prefix first; others are plug-ins.
@@ -27,25 +27,31 @@ def prefixes() -> PluginTable[ModuleType]:
     """Map every prefix to its package, our longest first."""
     modules = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     packages = [import_module(f"{__name__}.{name}") for name in modules]
-    builtin = {item.PREFIX: item for item in sorted(packages, key=lambda item: -len(item.PREFIX))}
-    return PluginTable(Group.BENCHMARKS, builtin, ModuleType, _problem, lambda item: item.PREFIX)
+    packages.sort(key=lambda package: len(package.PREFIX), reverse=True)
+    builtin = {package.PREFIX: package for package in packages}
+    return PluginTable(
+        Group.BENCHMARKS, builtin, ModuleType, _problem, lambda package: package.PREFIX
+    )
 
 
 def _problem(package: ModuleType) -> str | None:
-    prefix, known = package.PREFIX, prefixes()
+    prefix = package.PREFIX
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*_", prefix):
         return f"the prefix {prefix!r} should be letters, digits or '-', and '_' at its end"
-    for other in known:
+    for other in prefixes():
         if prefix.startswith(other) or other.startswith(prefix):
             return f"names with {prefix} would be names with {other}"
     result = _benchmark_in(package)
     if Benchmark not in type(result).__mro__:
         return f"BENCHMARK should not be {shown(result)}"
-    used = {name: _benchmark_in(other) for other in _packages() for name in _classes_of(other)}
+    used: dict[str, Benchmark] = {}
+    for other_package in _packages():
+        used |= dict.fromkeys(_classes_of(other_package), _benchmark_in(other_package))
     for name in result.variant_names():
         if not name.startswith(prefix):
             return f"its name {name} does not begin with {prefix}"
-        if (host_class := result.host_class(result.parse(name))) in used:
+        host_class = result.host_class(result.parse(name))
+        if host_class in used:
             return f"{host_class} is the class of {used[host_class].name} under VLMEvalKit"
     for name in result.baselines:
         if name in baselines():
@@ -72,7 +78,7 @@ def _packages() -> list[ModuleType]:
 
 
 def benchmark_of(requested: str | DatasetVariant) -> Benchmark:
-    """Find the benchmark of a question or a name, valid or not, or raise DatasetNameError."""
+    """Find the benchmark of a variant or a name, valid or not, or raise DatasetNameError."""
     if not isinstance(requested, str):
         return _by_prefix(requested.name).for_variant(requested)
     result = _by_prefix(requested)
@@ -93,14 +99,17 @@ def prefix_of(name: str) -> str:
             return prefix
     if meant := meant_names(name):
         raise DatasetNameError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
-    known = begins()
+    known = shortest_prefixes()
     raise DatasetNameError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
 
 
-def begins() -> list[str]:
+def shortest_prefixes() -> list[str]:
     """List the prefixes for messages, without those that extend another."""
-    known = sorted(prefixes())
-    return [item for item in known if not any(item != p and item.startswith(p) for p in known)]
+    shortest: list[str] = []
+    for prefix in sorted(prefixes()):  # what extends a prefix comes after it
+        if not prefix.startswith(tuple(shortest)):
+            shortest.append(prefix)
+    return shortest
 
 
 def meant_names(name: str) -> list[str]:
@@ -129,14 +138,17 @@ def begins_with_prefix(text: str) -> bool:
     return any(text.startswith(prefix) for prefix in prefixes())
 
 
-def is_meant(name: str) -> bool:
+def resembles_dataset_name(name: str) -> bool:
     """Tell whether a name, perhaps mistyped, seems to be FindIt's (``FindIt-Pascal``)."""
     return any(name.startswith(prefix.rstrip("_")) for prefix in prefixes())
 
 
 def baselines() -> Mapping[str, Baseline]:
     """Map names to the baselines (models without weights) of all benchmarks."""
-    return {name: item for benchmark in benchmarks() for name, item in benchmark.baselines.items()}
+    result: dict[str, Baseline] = {}
+    for benchmark in benchmarks():
+        result |= benchmark.baselines
+    return result
 
 
 def baseline_named(name: str) -> Baseline:
@@ -148,7 +160,7 @@ def baseline_named(name: str) -> Baseline:
 
 
 def baseline_for(name: str, variant: DatasetVariant) -> Baseline:
-    """Find a baseline that can answer the question, or raise ValueError."""
+    """Find a baseline that can answer the variant, or raise ValueError."""
     result = baseline_named(name)
     benchmark = benchmark_of(variant)
     if benchmark.baselines.get(name) is not result:
@@ -165,7 +177,7 @@ def baseline_for(name: str, variant: DatasetVariant) -> Baseline:
 def is_findit_entry(name: str, entry: Mapping[str, Any]) -> bool:
     """Tell by class or name whether an entry of ``data`` in a ``--config`` file is FindIt's."""
     by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
-    return by_class or is_meant(str(entry.get("dataset", name)))
+    return by_class or resembles_dataset_name(str(entry.get("dataset", name)))
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..benchmarks import is_meant, parse
+from ..benchmarks import parse, resembles_dataset_name
 from ..core.formatting import nearest
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.answering import BackendFactory
@@ -54,12 +54,12 @@ class RunLine:
     @cached_property
     def variants(self) -> Sequence[DatasetVariant]:
         """The datasets of FindIt's."""
-        return [parse(name) for name in self.data if is_meant(name)]
+        return [parse(name) for name in self.data if resembles_dataset_name(name)]
 
     @property
     def others(self) -> Sequence[str]:
         """The datasets that are not FindIt's."""
-        return [name for name in self.data if not is_meant(name)]
+        return [name for name in self.data if not resembles_dataset_name(name)]
 
     @property
     def is_http(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vlmeval.vlm.base import BaseModel
 
-from ..benchmarks import baseline_for, baseline_named, baselines, is_meant, parse
+from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembles_dataset_name
 from ..engine.own_models import baseline_key, describe_baseline
 from ..models.model_client import HostMessage, from_host_message
 from ..protocol.dataset_variant import DatasetVariant
@@ -58,7 +58,7 @@ class FindItBaseline(FindItModel):
 
 def variant_of(dataset: str | None) -> DatasetVariant:
     """Return the question of a dataset; ValueError if it is none of FindIt's."""
-    if dataset is None or not is_meant(dataset):
+    if dataset is None or not resembles_dataset_name(dataset):
         raise ValueError(answers_findit_only("this model", dataset or "another dataset"))
     return parse(dataset)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..benchmarks import benchmarks, is_meant, parse
+from ..benchmarks import benchmarks, parse, resembles_dataset_name
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
 from ..core.formatting import nearest
@@ -123,7 +123,7 @@ class Outcomes:
         outcome = self._outcomes.get((model, dataset))
         said = self._expected.get((model, dataset))
         is_finished = said is None or not said.failed
-        if is_meant(dataset):
+        if resembles_dataset_name(dataset):
             is_finished = outcome is not None and (outcome.score is not None or not scored)
         reason = said.why if said is not None else None
         if is_finished or self._is_told(model, dataset, reason):
@@ -144,7 +144,11 @@ class Outcomes:
         """Say what VLMEvalKit's loop began of FindIt's and did not finish."""
         lines = []
         for (model, dataset), said in self._expected.items():
-            if is_meant(dataset) or model in self.models or "FindIt" in (said.why or ""):
+            if (
+                resembles_dataset_name(dataset)
+                or model in self.models
+                or "FindIt" in (said.why or "")
+            ):
                 scored = said.mode in ("all", "eval")
                 lines += self.missing([(model, dataset)], scored=scored)
         return lines
@@ -156,7 +160,7 @@ class Outcomes:
 
 def _in_our_words(reason: str, dataset: str) -> str:
     """Return a reason of VLMEvalKit's loop with what to do about it."""
-    if reason == _INVALID and is_meant(dataset):
+    if reason == _INVALID and resembles_dataset_name(dataset):
         try:
             parse(dataset)
         except ValueError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..benchmarks import is_meant
+from ..benchmarks import resembles_dataset_name
 from .outcomes import OUTCOMES, Expected
 
 
@@ -73,7 +73,7 @@ def _hear_path(given: Mapping[str, Any]) -> str | None:
     model = str(given["model_name"])
     dataset = str(given["dataset_name"])
     OUTCOMES.expect(model, dataset, RUNNER.mode)
-    if not is_meant(dataset) or os.environ.get("PRED_FORMAT"):
+    if not resembles_dataset_name(dataset) or os.environ.get("PRED_FORMAT"):
         return None
     return str(Path(given["work_dir"]) / f"{model}_{dataset}.{prediction_format()}")
 

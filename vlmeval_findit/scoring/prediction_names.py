@@ -40,7 +40,7 @@ def names_of(
 
 
 def _pattern(suffix: str) -> str:
-    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in benchmarks.begins())
+    return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in benchmarks.shortest_prefixes())
 
 
 def prediction_files(paths: Iterable[Path]) -> list[Path]:

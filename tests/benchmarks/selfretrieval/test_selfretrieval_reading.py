@@ -10,9 +10,9 @@ import pytest
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
     as_replies,
-    captions_in,
+    missing_reason,
+    read_captions,
     replies_of,
-    why_of,
 )
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
 from vlmeval_findit.protocol.replies import Reply
@@ -55,9 +55,9 @@ REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     ("reply", "left", "right", "why"), REPLIES, ids=[str(r[0]) for r in REPLIES]
 )
 def test_replies(reply: str, left: str | None, right: str | None, why: str | None) -> None:
-    result = captions_in(Reply(0, reply))
+    result = read_captions(Reply(0, reply))
     assert why in (None, "failed call", *BENCHMARK.reasons)
-    assert (result.left.caption, result.right.caption, why_of(result)) == (left, right, why)
+    assert (result.left.caption, result.right.caption, missing_reason(result)) == (left, right, why)
     for text in result:
         assert (text.caption is None) == (text.why is not None)
 
@@ -76,14 +76,16 @@ def test_pairs_of_a_file(tmp_path: Path) -> None:
         ([L, R], [LEFT, RIGHT]),
     ):
         (first, second), unknown = as_replies({"7": value, "x": {}}, PAIRS)
-        assert [side for side in PairSide if captions_in(first).of(side).caption is None] == missing
-        assert why_of(captions_in(second)) == "missing_key"
+        assert [
+            side for side in PairSide if read_captions(first).value(side).caption is None
+        ] == missing
+        assert missing_reason(read_captions(second)) == "missing_key"
         assert unknown == ("x",)
     path = tmp_path / "captions.json"
     for content, says in (
         ("[]", "is no object"),
         ("{", "not JSON"),
-        ('{"9": {}}', "none of its 1 uids is of a pair: the first is '9'"),
+        ('{"9": {}}', "no pair has one of its 1 uids: the first is '9'"),
     ):
         path.write_text(content)
         with pytest.raises(ValueError, match=says):

@@ -50,13 +50,13 @@ NAN = math.nan
 def test_what_is_right(correct: float, other: float, right: bool) -> None:
     cosines = np.array([[correct, other]], dtype=np.float32)
     assert is_right(cosines).tolist() == [right]
-    # The rule: the largest of [own, other], NaN above all, the first of equals.
+    # The rule: the largest of [its image, other], NaN above all, the first of equals.
     assert (int(np.argmax(cosines)) == 0) == right
 
 
 def test_features_without_length_are_refused() -> None:
     each = [[1.0, 0.0]]
-    whose = ("a caption", "its own image", "the other image")
+    whose = ("a caption", "its image", "the other image")
     for at, what in enumerate(whose):
         features = [each, each, each]
         features[at] = [[0.0, 0.0]]
@@ -216,13 +216,16 @@ def test_both_pictures_and_four_similarities_are_drawn(
     first, second = (BENCHMARK.draw(dataset, row) for row in run.rows)
     shown = [(each.path, each.name) for each in first.images]
     assert shown == [("0l.png", "left"), ("0r.png", "right")]
-    assert [(line.role, line.text.partition(": own ")[0]) for line in first.lines] == [
+    assert [(line.role, line.text.partition(": its image ")[0]) for line in first.lines] == [
         (Role.HIT, "caption of the left image"),
         (Role.MISS, "caption of the right image"),
         (Role.MISS, "as published, left image"),
         (Role.HIT, "as published, right image"),
     ]
-    assert all(re.search(r": own -?0\.\d{3}, other -?0\.\d{3}", each.text) for each in first.lines)
+    assert all(
+        re.search(r": its image -?0\.\d{3}, the other -?0\.\d{3}", each.text)
+        for each in first.lines
+    )
     assert first.lines[0].text.endswith(" — circle")
     assert f"(cut: it has {LONGEST + 1} tokens) — cat cat" in second.lines[0].text
     assert second.lines[1].text == "caption of the right image: there is none (not_text)"

@@ -6,7 +6,11 @@ from statistics import mean
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, captions_in, why_of
+from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
+    as_replies,
+    missing_reason,
+    read_captions,
+)
 from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     ZeroLengthError,
     is_right,
@@ -46,11 +50,11 @@ def _right(pair: Case) -> list[float]:
 
 def _reply(case: Case) -> str | None:
     reply = Reply(0, FAILED if case["reply"] is None else case["reply"])
-    captions = captions_in(reply)
+    captions = read_captions(reply)
     actual = {
         "left": captions.left.caption,
         "right": captions.right.caption,
-        "why": reason_in_cases(why_of(captions), reply, "no_json"),
+        "why": reason_in_cases(missing_reason(captions), reply, "no_json"),
     }
     return unlike(actual, case["sensible"])
 
@@ -58,12 +62,14 @@ def _reply(case: Case) -> str | None:
 def _file(case: Case) -> str | None:
     pairs = [ImagePair(at, uid, ("left", "right")) for at, uid in enumerate(case["uids"])]
     replies, unknown = as_replies(case["captions"], pairs)
-    captions = [(pair.uid, captions_in(reply)) for pair, reply in zip(pairs, replies, strict=True)]
+    captions = [
+        (pair.uid, read_captions(reply)) for pair, reply in zip(pairs, replies, strict=True)
+    ]
     missing = [
         [uid, side.value]
         for uid, both in captions
         for side in PairSide
-        if both.of(side).caption is None
+        if both.value(side).caption is None
     ]
     return unlike({"missing": missing, "unknown": list(unknown)}, case["better"])
 

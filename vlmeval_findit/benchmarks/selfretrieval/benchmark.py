@@ -16,8 +16,8 @@ from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.folders import image_folder
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
-from .caption_reading import REASONS, captions_in, replies_of
-from .caption_scoring import encoder_name, judge, loaded, scorer_of
+from .caption_reading import REASONS, read_captions, replies_of
+from .caption_scoring import encoder_name, judge, load_encoder, scorer_of
 from .image_pairs import (
     RENDERED,
     SETS,
@@ -58,7 +58,7 @@ def describe_scenes(message: Message, variant: PlainVariant) -> tuple[str, Reply
 
 
 def _reply(captions: PerSide[str]) -> str:
-    return json.dumps({side.key: captions.of(side) for side in PairSide})
+    return json.dumps({side.key: captions.value(side) for side in PairSide})
 
 
 # By model name
@@ -69,7 +69,10 @@ class SelfRetrieval(Benchmark):
     """Captions that tell two similar images apart, scored by a dual encoder."""
 
     name = "Self-Retrieval"
-    metrics, ranking, headline_counting_failures, counts = METRICS, RANKING, WITH_FAILURES, COUNTS
+    metrics = METRICS
+    ranking = RANKING
+    headline_counting_failures = WITH_FAILURES
+    counts = COUNTS
     reasons = (*UNREAD, *REASONS)
     baselines = BASELINES
 
@@ -100,13 +103,15 @@ class SelfRetrieval(Benchmark):
     ) -> BatchScore:
         variant: PlainVariant = dataset.variant
         name, source = encoder_name(variant.table, settings)
-        encoder = loaded(name)
+        encoder = load_encoder(name)
         pairs = [dataset.queries[reply.index] for reply in replies]
         folder = image_folder(variant.images).path
-        scored = judge(pairs, list(map(captions_in, replies)), folder, encoder)
-        failed = (reply.failed for reply in replies)
-        rows = tuple(map(scored_row, pairs, scored, failed))
-        return BatchScore(rows, scorer=scorer_of(encoder, source))
+        scored = judge(pairs, [read_captions(reply) for reply in replies], folder, encoder)
+        rows = [
+            scored_row(pair, captions, reply.failed)
+            for pair, captions, reply in zip(pairs, scored, replies, strict=True)
+        ]
+        return BatchScore(tuple(rows), scorer=scorer_of(encoder, source))
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
         return draw(dataset.queries[row.index], row)

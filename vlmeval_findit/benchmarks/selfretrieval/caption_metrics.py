@@ -9,7 +9,7 @@ from typing import Any
 from ...protocol.benchmark import Drawing, DrawnImage, DrawnLine, Role
 from ...protocol.metric import Metric
 from ...protocol.scored_row import ScoredRow
-from .caption_reading import why_of
+from .caption_reading import missing_reason
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
 from .image_pairs import ImagePair, PairSide
 
@@ -70,12 +70,12 @@ def scored_row(pair: ImagePair, captions: ScoredCaptions, failed: bool) -> Score
         source=pair.uid,
         sums=sums(captions, failed),
         failed=failed,
-        reason=why_of(item.parsed for item in captions),
+        reason=missing_reason(item.parsed for item in captions),
         slices={"attribute": pair.attribute} if pair.attribute else {},
         details={
             "label": pair.label,
             "images": list(pair.images),
-            **{side.value: _details(captions.of(side)) for side in PairSide},
+            **{side.value: _details(captions.value(side)) for side in PairSide},
         },
     )
 
@@ -95,8 +95,15 @@ def _details(caption: ScoredCaption) -> dict[str, Any]:
 def _cosines(result: ImageSimilarity | None) -> dict[str, Any] | None:
     if result is None:
         return None
-    own, other = (round(n, 6) if isfinite(n) else None for n in (result.own, result.other))
-    return {"own": own, "other": other, "right": result.right}
+    return {
+        "own": _rounded(result.image),
+        "other": _rounded(result.other),
+        "right": result.right,
+    }
+
+
+def _rounded(cosine: float) -> float | None:
+    return round(cosine, 6) if isfinite(cosine) else None
 
 
 def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
@@ -123,7 +130,11 @@ def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:
 
 
 def _line(what: str, result: Mapping[str, Any]) -> DrawnLine:
-    numbers = (result["own"], result["other"])
-    own, other = ("no number" if n is None else f"{n:.3f}" for n in numbers)
     role = Role.HIT if result["right"] else Role.MISS
-    return DrawnLine(role, f"{what}: own {own}, other {other}")
+    return DrawnLine(
+        role, f"{what}: its image {_shown(result['own'])}, the other {_shown(result['other'])}"
+    )
+
+
+def _shown(cosine: float | None) -> str:
+    return "no number" if cosine is None else f"{cosine:.3f}"

@@ -17,8 +17,11 @@ log = logging.getLogger(__name__)
 
 
 # Why a caption is missing
-REASONS = ("no_json", "missing_key", "not_text", "empty_caption")
-NO_JSON, NO_KEY, NOT_TEXT, EMPTY = REASONS
+NO_JSON = "no_json"
+NO_KEY = "missing_key"
+NOT_TEXT = "not_text"
+EMPTY = "empty_caption"
+REASONS = (NO_JSON, NO_KEY, NOT_TEXT, EMPTY)
 
 
 class Caption(NamedTuple):
@@ -31,34 +34,36 @@ class Caption(NamedTuple):
 Captions = PerSide[Caption]  # of a pair
 
 
-def why_of(captions: Iterable[Caption]) -> str | None:
+def missing_reason(captions: Iterable[Caption]) -> str | None:
     """Return the first reason of a pair; None if both captions were read."""
     return next((value.why for value in captions if value.why is not None), None)
 
 
-def captions_in(reply: Reply) -> Captions:
+def read_captions(reply: Reply) -> Captions:
     """Read a reply's captions; without an answer both are missing for the same reason."""
-    result = read_reply(reply, read)
+    result = read_reply(reply, parse_captions)
     if isinstance(result, ParseFailure):
         return PerSide(Caption(None, result.reason), Caption(None, result.reason))
     return result
 
 
-def read(answer: str) -> Captions | ParseFailure:
+def parse_captions(answer: str) -> Captions | ParseFailure:
     """Read the captions from all JSON objects in an answer; the last of a side counts.
 
-    >>> result = read('{"left_image": "a cat"} or {"LEFT image": "a black cat", "right": 3}')
-    >>> result.left.caption, result.right.why
-    ('a black cat', 'not_text')
+    >>> both = parse_captions('{"left_image": "cat"} or {"LEFT image": "black cat", "right": 3}')
+    >>> both.left.caption, both.right.why
+    ('black cat', 'not_text')
     """
     objects = objects_in(answer)
     if not objects:
         return ParseFailure(NO_JSON)
-    stated = {side_of(key): value for item in objects for key, value in item.items()}
-    return PerSide(*(_caption_of(stated, side) for side in PairSide))
+    stated: dict[PairSide | None, Any] = {}
+    for item in objects:
+        stated |= {side_of(key): value for key, value in item.items()}
+    return PerSide(_caption_of(stated, PairSide.LEFT), _caption_of(stated, PairSide.RIGHT))
 
 
-_SIDES = {name: side for side in PairSide for name in (side.value, side.key)}
+_SIDES = {side.value: side for side in PairSide} | {side.key: side for side in PairSide}
 
 
 def side_of(key: object) -> PairSide | None:
@@ -94,7 +99,7 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     replies, unknown = as_replies(values, pairs)
     if values and len(unknown) == len(values):
         raise ValueError(
-            f"{path}: none of its {len(values)} uids is of a pair: the first is {unknown[0]!r}"
+            f"{path}: no pair has one of its {len(values)} uids: the first is {unknown[0]!r}"
         )
     if unknown:
         log.warning(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ class ZeroLengthError(ValueError):
         self.what = what
 
 
-def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Floats:
+def similarities(captions: ArrayLike, images: ArrayLike, others: ArrayLike) -> Floats:
     """Compute cosines, n x 2, of captions with their image and the other image (features n x d).
 
     Non-finite features give NaN; a feature of length zero raises ZeroLengthError.
@@ -44,9 +45,12 @@ def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Float
     >>> similarities([[0, 2]], [[0, 1]], [[3, 0]])
     array([[1., 0.]], dtype=float32)
     """
-    named = {"a caption": captions, "its own image": own, "the other image": other}
-    text, *images = (_directions(values, what) for what, values in named.items())
-    result: Floats = np.stack([np.einsum("nd,nd->n", text, image) for image in images], axis=-1)
+    texts = _directions(captions, "a caption")
+    cosines = [
+        np.einsum("nd,nd->n", texts, _directions(images, "its image")),
+        np.einsum("nd,nd->n", texts, _directions(others, "the other image")),
+    ]
+    result: Floats = np.stack(cosines, axis=-1)
     return result
 
 
@@ -62,22 +66,22 @@ def _directions(values: ArrayLike, what: str) -> Floats:
 
 
 def is_right(cosines: Floats) -> Marks:
-    """Tell which captions are right, of cosines n x 2 (own, other).
+    """Tell which captions are right, of cosines n x 2 (with their image, with the other).
 
     A tie is right.  NaN counts as the largest number, so NaN for the caption's image is right too.
 
     >>> is_right(np.float32([[0.3, 0.3], [np.nan, 1], [1, np.nan]]))
     array([ True,  True, False])
     """
-    own, other = cosines.T
-    result: Marks = np.isnan(own) | (own >= other)
+    image, other = cosines.T
+    result: Marks = np.isnan(image) | (image >= other)
     return result
 
 
 class ImageSimilarity(NamedTuple):
-    """A caption's similarity to both images."""
+    """A caption's similarity to its image and to the other."""
 
-    own: float
+    image: float
     other: float
     right: bool
     tie: bool
@@ -114,35 +118,40 @@ def judge(
     length zero raises a ZeroLengthError with uid and side.
     """
     scored = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
-    sides = [(at, side) for at in range(len(pairs)) for side in PairSide]
-    places = [(at, side) for at, side in sides if captions[at].of(side).caption is not None]
+    places: list[tuple[int, PairSide]] = []  # of the captions that are there
+    texts: list[str] = []
+    for at, both in enumerate(captions):
+        for side in PairSide:
+            caption = both.value(side).caption
+            if caption is not None:
+                places.append((at, side))
+                texts.append(caption)
     if not places:
         return scored
-    names = list(dict.fromkeys(name for at, _ in places for name in pairs[at].images))
-    images = dict(zip(names, encoder.images([folder / name for name in names]), strict=True))
+    names = list(dict.fromkeys(chain.from_iterable(pairs[at].images for at, _ in places)))
+    features = dict(zip(names, encoder.images([folder / name for name in names]), strict=True))
     shown = [(PerSide(*pairs[at].images), side) for at, side in places]
-    own = np.array([images[both.of(side)] for both, side in shown])
-    other = np.array([images[both.of(side.other)] for both, side in shown])
-    texts = [captions[at].of(side).caption or "" for at, side in places]
+    images = np.array([features[pair.value(side)] for pair, side in shown])
+    others = np.array([features[pair.value(side.other)] for pair, side in shown])
     trained = encoder.texts(texts, Padding.AS_TRAINED)
     unpadded = encoder.texts(texts, Padding.UNPADDED)
     try:
-        default = _nearness(similarities(trained.vectors, own, other))
-        published = _nearness(similarities(unpadded.vectors, own, other))
+        default = _nearness(similarities(trained.vectors, images, others))
+        published = _nearness(similarities(unpadded.vectors, images, others))
     except ZeroLengthError as error:
         at, side = places[error.row]
         what = f"{error.what} (uid {pairs[at].uid}, {side.value})"
         raise ZeroLengthError(error.row, what) from None
     results = zip(default, published, trained.tokens, trained.cut, strict=True)
     for (at, side), result in zip(places, results, strict=True):
-        item = ScoredCaption(captions[at].of(side), *result)
+        item = ScoredCaption(captions[at].value(side), *result)
         scored[at] = scored[at]._replace(**{side.value: item})
     return scored
 
 
 def _nearness(cosines: Floats) -> list[ImageSimilarity]:
     rows = zip(cosines.tolist(), is_right(cosines).tolist(), strict=True)
-    return [ImageSimilarity(own, other, right, own == other) for (own, other), right in rows]
+    return [ImageSimilarity(image, other, right, image == other) for (image, other), right in rows]
 
 
 # Facts that decide scores: device and package versions change last digits at most.
@@ -167,7 +176,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1)
-def loaded(name: str) -> DualEncoder:
+def load_encoder(name: str) -> DualEncoder:
     """Load an encoder by name, or raise EncoderError; the last encoder is cached."""
     try:
         # Imported here because it needs torch.

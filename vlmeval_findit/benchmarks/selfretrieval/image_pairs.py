@@ -43,7 +43,7 @@ class PerSide(NamedTuple, Generic[Value]):
     left: Value
     right: Value
 
-    def of(self, side: PairSide) -> Value:
+    def value(self, side: PairSide) -> Value:
         return self.left if side is PairSide.LEFT else self.right
 
 

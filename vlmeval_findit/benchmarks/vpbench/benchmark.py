@@ -131,7 +131,9 @@ class VPBench(Benchmark):
     baselines = BASELINES
 
     def parse(self, name: str) -> tables.VPBenchVariant | Stage2Variant:
-        return stage2_dataset.parse(name) if stage2_dataset.is_meant(name) else tables.parse(name)
+        return (
+            stage2_dataset.parse(name) if stage2_dataset.is_of_stage2(name) else tables.parse(name)
+        )
 
     def variant_names(self) -> Sequence[str]:
         return [*tables.TABLES, next(iter(stage2_dataset.VARIANTS)), *tables.custom_tables()]

@@ -52,7 +52,7 @@ _ALL = [_variant(naming, described) for naming in RegionNaming for described in 
 VARIANTS = {variant.name: variant for variant in _ALL}
 
 
-def is_meant(name: str) -> bool:
+def is_of_stage2(name: str) -> bool:
     """Tell whether a name, perhaps mistyped, is of stage 2."""
     return name == STAGE_2 or name.startswith(f"{STAGE_2}_")
 
