@@ -10,7 +10,7 @@ Folders are rooms.  A room imports only itself and those above it in this table
 ===============  ================================================================================
 ``core``         what every room needs: texts, files, configuration, secrets, plug-ins
 ``protocol``     what a benchmark is: variants, queries, messages, metrics, how replies are read
-``statistics``   influences, intervals, tests, calibration: arrays in, numbers out
+``statistics``   influences, intervals and tests: arrays in, numbers out
 ``storage``      what lies on disk: tables, images, prediction files, identities, locks
 ``boxes``        boxes: representations, reading, writing, coordinate spaces, matching
 ``marks``        visual marks drawn on images

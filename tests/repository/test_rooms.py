@@ -17,7 +17,7 @@ PACKAGE = ROOT / "vlmeval_findit"
 ROOMS = {
     "core": "What every room needs: texts, files, configuration, secrets, plug-ins.",
     "protocol": "What a benchmark is: variants, queries, messages, metrics, how replies are read.",
-    "statistics": "Influences, intervals, tests, calibration: arrays in, numbers out.",
+    "statistics": "Influences, intervals and tests: arrays in, numbers out.",
     "storage": "What lies on disk: tables, images, prediction files, identities, locks.",
     "boxes": "Boxes: representations, reading, writing, coordinate spaces, matching.",
     "marks": "Visual marks drawn on images.",
