@@ -14,8 +14,11 @@ PASCAL = "FindIt_Pascal_xyxy_json"
 
 
 def test_files_are_named_after_model_and_dataset() -> None:
-    for name in ("Pascal_xyxy_json", "MMBench"):
-        with pytest.raises(DatasetNameError, match=r"a name begins with .*FindIt_"):
+    for name, why in (
+        ("Pascal_xyxy_json", "did you mean FindIt_Pascal_xyxy_json"),
+        ("MMBench", r"a name begins with .*FindIt_"),
+    ):
+        with pytest.raises(DatasetNameError, match=why):
             benchmarks.parse(name)
         assert not benchmarks.is_dataset_name(name)
     for stem, result in (
