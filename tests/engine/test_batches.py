@@ -408,10 +408,10 @@ def test_a_constrained_question_is_constrained_in_batches_or_refused(
 KILLED = """
 import itertools, os, signal, sys
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.batch_backend import Ledger
+from vlmeval_findit.engine.batch_backend import BatchLedger
 from vlmeval_findit.engine.journal.writer import Journal
 
-at, note, append, appends = sys.argv.pop(1), Ledger.note, Journal.append, itertools.count(1)
+at, note, append, appends = sys.argv.pop(1), BatchLedger.note, Journal.append, itertools.count(1)
 
 def die_if(now):
     if now:
@@ -427,7 +427,7 @@ def appended(journal, made):
     append(journal, made)
     die_if(at == "collecting" and next(appends) == 5)
 
-Ledger.note, Journal.append = noted, appended
+BatchLedger.note, Journal.append = noted, appended
 sys.exit(main(sys.argv[1:]))
 """
 

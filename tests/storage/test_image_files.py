@@ -22,8 +22,8 @@ from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
 from vlmeval_findit.protocol.dataset_variant import image, text
 from vlmeval_findit.report.gallery import thumbnails
 from vlmeval_findit.storage.image_files import (
-    Header,
     ImageFileError,
+    ImageHeader,
     decode,
     header,
     misfit,
@@ -144,7 +144,7 @@ def test_the_stored_pixels_are_decoded(path: Path) -> None:
     ],
 )
 def test_how_large_an_image_may_be(side: int, is_stated: bool, why: str | None) -> None:
-    reply = misfit(Header((side, side), "RGB", "PNG"), (side, side) if is_stated else None)
+    reply = misfit(ImageHeader((side, side), "RGB", "PNG"), (side, side) if is_stated else None)
     assert reply is None if why is None else str(reply).startswith(why)
 
 

@@ -14,7 +14,7 @@ from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..scoring.run_score import CellResult
 from .backend import Backend, CancelToken, run_sync
-from .batch_backend import BatchBackend, Ledger
+from .batch_backend import BatchBackend, BatchLedger
 from .cell_files import finished_cell
 from .journal.view import JournalView
 from .journal.writer import Journal
@@ -107,7 +107,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     watcher = job.watcher
     model = job.outputs[0].cell.model
     plan = Plan([output.cell for output in job.outputs], journal, job.sizes, job.again)
-    ledger = Ledger(journal)
+    ledger = BatchLedger(journal)
     left = calls_left(plan, ledger.open)
     if isinstance(job.backend, BatchBackend):
         job.backend.ledger = ledger
@@ -190,6 +190,6 @@ class Engine:
         backend = self.factories[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
             plan = Plan([output.cell for output in outputs], self.journal)
-            backend.ledger = Ledger(self.journal)
+            backend.ledger = BatchLedger(self.journal)
             with self.cancel.shielded():
                 run_sync(backend.submit(plan, self.cancel))

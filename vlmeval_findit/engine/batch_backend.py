@@ -35,7 +35,7 @@ T = TypeVar("T")
 _OPTIONS = ("kind", "server", "model", "logprobs")
 
 
-class Ledger:
+class BatchLedger:
     """The batches of a journal, by our names; they are its events.
 
     An intended batch is noted before it is submitted, the service's ids after, so after any kill
@@ -101,7 +101,7 @@ class BatchBackend:
 
     load: Callable[[], BatchService]
     poll: float
-    ledger: Ledger = field(init=False)  # of the run's journal; set before anything is asked
+    ledger: BatchLedger = field(init=False)  # of the run's journal; set before anything is asked
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
         """Submit calls without waiting; ValueError if some are pending in other batches."""
@@ -130,7 +130,7 @@ class _BatchRun:
     """One run of the backend; its calls, perhaps a million, are built again as they are needed."""
 
     service: BatchService
-    ledger: Ledger
+    ledger: BatchLedger
     items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float

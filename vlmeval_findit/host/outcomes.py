@@ -57,7 +57,7 @@ _SKIPPED = {_INVALID: "VLMEvalKit has no dataset of that name", **_WITHOUT_ANSWE
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedRun:
     """A model over a dataset that VLMEvalKit's loop began, and what it said of it last."""
 
     mode: str | None = None  # all, infer or eval; None: not known
@@ -76,7 +76,7 @@ class Outcomes:
     """The outcomes of this process, by model and dataset."""
 
     _outcomes: dict[tuple[str, str], Outcome] = field(default_factory=dict)
-    _expected: dict[tuple[str, str], Expected] = field(default_factory=dict)
+    _expected: dict[tuple[str, str], ExpectedRun] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)  # Names of FindIt's models
 
     @contextmanager
@@ -105,11 +105,11 @@ class Outcomes:
 
     def expect(self, model: str, dataset: str, mode: str | None) -> None:
         """Note that VLMEvalKit's loop begins a model over a dataset."""
-        self._expected[model, dataset] = Expected(mode)
+        self._expected[model, dataset] = ExpectedRun(mode)
 
-    def hear(self, model: str, dataset: str, said: Expected) -> None:
+    def hear(self, model: str, dataset: str, said: ExpectedRun) -> None:
         """Note what VLMEvalKit's loop says of a model over a dataset; a reason stays."""
-        before = self._expected.get((model, dataset), Expected())
+        before = self._expected.get((model, dataset), ExpectedRun())
         if said.why is None:
             said = replace(said, why=before.why, is_error=before.is_error)
         self._expected[model, dataset] = said

@@ -18,11 +18,11 @@ from types import ModuleType
 from typing import Any
 
 from ..benchmarks import resembles_dataset_name
-from .outcomes import OUTCOMES, Expected
+from .outcomes import OUTCOMES, ExpectedRun
 
 
 @dataclass(slots=True)
-class Runner:
+class RunnerState:
     """What is known of the runner's loop in this process."""
 
     api_mode: bool = False  # ``--api-mode``
@@ -30,7 +30,7 @@ class Runner:
     building: str | None = None  # Name of the dataset that it builds now
 
 
-RUNNER = Runner()
+RUNNER = RunnerState()
 
 
 def prediction_format() -> str:
@@ -91,7 +91,7 @@ def _hear_dataset(given: Mapping[str, Any]) -> None:
     RUNNER.building = name if status == "pending" else None
     why = _text(given.get("error_message")) or _text(given.get("skip_reason"))
     is_error = _text(given.get("error_message")) is not None
-    OUTCOMES.hear(str(given["model_name"]), name, Expected(RUNNER.mode, status, why, is_error))
+    OUTCOMES.hear(str(given["model_name"]), name, ExpectedRun(RUNNER.mode, status, why, is_error))
 
 
 def _text(value: Any) -> str | None:

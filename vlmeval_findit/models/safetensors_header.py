@@ -12,14 +12,14 @@ from ..core.text_files import parse_json
 _MOST = 100_000_000  # Bytes; the format's own limit
 
 
-class Header(NamedTuple):
+class SafetensorsHeader(NamedTuple):
     """What a file has before its numbers."""
 
     values: Mapping[str, Any]
     end: int  # Byte at which the numbers begin
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path) -> SafetensorsHeader:
     """Read the header of a file.
 
     Raises:
@@ -33,4 +33,4 @@ def read_header(path: Path) -> Header:
         values = parse_json(f.read(length))
     if not isinstance(values, dict):
         raise ValueError("its header is no JSON object")
-    return Header(values, 8 + length)
+    return SafetensorsHeader(values, 8 + length)

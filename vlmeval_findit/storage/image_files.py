@@ -66,7 +66,7 @@ Source = Path | str | io.BytesIO
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ImageHeader:
     """What the beginning of an image file says."""
 
     size: Size
@@ -82,10 +82,10 @@ def image_bytes(path: Path | str) -> ImageBytes:
         return ImageBytes(path, f.read())
 
 
-def header(source: Source) -> Header:
+def header(source: Source) -> ImageHeader:
     """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
-        return Header(image.size, image.mode, image.format or "", may_be_transparent(image))
+        return ImageHeader(image.size, image.mode, image.format or "", may_be_transparent(image))
 
 
 def check(source: Source) -> None:
@@ -143,7 +143,7 @@ def orientation(source: Source) -> Orientation:
     return Orientation(value if is_valid else 1, is_decoded)
 
 
-def misfit(header: Header, stated: Size | None) -> str | None:
+def misfit(header: ImageHeader, stated: Size | None) -> str | None:
     """Say why an image cannot be used, by its header and the size that annotations state."""
     width, height = header.size
     if stated is not None and header.size != stated:

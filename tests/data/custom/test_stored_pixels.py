@@ -24,7 +24,7 @@ from vlmeval_findit.data.custom.stored_pixels import (
     to_stored_pixels,
 )
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.storage.image_files import Header, Size, decode
+from vlmeval_findit.storage.image_files import ImageHeader, Size, decode
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -148,7 +148,9 @@ def test_another_size_and_a_bomb_are_refused(tmp_path, monkeypatch, capsys) -> N
         assert import_csv(tmp_path, [[name, "x", *STORED, *size]], "--exif", "turned") == 2
         why = f"is 60x40, but its annotations are for {size[0]}x{size[1]}"
         assert why in capsys.readouterr().err
-    monkeypatch.setattr(stored_pixels, "header", lambda _: Header((20_000, 20_000), "RGB", "PNG"))
+    monkeypatch.setattr(
+        stored_pixels, "header", lambda _: ImageHeader((20_000, 20_000), "RGB", "PNG")
+    )
     for name in ("orientation", "problem"):
         monkeypatch.setattr(stored_pixels, name, lambda *_: pytest.fail("was decoded"))
     for stated in (("", ""), (20_001, 20_000)):

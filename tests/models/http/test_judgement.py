@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.models.http.completion import CallError, Completion
-from vlmeval_findit.models.http.judgement import Judgement, Verdict, judge
+from vlmeval_findit.models.http.judgement import CallVerdict, Judgement, judge
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
 from vlmeval_findit.models.http.spending import Budget
@@ -23,7 +23,7 @@ from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.replies import parse_record
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
-ANSWERS = (Verdict.ANSWER, Verdict.CUT, Verdict.REFUSED)
+ANSWERS = (CallVerdict.ANSWER, CallVerdict.CUT, CallVerdict.REFUSED)
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 20}
 
 
@@ -54,32 +54,34 @@ def error_in(judgement: Judgement) -> CallError:
 @pytest.mark.parametrize(
     ("finish", "verdict", "kept"),
     [
-        ("stop", Verdict.ANSWER, "stop"),
-        ("STOP", Verdict.ANSWER, "stop"),
-        ("end_turn", Verdict.ANSWER, "stop"),
-        ("COMPLETE", Verdict.ANSWER, "stop"),
-        ("eosFound", Verdict.ANSWER, "stop"),
-        ({"type": "eos_token"}, Verdict.ANSWER, "stop"),
-        ({"type": "stop", "matched": 151645}, Verdict.ANSWER, "stop"),
-        ("tool_calls", Verdict.ANSWER, "tool_calls"),
-        (None, Verdict.ANSWER, ""),
-        ("", Verdict.ANSWER, ""),
-        (7, Verdict.ANSWER, ""),
-        ("length", Verdict.CUT, "length"),
-        ("MAX_TOKENS", Verdict.CUT, "length"),
-        ("FINISH_REASON_MAX_TOKENS", Verdict.CUT, "length"),
-        ("model_length", Verdict.CUT, "length"),
-        ("model_context_window_exceeded", Verdict.CUT, "length"),
-        ("maxPredictedTokensReached", Verdict.CUT, "length"),
-        ({"type": "length", "length": 20}, Verdict.CUT, "length"),
-        ("content_filter", Verdict.REFUSED, "content_filter"),
-        ("SAFETY", Verdict.REFUSED, "content_filter"),
-        ("IMAGE_PROHIBITED_CONTENT", Verdict.REFUSED, "content_filter"),
-        ("refusal", Verdict.REFUSED, "content_filter"),
-        ("sensitive", Verdict.REFUSED, "content_filter"),
+        ("stop", CallVerdict.ANSWER, "stop"),
+        ("STOP", CallVerdict.ANSWER, "stop"),
+        ("end_turn", CallVerdict.ANSWER, "stop"),
+        ("COMPLETE", CallVerdict.ANSWER, "stop"),
+        ("eosFound", CallVerdict.ANSWER, "stop"),
+        ({"type": "eos_token"}, CallVerdict.ANSWER, "stop"),
+        ({"type": "stop", "matched": 151645}, CallVerdict.ANSWER, "stop"),
+        ("tool_calls", CallVerdict.ANSWER, "tool_calls"),
+        (None, CallVerdict.ANSWER, ""),
+        ("", CallVerdict.ANSWER, ""),
+        (7, CallVerdict.ANSWER, ""),
+        ("length", CallVerdict.CUT, "length"),
+        ("MAX_TOKENS", CallVerdict.CUT, "length"),
+        ("FINISH_REASON_MAX_TOKENS", CallVerdict.CUT, "length"),
+        ("model_length", CallVerdict.CUT, "length"),
+        ("model_context_window_exceeded", CallVerdict.CUT, "length"),
+        ("maxPredictedTokensReached", CallVerdict.CUT, "length"),
+        ({"type": "length", "length": 20}, CallVerdict.CUT, "length"),
+        ("content_filter", CallVerdict.REFUSED, "content_filter"),
+        ("SAFETY", CallVerdict.REFUSED, "content_filter"),
+        ("IMAGE_PROHIBITED_CONTENT", CallVerdict.REFUSED, "content_filter"),
+        ("refusal", CallVerdict.REFUSED, "content_filter"),
+        ("sensitive", CallVerdict.REFUSED, "content_filter"),
     ],
 )
-def test_a_finish_reason_says_what_an_answer_is(finish: Any, verdict: Verdict, kept: str) -> None:
+def test_a_finish_reason_says_what_an_answer_is(
+    finish: Any, verdict: CallVerdict, kept: str
+) -> None:
     judgement = judged(reply(finish))
     assert judgement.verdict is verdict
     assert answer_in(judgement).text == BOX
@@ -121,7 +123,7 @@ STOPPED_BY_SERVICE = [
 @pytest.mark.parametrize("content", [BOX, BOX[:20], "", None])
 def test_a_call_that_the_service_ended_may_be_repeated(finish: str, content: str | None) -> None:
     judgement = judged(reply(finish, content=content))
-    assert judgement.verdict is Verdict.PASSING
+    assert judgement.verdict is CallVerdict.PASSING
     assert judgement.reason == f"the service ended the reply: finish_reason {finish}"
     assert error_in(judgement).usage.tokens == {"prompt": 1000, "completion": 20}
 
@@ -134,7 +136,7 @@ def test_a_service_s_own_words_are_in_the_reason() -> None:
     gone = {"error": {"code": 502, "message": "upstream died"}}
     for body in (reply("error", gone), reply("stop", gone), reply("stop", **gone)):
         judgement = judged(body)
-        assert judgement.verdict is Verdict.PASSING
+        assert judgement.verdict is CallVerdict.PASSING
         assert judgement.reason == "HTTP 502: the service reports: upstream died"
 
 
@@ -145,7 +147,7 @@ def test_an_unknown_finish_reason_counts_and_is_said(caplog: pytest.LogCaptureFi
     assert (
         caplog.text.count("its replies end with finish_reason 'schluss', which is not known") == 1
     )
-    assert judged(reply("schluss", content="")).verdict is Verdict.PASSING
+    assert judged(reply("schluss", content="")).verdict is CallVerdict.PASSING
 
 
 @pytest.mark.parametrize("first", [reply("abort"), reply("error", content=None)])
@@ -200,10 +202,10 @@ def test_content_of_every_known_shape_is_read(content: Any, text: str, thought: 
 def test_a_refusal_is_the_reply_s_text() -> None:
     words = "I cannot identify people."
     judgement = judged(reply(content=None, refusal=words))
-    assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, words)
+    assert (judgement.verdict, judgement.reason) == (CallVerdict.REFUSED, words)
     assert answer_in(judgement).text == words
     both = judged(reply(content=BOX, refusal=words))
-    assert both.verdict is Verdict.REFUSED
+    assert both.verdict is CallVerdict.REFUSED
     assert (answer_in(both).text, answer_in(both).more) == (BOX, {"refusal": words})
 
 
@@ -253,7 +255,7 @@ def test_arguments_of_tools_are_kept_in_the_record(
 def test_a_filtered_answer_keeps_the_filters_word() -> None:
     google = {"finishReason": "RECITATION", "content": {"parts": [{"text": BOX[:9]}]}}
     judgement = judged(of_google({"candidates": [google]}))
-    assert (judgement.verdict, judgement.reason) == (Verdict.REFUSED, "RECITATION")
+    assert (judgement.verdict, judgement.reason) == (CallVerdict.REFUSED, "RECITATION")
     assert answer_in(judgement).more == {"finish_reason": "RECITATION"}
 
 
@@ -267,9 +269,9 @@ def test_google_s_parts_that_are_no_text_are_named() -> None:
 
 
 def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
-    assert judged(reply(None, content=None)).verdict is Verdict.PASSING
-    assert judged(reply("stop", content=None)).verdict is Verdict.ANSWER
-    assert judged(reply(None, content=None, reasoning="hm")).verdict is Verdict.ANSWER
+    assert judged(reply(None, content=None)).verdict is CallVerdict.PASSING
+    assert judged(reply("stop", content=None)).verdict is CallVerdict.ANSWER
+    assert judged(reply(None, content=None, reasoning="hm")).verdict is CallVerdict.ANSWER
 
 
 # --- errors in a reply of status 200 --------------------------------------------------------------
@@ -280,12 +282,12 @@ def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
     [
         (
             {"object": "error", "message": "The prompt has 5000 tokens", "code": 40303},
-            Verdict.FINAL,
+            CallVerdict.FINAL,
             "the service reports: The prompt has 5000 tokens",
         ),
         (
             {"choices": None, "base_resp": {"status_code": 1002, "status_msg": "try again"}},
-            Verdict.PASSING,
+            CallVerdict.PASSING,
             "the service reports: try again",
         ),
         (
@@ -293,31 +295,31 @@ def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
                 "choices": None,
                 "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"},
             },
-            Verdict.FINAL,
+            CallVerdict.FINAL,
             "insufficient balance",
         ),
         (
             {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
-            Verdict.PASSING,
+            CallVerdict.PASSING,
             "the service reports: slow down",
         ),
-        ({"error": {"type": "overloaded_error", "message": "no"}}, Verdict.PASSING, "no"),
-        ({"type": "error", "error": {"type": "api_error"}}, Verdict.FINAL, "api_error"),
-        ({"error": {"status": "UNAVAILABLE", "message": "later"}}, Verdict.PASSING, "later"),
-        ({"error": "Internal Server Error"}, Verdict.PASSING, "Internal Server Error"),
-        ({"error": {"code": "insufficient_quota", "message": "pay"}}, Verdict.FINAL, "pay"),
-        ({"error": {"code": 429, "message": "wait"}}, Verdict.PASSING, "HTTP 429: "),
-        ({"error": {"code": "502", "message": "gone"}}, Verdict.PASSING, "HTTP 502: "),
-        ({"error": True, "message": "out of memory"}, Verdict.FINAL, "out of memory"),
-        ({"detail": "model is not loaded"}, Verdict.FINAL, "model is not loaded"),
-        ({"success": False, "errors": [{"message": "no image"}]}, Verdict.FINAL, "no image"),
-        ({"choices": [], "message": "no capacity"}, Verdict.FINAL, "no capacity"),
-        ({"choices": []}, Verdict.FINAL, "the reply has no choices"),
-        ({}, Verdict.FINAL, "the reply has no choices"),
+        ({"error": {"type": "overloaded_error", "message": "no"}}, CallVerdict.PASSING, "no"),
+        ({"type": "error", "error": {"type": "api_error"}}, CallVerdict.FINAL, "api_error"),
+        ({"error": {"status": "UNAVAILABLE", "message": "later"}}, CallVerdict.PASSING, "later"),
+        ({"error": "Internal Server Error"}, CallVerdict.PASSING, "Internal Server Error"),
+        ({"error": {"code": "insufficient_quota", "message": "pay"}}, CallVerdict.FINAL, "pay"),
+        ({"error": {"code": 429, "message": "wait"}}, CallVerdict.PASSING, "HTTP 429: "),
+        ({"error": {"code": "502", "message": "gone"}}, CallVerdict.PASSING, "HTTP 502: "),
+        ({"error": True, "message": "out of memory"}, CallVerdict.FINAL, "out of memory"),
+        ({"detail": "model is not loaded"}, CallVerdict.FINAL, "model is not loaded"),
+        ({"success": False, "errors": [{"message": "no image"}]}, CallVerdict.FINAL, "no image"),
+        ({"choices": [], "message": "no capacity"}, CallVerdict.FINAL, "no capacity"),
+        ({"choices": []}, CallVerdict.FINAL, "the reply has no choices"),
+        ({}, CallVerdict.FINAL, "the reply has no choices"),
     ],
 )
 def test_an_error_inside_a_reply_keeps_its_words(
-    body: Mapping[str, Any], verdict: Verdict, words: str
+    body: Mapping[str, Any], verdict: CallVerdict, words: str
 ) -> None:
     judgement = judged(body)
     assert judgement.verdict is verdict
@@ -337,7 +339,7 @@ def test_an_error_inside_a_reply_keeps_its_words(
     ],
 )
 def test_an_empty_field_for_errors_is_none(more: Mapping[str, Any]) -> None:
-    assert judged({**reply(), **more}).verdict is Verdict.ANSWER
+    assert judged({**reply(), **more}).verdict is CallVerdict.ANSWER
 
 
 @pytest.mark.parametrize(
@@ -481,7 +483,7 @@ def test_every_response_has_one_verdict(
         assert is_answer == (judgement.verdict in ANSWERS)
         if isinstance(judgement.outcome, CallError):
             assert judgement.reason == str(judgement.outcome) != ""
-            assert judgement.outcome.transient == (judgement.verdict is Verdict.PASSING)
+            assert judgement.outcome.transient == (judgement.verdict is CallVerdict.PASSING)
         if is_answer:
             assert status in (200, 201)
             assert not says_it_failed(body)

@@ -45,7 +45,7 @@ def _tags(value: object) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Config):
+class QueryLine(Config):
     """The object of a line."""
 
     boxes: Annotated[list[Any], Expected("a list of boxes ([] where there is nothing to find)")]
@@ -108,7 +108,7 @@ def samples_of_lines(
     kinds: dict[str, str] = {}
     for where, value in lines:
         _refuse_other_lines(value, where)
-        line: Line = validated(Line, value, where)
+        line: QueryLine = validated(QueryLine, value, where)
         kind, query = _query(line, where, path.parent)
         query = _with_boxes_once(query, ledger)
         kinds.setdefault(kind, where)
@@ -156,7 +156,7 @@ def _with_boxes_once(query: Sample, ledger: Ledger) -> Sample:
 
 def _refuse_other_lines(value: Any, where: Place) -> None:
     """Refuse an object most of whose keys are not ours: no near key is meant by each."""
-    known = {field.name for field in fields(Line)}
+    known = {field.name for field in fields(QueryLine)}
     if isinstance(value, dict) and 2 * len(value.keys() & known) < len(value):
         there = ", ".join(map(str, list(value)[:8]))
         raise AnnotationError(
@@ -165,7 +165,7 @@ def _refuse_other_lines(value: Any, where: Place) -> None:
         )
 
 
-def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:
+def _query(line: QueryLine, where: str, folder: Path) -> tuple[str, Sample]:
     """Return what a line asks about (label, expression or references), and its query."""
     _only(line, IMAGES, where)
     target = _only(line, TARGETS, where)
@@ -184,7 +184,7 @@ def _query(line: Line, where: str, folder: Path) -> tuple[str, Sample]:
     return ("label" if target == "labels" else target), sample
 
 
-def _only(line: Line, keys: Sequence[str], where: str) -> str:
+def _only(line: QueryLine, keys: Sequence[str], where: str) -> str:
     """Return which of these keys a line has, or raise an AnnotationError unless it is one."""
     there = [key for key in keys if getattr(line, key) is not None]
     if len(there) != 1:
@@ -193,7 +193,7 @@ def _only(line: Line, keys: Sequence[str], where: str) -> str:
     return there[0]
 
 
-def _boxes(line: Line, where: str, frames: int, folder: Path) -> list[AnnotatedBox]:
+def _boxes(line: QueryLine, where: str, frames: int, folder: Path) -> list[AnnotatedBox]:
     lists = {f"{where}, boxes": line.boxes}
     if line.images is not None:
         lists = {f"{where}, boxes[{at}]": boxes for at, boxes in enumerate(line.boxes)}

@@ -29,7 +29,7 @@ _NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LabelledFolder:
     """A folder of images, and the folder with their labels."""
 
     images: Path
@@ -141,7 +141,7 @@ def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
         )
 
 
-def _place_of(images: Path, folder: Path, stated: Path) -> _Place:
+def _place_of(images: Path, folder: Path, stated: Path) -> _LabelledFolder:
     """Return the place of a folder of images that data.yaml names."""
     labels = _with_labels(images)
     if not labels.is_dir():
@@ -149,8 +149,8 @@ def _place_of(images: Path, folder: Path, stated: Path) -> _Place:
     root = (folder / "images").resolve()
     if stated != folder / "images" and stated != folder and images.is_relative_to(root):
         # --image-root: the images lie elsewhere, in the same folders.
-        return _Place(stated / images.relative_to(root), labels)
-    return _Place(images, labels)
+        return _LabelledFolder(stated / images.relative_to(root), labels)
+    return _LabelledFolder(images, labels)
 
 
 def _with_labels(path: Path) -> Path:
@@ -166,32 +166,34 @@ def _with_labels(path: Path) -> Path:
     return Path(*parts)
 
 
-def _folders_of_splits(folder: Path, images: Path, stated: str | None) -> dict[str, _Place]:
+def _folders_of_splits(
+    folder: Path, images: Path, stated: str | None
+) -> dict[str, _LabelledFolder]:
     """Return the splits by the names of folders: labels/val, or val/labels."""
     labels = folder / "labels"
     if labels.is_dir():
         there = {path.name for root in (labels, images) if root.is_dir() for path in root.iterdir()}
         there = {name for name in there if (labels / name).is_dir()}
         if any(map(names_a_split, there)) or stated in there:
-            return {name: _Place(images / name, labels / name) for name in sorted(there)}
+            return {name: _LabelledFolder(images / name, labels / name) for name in sorted(there)}
         return {}
     inner = [path for path in sorted(folder.iterdir()) if (path / "labels").is_dir()]
-    return {path.name: _Place(path / "images", path / "labels") for path in inner}
+    return {path.name: _LabelledFolder(path / "images", path / "labels") for path in inner}
 
 
-def _whole(folder: Path, images: Path) -> _Place:
+def _whole(folder: Path, images: Path) -> _LabelledFolder:
     labels = folder / "labels"
-    return _Place(images, labels) if labels.is_dir() else _Place(folder, folder)
+    return _LabelledFolder(images, labels) if labels.is_dir() else _LabelledFolder(folder, folder)
 
 
-def _in_places(places: Sequence[_Place], ledger: Ledger) -> dict[Path, Path | None]:
+def _in_places(places: Sequence[_LabelledFolder], ledger: Ledger) -> dict[Path, Path | None]:
     pairs: dict[Path, Path | None] = {}
     for place in places:
         pairs |= _in_place(place, ledger)
     return pairs
 
 
-def _in_place(place: _Place, ledger: Ledger) -> dict[Path, Path | None]:
+def _in_place(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]:
     """Pair the images and the label files of two folders by their paths without suffix."""
     if not place.images.is_dir():
         raise AnnotationError(f"{place.images}: is not there, or no folder; say --image-root")

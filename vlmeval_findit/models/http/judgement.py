@@ -30,7 +30,7 @@ from .spending import usage_of
 _NAME = 200  # characters stored of a name or id
 
 
-class Verdict(Enum):
+class CallVerdict(Enum):
     """What a response is."""
 
     ANSWER = "an answer"
@@ -43,7 +43,7 @@ class Verdict(Enum):
 class Judgement(NamedTuple):
     """What a response is, and what comes of it."""
 
-    verdict: Verdict
+    verdict: CallVerdict
     reason: str  # in the service's words: its finish reason, its refusal, or its error
     outcome: Completion | CallError
 
@@ -110,7 +110,7 @@ def object_in(body: bytes) -> dict[str, Any]:
 
 
 def _failed(error: CallError) -> Judgement:
-    verdict = Verdict.PASSING if error.transient else Verdict.FINAL
+    verdict = CallVerdict.PASSING if error.transient else CallVerdict.FINAL
     return Judgement(verdict, str(error), error)
 
 
@@ -190,10 +190,10 @@ def _completion(
 def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finish) -> Judgement:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
-        return Judgement(Verdict.REFUSED, quoted(refusal, _NAME), completion)
+        return Judgement(CallVerdict.REFUSED, quoted(refusal, _NAME), completion)
     if finish.kind == FILTERED:
-        return Judgement(Verdict.REFUSED, finish.stated, completion)
-    verdict = Verdict.CUT if finish.kind == LENGTH else Verdict.ANSWER
+        return Judgement(CallVerdict.REFUSED, finish.stated, completion)
+    verdict = CallVerdict.CUT if finish.kind == LENGTH else CallVerdict.ANSWER
     return Judgement(verdict, finish.stated, completion)
 
 
