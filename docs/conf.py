@@ -1,6 +1,7 @@
 """The site: ``python -m sphinx -W docs docs/_build`` makes it of the pages in this folder."""
 
 import re
+import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,7 +22,7 @@ extensions = [
 myst_heading_anchors = 3
 # Pages link to folders of the clone, too; tests/repository checks every link.
 suppress_warnings = ["myst.xref_missing"]
-exclude_patterns = ["_build", "plugin-template"]
+exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
@@ -30,6 +31,8 @@ smartquotes = False  # "--model" is no dash
 
 html_theme = "furo"
 html_title = "vlmeval_findit"
+html_static_path = ["style"]
+html_css_files = ["doors.css"]
 
 
 def skip_undocumented_fields(app, what, name, obj, skip, options):
@@ -37,6 +40,14 @@ def skip_undocumented_fields(app, what, name, obj, skip, options):
     return skip or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
 
 
+def copy_pictures(app, exception):
+    """Copy the pictures that pages show in light and dark: Sphinx does not see HTML's images."""
+    if exception is None:
+        source = Path(app.srcdir) / "pictures"
+        shutil.copytree(source, Path(app.outdir) / "pictures", dirs_exist_ok=True)
+
+
 def setup(app):
     """Register what Sphinx calls."""
     app.connect("autodoc-skip-member", skip_undocumented_fields)
+    app.connect("build-finished", copy_pictures)

@@ -11,6 +11,7 @@ import pages
 import pytest
 from paths import ROOT
 
+import vlmeval_findit
 from vlmeval_findit.benchmarks import benchmarks, parse
 from vlmeval_findit.benchmarks.findit.box_prompts import NAME
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
@@ -61,6 +62,19 @@ def test_the_readme_counts_what_there_is() -> None:
     }
     for what, number in counts.items():
         assert f"{number} {what}" in PAGES["README.md"]
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = PAGES["docs/reference/api.md"]
+    listed = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", page, re.MULTILINE)
+    assert sorted(listed) == vlmeval_findit.__all__
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    tables = re.findall(r"^```{toctree}\n(.*?)^```", PAGES["docs/index.md"], re.M | re.DOTALL)
+    listed = [line for table in tables for line in table.splitlines() if re.match(r"\w", line)]
+    pages = [name for name in PAGES if name.startswith("docs/") and name != "docs/index.md"]
+    assert sorted(f"docs/{page}.md" for page in listed) == sorted(pages)
 
 
 def test_the_protocol_names_every_row_of_the_tables() -> None:
