@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.box_metrics import sums
+from vlmeval_findit.benchmarks.findit.box_metrics import box_sums
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
 from vlmeval_findit.boxes.answer_kinds import AnswerKind
 from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply, Truth
@@ -62,7 +62,7 @@ def answered(
 def total(queries: Sequence[JudgedAnswer]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
-        sums(item.reading, item.match) | event_sums(events)
+        box_sums(item.reading, item.match) | event_sums(events)
         for item, events in zip(queries, classify_errors(queries), strict=True)
     )
 

@@ -59,9 +59,9 @@ def assign_sparse(
     weight = np.concatenate([*(3 - part.gains for part in cells), np.full(rows, 3.0)])
     table = csr_array((weight, (row, column)), shape=(rows, columns + rows))
     assigned = min_weight_full_bipartite_matching(table)[1]
-    has_none = assigned >= columns
+    unassigned = assigned >= columns
     spare = np.setdiff1d(np.arange(columns), assigned)
-    assigned[has_none] = spare[: has_none.sum()]
+    assigned[unassigned] = spare[: unassigned.sum()]
     return left, right[assigned]
 
 

@@ -275,12 +275,12 @@ def _assigned_pairs(groups: _Groups, cost_of: Cost) -> tuple[Indices, Indices]:
     cost = cost_of(left, right)
     starts = np.cumsum(sizes) - sizes
     # With one box or one object: the first minimum, which scipy would choose too, but slower.
-    is_simple = (groups.box_counts == 1) | (groups.object_counts == 1)
-    chosen: list[int] = _first_minima(cost, starts, sizes)[is_simple].tolist()
+    simple = (groups.box_counts == 1) | (groups.object_counts == 1)
+    chosen: list[int] = _first_minima(cost, starts, sizes)[simple].tolist()
     for start, rows, columns in zip(
-        starts[~is_simple].tolist(),
-        groups.box_counts[~is_simple].tolist(),
-        groups.object_counts[~is_simple].tolist(),
+        starts[~simple].tolist(),
+        groups.box_counts[~simple].tolist(),
+        groups.object_counts[~simple].tolist(),
         strict=True,
     ):
         table = cost[start : start + rows * columns].reshape(rows, columns)
@@ -412,6 +412,6 @@ def points_inside(matched: MatchResult, reading: ParsedReply, truth: Truth) -> i
             pairs += [(point, at) for at, other in enumerate(expected) if key == other]
         if pairs:
             left, right = np.array(pairs, dtype=np.intp).T
-            is_inside = lies_in(boxes[left], targets[right], [truth], right) > 0
-            inside.update(left[is_inside].tolist())
+            hits = lies_in(boxes[left], targets[right], [truth], right) > 0
+            inside.update(left[hits].tolist())
     return len(inside)

@@ -30,23 +30,26 @@ class MarkedImage(NamedTuple):
     """An image with its marks."""
 
     pixels: npt.NDArray[np.uint8]  # height x width x 3, RGB
-    colours_used: tuple[str, ...]  # per piece: a polygon, a part's scribble, or a whole mark
-    notes: tuple[str, ...]  # about marks that were not drawn as requested
+    colours_used: tuple[str, ...]  # Per piece: a polygon, a part's scribble, or a whole mark
+    notes: tuple[str, ...]  # About marks that were not drawn as requested
 
 
 class Mark(NamedTuple):
     """One region to be marked."""
 
-    number: int  # from 1
+    number: int  # From 1
     region: Region
     size: tuple[int, ...]  # (height, width) of the image
-    width: int  # of lines
+    width: int  # Of lines
     note: Callable[[str], None]
 
     @property
     def box(self) -> PixelBox:
         """Return the box, truncated to pixels towards zero."""
         return PixelBox(*(int(value) for value in self.region.box))
+
+
+# --- the pieces of a mark -------------------------------------------------------------------------
 
 
 def _box(mark: Mark) -> list[PixelBox]:
@@ -66,7 +69,7 @@ def _outlines(mark: Mark) -> list[Points]:
     if not outlines:
         mark.note(f"mark {mark.number}: no outline is known, its box was used")
         corners = mark.box.corners
-        outlines = [[*corners, corners[0]]]  # closed: a loose contour drops the last vertex
+        outlines = [[*corners, corners[0]]]  # Closed: a loose contour drops the last vertex
     # Truncated towards zero. Overlaps of polygons are drawn twice.
     return [np.array(each, dtype=np.float64).astype(np.int32).reshape(-1, 2) for each in outlines]
 
@@ -81,28 +84,38 @@ def _each_scribble(mark: Mark) -> list[Points]:
     return lines
 
 
-Paint = Callable[[Canvas, Any, Colour, int], None]  # canvas, piece, colour, line width
+# --- drawing --------------------------------------------------------------------------------------
 
-# By variant of :data:`.style.STYLES`: the pieces of a mark, what draws a piece, and what covers the
-# pixels that decide its contrasting colour
-PAINTERS: Mapping[tuple[Shape, str], tuple[Callable[[Mark], Sequence[Any]], Paint, Paint]] = {
-    (Shape.BOX, "square"): (_box, shapes.box_with_squares, shapes.plain_box),
-    (Shape.BOX, "round"): (_box, shapes.box_with_discs, shapes.plain_box),
-    (Shape.BOX, "none"): (_box, shapes.plain_box, shapes.plain_box),
-    (Shape.OVAL, ONLY): (_box, shapes.oval, shapes.oval),
-    (Shape.ARROW, "open"): (_box, shapes.open_arrow, shapes.open_arrow),
-    (Shape.ARROW, "filled"): (_box, shapes.filled_arrow, shapes.open_arrow),
-    (Shape.MASK, "outlined"): (_outlines, shapes.outlined_mask, shapes.tight_contour),
-    (Shape.MASK, "plain"): (_outlines, shapes.plain_mask, shapes.tight_contour),
-    (Shape.CONTOUR, "tight"): (_outlines, shapes.tight_contour, shapes.tight_contour),
-    (Shape.CONTOUR, "loose"): (_outlines, shapes.loose_contour, shapes.tight_contour),
-    (Shape.TAG, "digit square"): (_digit, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "digit round"): (_digit, shapes.round_tag, shapes.square_plate),
-    (Shape.TAG, "letter square"): (_letter, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "letter round"): (_letter, shapes.round_tag, shapes.square_plate),
-    (Shape.POINT, "round"): (_box, shapes.round_point, shapes.round_point),
-    (Shape.POINT, "square"): (_box, shapes.square_point, shapes.round_point),
-    (Shape.SCRIBBLE, ONLY): (_each_scribble, scribble, scribble),
+Paint = Callable[[Canvas, Any, Colour, int], None]  # Canvas, piece, colour, line width
+
+
+class Painter(NamedTuple):
+    """How the marks of a style are drawn."""
+
+    pieces_of: Callable[[Mark], Sequence[Any]]
+    paint: Paint  # Draws a piece
+    paint_under: Paint  # Covers the pixels that decide the contrasting colour of a piece
+
+
+# By variant of :data:`.style.STYLES`
+PAINTERS: Mapping[tuple[Shape, str], Painter] = {
+    (Shape.BOX, "square"): Painter(_box, shapes.box_with_squares, shapes.plain_box),
+    (Shape.BOX, "round"): Painter(_box, shapes.box_with_discs, shapes.plain_box),
+    (Shape.BOX, "none"): Painter(_box, shapes.plain_box, shapes.plain_box),
+    (Shape.OVAL, ONLY): Painter(_box, shapes.oval, shapes.oval),
+    (Shape.ARROW, "open"): Painter(_box, shapes.open_arrow, shapes.open_arrow),
+    (Shape.ARROW, "filled"): Painter(_box, shapes.filled_arrow, shapes.open_arrow),
+    (Shape.MASK, "outlined"): Painter(_outlines, shapes.outlined_mask, shapes.tight_contour),
+    (Shape.MASK, "plain"): Painter(_outlines, shapes.plain_mask, shapes.tight_contour),
+    (Shape.CONTOUR, "tight"): Painter(_outlines, shapes.tight_contour, shapes.tight_contour),
+    (Shape.CONTOUR, "loose"): Painter(_outlines, shapes.loose_contour, shapes.tight_contour),
+    (Shape.TAG, "digit square"): Painter(_digit, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "digit round"): Painter(_digit, shapes.round_tag, shapes.square_plate),
+    (Shape.TAG, "letter square"): Painter(_letter, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "letter round"): Painter(_letter, shapes.round_tag, shapes.square_plate),
+    (Shape.POINT, "round"): Painter(_box, shapes.round_point, shapes.round_point),
+    (Shape.POINT, "square"): Painter(_box, shapes.square_point, shapes.round_point),
+    (Shape.SCRIBBLE, ONLY): Painter(_each_scribble, scribble, scribble),
 }
 
 
@@ -125,16 +138,17 @@ def draw_marks(
     """
     named = [colours] * len(regions) if isinstance(colours, str) else colours
     canvas = np.array(pixels, order="C")
-    pieces_of, paint, paint_under = PAINTERS[style.shape, style.variant]
-    used, notes = list[str](), list[str]()
+    painter = PAINTERS[style.shape, style.variant]
+    used: list[str] = []
+    notes: list[str] = []
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
         mark = Mark(number, region, canvas.shape[:2], style.width, notes.append)
         chosen = None if name == CONTRAST else name
-        for piece in pieces_of(mark):
+        for piece in painter.pieces_of(mark):
             if chosen is None:
                 covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
-                paint_under(covered, piece, (1,), style.width)
+                painter.paint_under(covered, piece, (1,), style.width)
                 chosen = contrasting(canvas[covered.view(np.bool_)], used)
-            paint(canvas, piece, COLOURS[chosen], style.width)
+            painter.paint(canvas, piece, COLOURS[chosen], style.width)
             used.append(chosen)
     return MarkedImage(canvas, tuple(used), tuple(notes))

@@ -48,7 +48,7 @@ class PackedMask:
         return tuple(self._unpacked().tolist())
 
     def _unpacked(self) -> npt.NDArray[np.int64]:
-        """Return the counts, which are not kept."""
+        """Unpack the counts, without remembering them."""
         counts = _unpacked(self.packed)
         pixels = int(counts.sum())
         if pixels != self.height * self.width:
@@ -91,7 +91,7 @@ class PackedMask:
         return (float(first.min()), float(top), float(last.max()) + 1, float(bottom))
 
     def covers(self, x: float, y: float) -> bool:
-        """Tell whether the pixel at (x, y) is in the mask.
+        """Return whether the pixel at (x, y) is in the mask.
 
         >>> PackedMask(2, 3, "123").covers(1.9, 0), PackedMask(2, 3, "123").covers(2, 0)
         (True, False)
@@ -163,7 +163,7 @@ def pack_several(runs: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) ->
     later = np.flatnonzero(within > 2)
     values[later] -= runs[later - 2]
     groups: list[npt.NDArray[np.uint8]] = []  # Letters of five bits each, the lowest first
-    written: list[npt.NDArray[np.bool_]] = []  # Which values have such a letter
+    written: list[npt.NDArray[np.bool_]] = []  # Which values have this letter
     more = np.ones(len(values), bool)
     while more.any():
         bits = values & 31
@@ -173,10 +173,10 @@ def pack_several(runs: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) ->
         groups.append((48 + bits + 32 * more).astype(np.uint8))
     if not groups:
         return ["" for _ in lengths]
-    is_letter = np.stack(written, axis=1)
-    letters = np.stack(groups, axis=1)[is_letter].tobytes().decode("ascii")
-    behind = np.concatenate(([0], np.cumsum(is_letter.sum(1))))
-    places = behind[np.concatenate(([0], ends))].tolist()
+    written_letters = np.stack(written, axis=1)
+    letters = np.stack(groups, axis=1)[written_letters].tobytes().decode("ascii")
+    letter_ends = np.concatenate(([0], np.cumsum(written_letters.sum(axis=1))))
+    places = letter_ends[np.concatenate(([0], ends))].tolist()
     return [letters[here:there] for here, there in pairwise(places)]
 
 
@@ -203,8 +203,8 @@ def _unpacked(text: str) -> npt.NDArray[np.int64]:
     return values
 
 
+# Letters of a run: five bits each, of a whole number of 64
 _MOST_LETTERS = 12
-"""Letters of a run: five bits each, of a whole number of 64."""
 
 
 # --- regions --------------------------------------------------------------------------------------

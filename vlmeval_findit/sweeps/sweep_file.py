@@ -281,7 +281,7 @@ def _datasets(
             raise MisplacedError(str(error), "datasets", at) from None
     refuse_duplicates([item.name for item in chosen], "datasets")
     tables = tuple(item for item in chosen if isinstance(item, AnnotationTable))
-    if len({table.kind for table in tables}) > 1:
+    if len({table.variant_class for table in tables}) > 1:
         raise MisplacedError(f"datasets of several benchmarks {_NO_BEST}", "datasets")
     return tables, tuple(item for item in chosen if not isinstance(item, AnnotationTable))
 

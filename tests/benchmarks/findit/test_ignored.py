@@ -160,7 +160,7 @@ def test_a_bad_cell_is_named(tmp_path: Path) -> None:
     text = write_table(tmp_path, "T", [each], {}).path.read_text()
     path = tmp_path / "U.tsv"
     for was, now, why in (
-        ('""frame"":0', '""frame"":1', "frame 1 is none of the 1"),
+        ('""frame"":0', '""frame"":1', "frame 1 is out of range 0..0"),
         ('""crowd"":true', '""crowd"":1', r"\[crowd\] should be a valid boolean: 1"),
     ):
         assert was in text

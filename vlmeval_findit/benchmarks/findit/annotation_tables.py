@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...boxes.box_records import Ignored, Truth
+from ...boxes.box_records import Ignored, Mask, Truth
 from ...boxes.representation import Corners
 from ...core.validation import Checked
 from ...marks.region import PackedMask
@@ -38,20 +38,21 @@ from .variant import FindItVariant
 
 def _tags(stated: Mapping[str, str]) -> Mapping[str, str]:
     for kind, value in stated.items():
-        if why := slice_problem(kind, value):
+        why = slice_problem(kind, value)
+        if why is not None:
             raise ValueError(why)
     return stated
 
 
 @dataclass(frozen=True)
-class _Sighting:
+class _SightingCell:
     __pydantic_config__: ClassVar[Any] = NESTED
     image: ImagePath
     box: Corners
 
 
 @dataclass(frozen=True)
-class _Ignored:
+class _IgnoredCell:
     __pydantic_config__: ClassVar[Any] = NESTED
     box: Corners
     frame: int = 0
@@ -74,14 +75,11 @@ class AnnotationRow:
     support_shots: Paths = ()
     frame_indices: tuple[int, ...] = ()
     caption: str = ""
-    sightings: tuple[_Sighting, ...] = ()  # images that the shots are crops of
+    sightings: tuple[_SightingCell, ...] = ()  # Images that the shots are crops of
     tags: Annotated[dict[str, str], Checked(_tags)] = field(default_factory=dict)
     masks: list[list[str | None]] = field(default_factory=list)  # COCO RLE; null: only a box
-    ignored: tuple[_Ignored, ...] = ()  # objects that are neither hit nor missed
-    cluster: str = ""  # rows of one cluster (image or video) are not independent
-
-
-_SAME = ("index", "label", "width", "height", "frame_indices", "caption", "cluster")  # in queries
+    ignored: tuple[_IgnoredCell, ...] = ()  # Objects that are neither hit nor missed
+    cluster: str = ""  # Rows of a cluster (image or video) are not independent
 
 
 def _row(query: FindItQuery) -> AnnotationRow:
@@ -93,23 +91,69 @@ def _row(query: FindItQuery) -> AnnotationRow:
             result[frame].append(value)
         return result
 
-    packed = [mask and mask.packed for mask in truth.masks]
+    masks = [_packed(mask) for mask in truth.masks]
     return AnnotationRow(
-        **{name: getattr(query, name) for name in _SAME},
+        index=query.index,
+        label=query.label,
+        width=query.width,
+        height=query.height,
         boxes=by_frame(truth.boxes),
-        box_labels=by_frame(truth.labels) if truth.labels else [],
         image_path=query.images,
+        box_labels=by_frame(truth.labels) if truth.labels else [],
         support_shots=query.support,
-        sightings=tuple(_Sighting(*seen) for seen in query.sightings),
+        frame_indices=query.frame_indices,
+        caption=query.caption,
+        sightings=tuple(_SightingCell(seen.image, seen.box) for seen in query.sightings),
         tags=dict(query.tags),
-        masks=by_frame(packed) if any(packed) else [],
+        masks=by_frame(masks) if any(masks) else [],
         ignored=tuple(
-            _Ignored(*item[:-1], item.mask.packed if item.mask else None) for item in truth.ignored
+            _IgnoredCell(item.box, item.frame, item.label, item.crowd, _packed(item.mask))
+            for item in truth.ignored
         ),
+        cluster=query.cluster,
     )
 
 
+def _packed(mask: Mask | None) -> str | None:
+    return None if mask is None else mask.packed
+
+
 def _query(row: AnnotationRow) -> FindItQuery:
+    _check_counts(row)
+
+    def mask(packed: str | None) -> PackedMask | None:
+        return None if packed is None else PackedMask(row.height, row.width, packed)
+
+    frames: list[int] = []
+    for frame, boxes in enumerate(row.boxes):
+        frames += [frame] * len(boxes)
+    return FindItQuery(
+        index=row.index,
+        label=row.label,
+        width=row.width,
+        height=row.height,
+        images=row.image_path,
+        truth=Truth(
+            boxes=tuple(chain.from_iterable(row.boxes)),
+            frames=tuple(frames),
+            labels=tuple(chain.from_iterable(row.box_labels)),
+            masks=tuple(map(mask, chain.from_iterable(row.masks))),
+            ignored=tuple(
+                Ignored(item.box, item.frame, item.label, item.crowd, mask(item.mask))
+                for item in row.ignored
+            ),
+        ),
+        support=row.support_shots,
+        caption=row.caption,
+        frame_indices=row.frame_indices,
+        sightings=tuple(Sighting(seen.image, seen.box) for seen in row.sightings),
+        tags=row.tags,
+        cluster=row.cluster,
+    )
+
+
+def _check_counts(row: AnnotationRow) -> None:
+    """Refuse columns that do not fit together."""
     frames = len(row.image_path)
     counts = [len(boxes) for boxes in row.boxes]
     if len(counts) != frames:
@@ -119,32 +163,12 @@ def _query(row: AnnotationRow) -> FindItQuery:
             raise CellError(column, "not an entry for every box")
     for item in row.ignored:
         if not 0 <= item.frame < frames:
-            raise CellError("ignored", f"frame {item.frame} is none of the {frames}, from 0")
+            raise CellError("ignored", f"frame {item.frame} is out of range 0..{frames - 1}")
         if row.box_labels and not item.label:
             raise CellError("ignored", "has no label, but boxes have labels")
 
-    def mask(packed: str | None) -> PackedMask | None:
-        return None if packed is None else PackedMask(row.height, row.width, packed)
 
-    return FindItQuery(
-        **{name: getattr(row, name) for name in _SAME},
-        images=row.image_path,
-        support=row.support_shots,
-        sightings=tuple(Sighting(seen.image, seen.box) for seen in row.sightings),
-        tags=row.tags,
-        truth=Truth(
-            boxes=tuple(chain.from_iterable(row.boxes)),
-            frames=tuple(frame for frame, boxes in enumerate(row.boxes) for _ in boxes),
-            labels=tuple(chain.from_iterable(row.box_labels)),
-            masks=tuple(map(mask, chain.from_iterable(row.masks))),
-            ignored=tuple(
-                Ignored(**{**vars(item), "mask": mask(item.mask)}) for item in row.ignored
-            ),
-        ),
-    )
-
-
-_MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
+_MARGIN = 0.01  # Pixels: rounding alone puts boxes this far out of their image
 
 
 def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
@@ -155,14 +179,15 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
         height = query.height + _MARGIN
         for box in query.truth.boxes:
             x1, y1, x2, y2 = box
-            what = []
+            problems = []
             if x1 > x2 or y1 > y2:
-                what.append("swapped corners")
+                problems.append("swapped corners")
             elif x1 == x2 or y1 == y2:
-                what.append("no area")
+                problems.append("no area")
             if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
-                what.append("out of the image")
-            result += [{"index": query.index, "what": each, "box": box} for each in what]
+                problems.append("out of the image")
+            for problem in problems:
+                result.append({"index": query.index, "what": problem, "box": box})
     return result
 
 
@@ -195,14 +220,13 @@ def write_rows(
     boxes = sum(len(truth.boxes) for truth in truths)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
     table_files.write_table(path, kind, rows, {**origin, **facts})
-    notes = tuple(
-        f"{count} boxes {what}, left as they are: {meta_path(path)}"
-        for what, count in sorted(Counter(each["what"] for each in odd).items())
-    )
-    without = sum(not truth.boxes for truth in truths)
+    notes: list[str] = []
+    for problem, count in sorted(Counter(each["what"] for each in odd).items()):
+        notes.append(f"{count} boxes {problem}, left as they are: {meta_path(path)}")
+    without_box = sum(not truth.boxes for truth in truths)
     ignored = sum(len(truth.ignored) for truth in truths)
     shown = f"{boxes:>8} boxes"
-    return PreparedTable(path, len(queries), notes, shown, boxes, without, ignored)
+    return PreparedTable(path, len(queries), tuple(notes), shown, boxes, without_box, ignored)
 
 
 def find_table(table: str) -> Path:
@@ -234,9 +258,8 @@ def corners(box: Sequence[float]) -> Corners:
     return (float(x1), float(y1), float(x2), float(y2))
 
 
-LoadedFindIt = LoadedDataset[
-    FindItVariant, FindItQuery
-]  # all queries of a table, thinned to the variant's frames
+# All queries of a table, thinned to the variant's frames
+LoadedFindIt = LoadedDataset[FindItVariant, FindItQuery]
 
 
 def load_findit(name: str) -> LoadedFindIt:

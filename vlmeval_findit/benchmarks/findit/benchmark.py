@@ -18,7 +18,7 @@ from ...protocol.replies import Replies, ReplyRecord
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.image_files import header
-from . import box_prompts as box_prompts
+from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
@@ -31,7 +31,8 @@ from .reply_scoring import events_of, match_replies, scored_row
 from .run_space import contradicting_spaces, space_of_new_run
 from .variant import FindItVariant
 
-SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run records it
+# The baseline's coordinate space, as a run records it
+SPACE = {"kind": "grid1000"}
 
 
 def full_image(message: Message, variant: FindItVariant) -> tuple[str, ReplyRecord]:
@@ -39,27 +40,28 @@ def full_image(message: Message, variant: FindItVariant) -> tuple[str, ReplyReco
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
     boxes = [BoxToWrite((0.0, 0.0, 1000.0, 1000.0), "object", frame) for frame in range(frames)]
-    images = tuple(_sent(part.value) for part in shown)
-    return write(boxes, variant.reply), ReplyRecord(
-        space=SPACE, finish_reason="stop", images=images
-    )
+    images = tuple(_recorded_size(part.value) for part in shown)
+    record = ReplyRecord(space=SPACE, finish_reason="stop", images=images)
+    return write(boxes, variant.reply), record
 
 
 @lru_cache(maxsize=4096)
-def _sent(path: str) -> dict[str, Any]:
+def _recorded_size(path: str) -> dict[str, Any]:
     """Return an image's recorded size; baselines do not resize."""
     size = list(header(path).size)
     return {"original": size, "sent": size}
 
 
-BASELINES = {"FullImage": Baseline(full_image, SPACE)}  # by model name
+# By model name
+BASELINES = {"FullImage": Baseline(full_image, SPACE)}
 
 
 class FindIt(Benchmark):
     """Boxes of named, described or shown objects, in every format of the grid."""
 
     name = "FindIt"
-    metrics, ranking = BOXES.metrics, BOXES.ranking
+    metrics = BOXES.metrics
+    ranking = BOXES.ranking
     headline_counting_failures = BOXES.headline_counting_failures
     lenient = BOXES.lenient
     counts = BOXES.counts
@@ -87,7 +89,7 @@ class FindIt(Benchmark):
         return all_tables()
 
     def in_format(self, variant: Any, name: str) -> FindItVariant:
-        """Drop a mark where the dataset has no references."""
+        """Return the same table in a format by name, without a mark if it has no references."""
         if not variant.has_references:
             name = re.sub("_vp-[a-z]+", "", name)
         return self.parse(f"{variant.name.removesuffix(variant.format)}{name}")
@@ -96,7 +98,7 @@ class FindIt(Benchmark):
         return load_findit(name)
 
     def query_set_key(self, variant: FindItVariant) -> tuple[object, ...]:
-        return *super().query_set_key(variant), variant.mark
+        return (*super().query_set_key(variant), variant.mark)
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PromptSet(*prompt_set()), PromptSet(box_prompts.NAME, box_prompts.message)]
@@ -107,8 +109,11 @@ class FindIt(Benchmark):
     def example(self, query: Any, variant: FindItVariant) -> str:
         truth = query.truth
         labels = truth.labels or [query.label] * len(truth.boxes)
-        boxes = zip(truth.boxes, labels, truth.frames, strict=True)
-        return write([BoxToWrite(*box) for box in boxes], variant.reply, digits=3)
+        boxes = [
+            BoxToWrite(box, label, frame)
+            for box, label, frame in zip(truth.boxes, labels, truth.frames, strict=True)
+        ]
+        return write(boxes, variant.reply, digits=3)
 
     def space(
         self, model: str, variant: Any, settings: Settings, described: Described
@@ -123,8 +128,8 @@ class FindIt(Benchmark):
     def score_batch(
         self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        result, spaces = match_replies(model, dataset, replies, settings, run)
-        rows = tuple(map(scored_row, result, events_of(result)))
+        scored, spaces = match_replies(model, dataset, replies, settings, run)
+        rows = tuple(map(scored_row, scored, events_of(scored)))
         return BatchScore(rows, tuple(space.as_dict() for space in spaces))
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
@@ -141,19 +146,23 @@ class FindIt(Benchmark):
         return HOST_CLASSES[variant.data.family]
 
 
-HOST_CLASSES = {  # the class that VLMEvalKit's ``--config`` files name
+# The classes that VLMEvalKit's ``--config`` files name
+HOST_CLASSES = {
     Family.OBJDET: "FindItObjectDetection",
-    **dict.fromkeys((Family.REFEXP, Family.REFEXP_ALL), "FindItReferringExpression"),
+    Family.REFEXP: "FindItReferringExpression",
+    Family.REFEXP_ALL: "FindItReferringExpression",
     Family.INSDET: "FindItInstanceDetection",
-    **dict.fromkeys((Family.OBJDET_VIDEO, Family.INSDET_VIDEO), "FindItVideoDetection"),
+    Family.OBJDET_VIDEO: "FindItVideoDetection",
+    Family.INSDET_VIDEO: "FindItVideoDetection",
 }
 
 
 class FindItPoints(FindIt):
-    """Points on the objects of the same questions; a hit lies inside the object."""
+    """Points on the objects of the same queries; a hit lies inside the object."""
 
     name = "FindIt-points"
-    metrics, ranking = POINTS.metrics, POINTS.ranking
+    metrics = POINTS.metrics
+    ranking = POINTS.ranking
     headline_counting_failures = POINTS.headline_counting_failures
     lenient = POINTS.lenient
     counts = POINTS.counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from ...boxes.matching import HIT
 from ...protocol.benchmark import Curve, Drawing, DrawnBox, DrawnImage, Role
 from ...protocol.metric import Metric
 from ...protocol.scored_row import ScoredRow, add_up
-from .box_metrics import METRICS
+from .box_metrics import F1, PRECISION, RECALL
 from .findit_query import FindItQuery
 
 THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
@@ -31,11 +30,16 @@ class BoxPair(NamedTuple):
 
 def pairs(row: ScoredRow) -> list[BoxPair]:
     """List the assigned boxes and objects of a scored answer."""
-    details, assigned = row.details, row.details["assigned"]
+    details = row.details
+    assigned = details["assigned"]
     agree = details.get("labels_agree") or [True] * len(assigned)
     ious = details.get("ious") or [None] * len(assigned)
-    every = map(BoxPair, assigned, count(), ious, agree, details["hits"])
-    return [pair for pair in every if pair.box is not None]
+    result: list[BoxPair] = []
+    for target, box in enumerate(assigned):
+        if box is not None:
+            hit = details["hits"][target]
+            result.append(BoxPair(box, target, ious[target], agree[target], hit))
+    return result
 
 
 def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
@@ -52,7 +56,7 @@ def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
     return result
 
 
-_MOST = 200  # boxes drawn of an answer
+_MOST = 200  # Boxes of an answer that are drawn
 
 
 def draw(query: FindItQuery, row: ScoredRow) -> Drawing:
@@ -64,7 +68,8 @@ def draw_as(
     query: FindItQuery, row: ScoredRow, result: Sequence[tuple[Role, float | None]]
 ) -> Drawing:
     """Draw an answer on its images with the given roles, the boxes over the objects."""
-    details, truth = row.details, query.truth
+    details = row.details
+    truth = query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     for item in truth.ignored:
         box = DrawnBox(Role.IGNORED, item.box, item.label or query.label, None)
@@ -73,10 +78,13 @@ def draw_as(
     ious = details.get("ious") or [None] * len(truth.boxes)
     for each, label, iou, frame in zip(truth.boxes, labels, ious, truth.frames, strict=True):
         drawn.setdefault(frame, []).append(DrawnBox(Role.TRUTH, each, label, iou))
-    # The boxes of lenient parsing alone follow those of strict reading.
-    lenient = details.get("lenient") or {"boxes": []}
-    more = [(Role.LENIENT, 0.0)] * len(lenient["boxes"])
-    for frame, box in (*_boxes(details, result), *_boxes(lenient, more, len(details["boxes"]))):
+    predicted = list(_drawn_boxes(details, result))
+    lenient = details.get("lenient")
+    if lenient is not None:
+        # Those of strict reading come first.
+        more = [(Role.LENIENT, 0.0)] * len(lenient["boxes"])
+        predicted += _drawn_boxes(lenient, more, first=len(details["boxes"]))
+    for frame, box in predicted:
         drawn.setdefault(frame, []).append(box)
     images = tuple(
         DrawnImage(path, query.width, query.height, at, tuple(drawn.get(at, ())))
@@ -85,10 +93,10 @@ def draw_as(
     return Drawing(images, query.support)
 
 
-def _boxes(
+def _drawn_boxes(
     details: Mapping[str, Any], result: Sequence[tuple[Role, float | None]], first: int = 0
 ) -> Iterator[tuple[int, DrawnBox]]:
-    """Yield the finite boxes of an answer by frame, from one on."""
+    """Yield the finite boxes of an answer from the place ``first`` on, each with its frame."""
     boxes = details["boxes"][:_MOST]
     frames = details.get("frames") or [0] * len(boxes)
     labels = details.get("labels") or [""] * len(boxes)
@@ -101,13 +109,15 @@ def _boxes(
 def curve(rows: Sequence[ScoredRow]) -> Curve:
     """Compute precision, recall and F1 by IoU threshold, always with the score's assignment."""
     total = add_up(row.sums for row in rows)
-    result = (pair for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree)
-    ious = [pair.iou for pair in result if pair.iou is not None]
+    ious: list[float] = []
+    for row in rows:
+        if not row.failed:
+            agreeing = [pair for pair in pairs(row) if pair.labels_agree]
+            ious += [pair.iou for pair in agreeing if pair.iou is not None]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
-    f1, _, _, precision, recall, *_ = METRICS
 
     def values_at(metric: Metric) -> tuple[float, ...]:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
 
-    return Curve(THRESHOLDS, values_at(precision), values_at(recall), values_at(f1))
+    return Curve(THRESHOLDS, values_at(PRECISION), values_at(RECALL), values_at(F1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -41,23 +40,31 @@ def lenient_matches(
 
     ``extents`` are where the images lie in the replies' numbers; location tokens need them.
     """
-    result: dict[int, LenientReply] = {}
+    lenient: dict[int, LenientReply] = {}
     for place, reading in enumerate(readings):
         extent = extents[place] if extents else None
-        lenient = parse_leniently(replies[place], formats[place], reading, extent)
-        if lenient is not None:
-            result[place] = lenient
-    read = [lenient.reading for lenient in result.values()]
-    true = [truths[place] for place in result]
-    in_pixels = [maps[place] for place in result]
-    matched = match(read, true, in_pixels, match_rule)
-    return dict(zip(result, map(LenientResult, result.values(), matched), strict=True))
+        parsed = parse_leniently(replies[place], formats[place], reading, extent)
+        if parsed is not None:
+            lenient[place] = parsed
+    matches = match(
+        [parsed.reading for parsed in lenient.values()],
+        [truths[place] for place in lenient],
+        [maps[place] for place in lenient],
+        match_rule,
+    )
+    results: dict[int, LenientResult] = {}
+    for (place, parsed), matched in zip(lenient.items(), matches, strict=True):
+        results[place] = LenientResult(parsed, matched)
+    return results
 
 
 def recovered_objects(strict: MatchResult, lenient: LenientResult) -> tuple[int, ...]:
     """List the indices of the objects that only the lenient reading finds."""
-    both = zip(lenient.match.hits, strict.hits, strict=True)
-    return tuple(j for j, (now, before) in enumerate(both) if now and not before)
+    recovered = []
+    for at, (lenient_hit, hit) in enumerate(zip(lenient.match.hits, strict.hits, strict=True)):
+        if lenient_hit and not hit:
+            recovered.append(at)
+    return tuple(recovered)
 
 
 def lenient_details(strict: MatchResult, lenient: LenientResult) -> dict[str, Any]:
@@ -96,10 +103,10 @@ def kind_of(reply: Reply, reading: ParsedReply, lenient: LenientResult | None) -
 class NegativeOutcome(Enum):
     """Outcome of a reply to a query without objects; the value is its name in tables."""
 
-    REJECTED = "rejected rightly"  # an empty answer in the format asked for
+    REJECTED = "rejected rightly"  # An empty answer in the format asked for
     FALSE_ALARM = "false alarm"
     UNREADABLE = "not readable"
-    REFUSED = "refused"  # words instead of an answer
+    REFUSED = "refused"  # Words instead of an answer
     EMPTY = "empty reply"
     FAILED = "failed call"
 
@@ -119,26 +126,33 @@ OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
 
 _ALL = {item.sum: 1 for item in NegativeOutcome}
 
-# Share of each outcome, failed calls included.
+# The share of each outcome, failed calls included
 SHARES = tuple(Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome)
 
-_ANSWERED = {name: 1 for name in _ALL if name != NegativeOutcome.FAILED.sum}
-_of_answered = partial(Metric, whole=_ANSWERED, empty=None, in_short_tables=False)
-REJECTION_ACCURACY = _of_answered(
-    "Rejection accuracy", {NegativeOutcome.REJECTED.sum: 1}, key="rejection_accuracy"
+_ANSWERED = {item.sum: 1 for item in NegativeOutcome if item is not NegativeOutcome.FAILED}
+REJECTION_ACCURACY = Metric(
+    "Rejection accuracy",
+    {NegativeOutcome.REJECTED.sum: 1},
+    _ANSWERED,
+    key="rejection_accuracy",
+    empty=None,
+    in_short_tables=False,
 )
-FALSE_ALARM_RATE = _of_answered(
+FALSE_ALARM_RATE = Metric(
     "False-alarm rate",
     {NegativeOutcome.FALSE_ALARM.sum: 1},
+    _ANSWERED,
     key="false_alarm_rate",
     better=Better.LOWER,
+    empty=None,
+    in_short_tables=False,
 )
 
 
 def rejections(sums: Sums) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
-    result = {item: int(sums.get(item.sum, 0)) for item in NegativeOutcome}
-    return result if any(result.values()) else {}
+    counts = {item: int(sums.get(item.sum, 0)) for item in NegativeOutcome}
+    return counts if any(counts.values()) else {}
 
 
 def rejection_line(sums: Sums) -> str | None:
@@ -147,101 +161,138 @@ def rejection_line(sums: Sums) -> str | None:
     >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})
     '7 with nothing to find: rejected rightly 6, failed call 1'
     """
-    result = {item: count for item, count in rejections(sums).items() if count}
-    parts = ", ".join(f"{item.value} {count:,}" for item, count in result.items())
-    return f"{sum(result.values()):,} with nothing to find: {parts}" if result else None
+    counts = rejections(sums)
+    if not counts:
+        return None
+    parts = [f"{item.value} {count:,}" for item, count in counts.items() if count]
+    return f"{sum(counts.values()):,} with nothing to find: {', '.join(parts)}"
 
 
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-def _replied(reading: ParsedReply) -> dict[str, float]:
+def _reply_sums(reading: ParsedReply) -> dict[str, float]:
+    """Compute the sums that boxes and points have: replies, adherent replies, failed calls."""
     failed = int(reading.reason is FormatFailure.FAILED_CALL)
     return {"responses": 1 - failed, "adherent": int(reading.reason is None), "failed": failed}
 
 
-def sums(reading: ParsedReply, matched: MatchResult) -> dict[str, float]:
+def box_sums(reading: ParsedReply, matched: MatchResult) -> dict[str, float]:
     """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
-    replied, objects = _replied(reading), len(matched.ious)
-    if replied["failed"]:
-        return {**replied, "tp": 0, "n_pred": 0, "n_gt": 0, "n_gt_failed": objects, "iou_sum": 0.0}
-    counted = {"tp": matched.tp, "n_pred": matched.counted, "n_gt": objects, "n_gt_failed": 0}
-    return {**replied, **counted, "iou_sum": float(sum(matched.ious))}
+    sums = _reply_sums(reading)
+    if sums["failed"]:
+        sums |= {"tp": 0, "n_pred": 0, "n_gt": 0, "n_gt_failed": len(matched.ious), "iou_sum": 0.0}
+        return sums
+    sums["tp"] = matched.tp
+    sums["n_pred"] = matched.counted
+    sums["n_gt"] = len(matched.ious)
+    sums["n_gt_failed"] = 0
+    sums["iou_sum"] = float(sum(matched.ious))
+    return sums
 
 
+# Micro-averaged over the answered queries
+F1 = Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1")
+MIOU = Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou")
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
+PRECISION = Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False)
+RECALL = Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False)
 
-_F1_LENIENT = Metric(  # the headline of the lenient reading
-    "F1@0.5 (lenient)", {"tp": 2, "lenient_tp": 2}, {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
-    key="f1_lenient", in_short_tables=False,
-)  # fmt: skip
+# The headline of the lenient reading
+_F1_LENIENT = Metric(
+    "F1@0.5 (lenient)",
+    {"tp": 2, "lenient_tp": 2},
+    {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
+    key="f1_lenient",
+    in_short_tables=False,
+)
 
-# Micro-averaged over the answered queries; F1@0.5 is the headline.
+# Every failed call is an answer without boxes.
+F1_FAILED_MISSED = Metric(
+    "F1@0.5 (failed calls as misses)",
+    {"tp": 2},
+    {"n_pred": 1, "n_gt": 1, "n_gt_failed": 1},
+    key="f1_failed_missed",
+)
+
+# The first is the headline.
 METRICS = (
-    Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1"),
-    Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou"),
+    F1,
+    MIOU,
     ADHERENCE,
-    Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False),
-    Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False),
+    PRECISION,
+    RECALL,
     _F1_LENIENT,
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )
 
-F1_FAILED_MISSED = Metric(  # every failed call is an answer without boxes
-    "F1@0.5 (failed calls as misses)", {"tp": 2}, {"n_pred": 1, "n_gt": 1, "n_gt_failed": 1},
-    key="f1_failed_missed",
-)  # fmt: skip
-
-RANKING = (F1_FAILED_MISSED, METRICS[1], ADHERENCE)  # else failing on hard images would pay
+# Failed calls count as misses: else failing on hard images would pay.
+RANKING = (F1_FAILED_MISSED, MIOU, ADHERENCE)
 
 # --- points ---------------------------------------------------------------------------------------
 
 
 def _point_sums(reading: ParsedReply, matched: MatchResult, truth: Truth) -> dict[str, float]:
-    """Compute the sums of a query answered with points; see :data:`_POINTING`."""
-    replied = _replied(reading)
+    """Compute the sums of a query answered with points.
+
+    ``pointed``: objects with a point assigned to them. ``places``: max(objects, points), so that an
+    extra point costs as much as a missed object. ``inside``: the share of the points in any object.
+    """
+    sums = _reply_sums(reading)
     objects = len(truth.boxes)
     points = matched.counted
-    if replied["failed"]:
-        counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
-        return {**replied, **counted, "objects_failed": objects}
-    inside = points_inside(matched, reading, truth) / points if points else 0.0
-    return {
-        **{**replied, "pointed": matched.tp, "points": points, "objects": objects},
-        **{"places": max(points, objects), "inside": inside, "targets": int(objects > 0)},
-        "objects_failed": 0,
-    }
+    if sums["failed"]:
+        names = ("pointed", "points", "objects", "places", "inside", "targets")
+        return {**sums, **dict.fromkeys(names, 0), "objects_failed": objects}
+    sums["pointed"] = matched.tp
+    sums["points"] = points
+    sums["objects"] = objects
+    sums["places"] = max(points, objects)
+    sums["inside"] = points_inside(matched, reading, truth) / points if points else 0.0
+    sums["targets"] = int(objects > 0)
+    sums["objects_failed"] = 0
+    return sums
 
 
+# Over the answered queries; with one object and at most one point ScreenSpot-Pro's accuracy
+POINTING = Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing")
+
+# With one object as in RefSpatial-Bench
+POINTS_INSIDE = Metric(
+    "Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None
+)
+_POINT_PRECISION = Metric(
+    "Point precision", {"pointed": 1}, {"points": 1}, key="point_precision", in_short_tables=False
+)
+_POINT_RECALL = Metric(
+    "Point recall", {"pointed": 1}, {"objects": 1}, key="point_recall", in_short_tables=False
+)
 _POINTING_LENIENT = Metric(
     "Pointing accuracy (lenient)",
-    {"pointed": 1, "lenient_pointed": 1}, {"places": 1, "lenient_places": 1},
-    key="pointing_lenient", in_short_tables=False,
-)  # fmt: skip
+    {"pointed": 1, "lenient_pointed": 1},
+    {"places": 1, "lenient_places": 1},
+    key="pointing_lenient",
+    in_short_tables=False,
+)
+_POINTING_FAILED_MISSED = Metric(
+    "Pointing accuracy (failed calls as misses)",
+    {"pointed": 1},
+    {"places": 1, "objects_failed": 1},
+    key="pointing_failed_missed",
+)
 
-# Over the answered queries; pointing accuracy is the headline.  ``pointed``: objects with a point
-# assigned to them.  ``places``: max(objects, points), so that an extra point costs as much as a
-# missed object; with one object and at most one point this is ScreenSpot-Pro's accuracy.
-# ``inside``: the share of a query's points in any object (0 without a point), with one object as in
-# RefSpatial-Bench.
-_POINTING = (
-    Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing"),
-    Metric("Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None),
+# The first is the headline.
+_POINT_METRICS = (
+    POINTING,
+    POINTS_INSIDE,
     ADHERENCE,
-    Metric("Point precision", {"pointed": 1}, {"points": 1}, key="point_precision",
-           in_short_tables=False),
-    Metric("Point recall", {"pointed": 1}, {"objects": 1}, key="point_recall",
-           in_short_tables=False),
+    _POINT_PRECISION,
+    _POINT_RECALL,
     _POINTING_LENIENT,
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
-)  # fmt: skip
-
-_POINTING_FAILED_MISSED = Metric(
-    "Pointing accuracy (failed calls as misses)",
-    {"pointed": 1}, {"places": 1, "objects_failed": 1}, key="pointing_failed_missed",
-)  # fmt: skip
+)
 
 # --- match rules ----------------------------------------------------------------------------------
 
@@ -254,38 +305,45 @@ class RuleMetrics:
     ranking: tuple[Metric, ...]
     headline_counting_failures: Metric
     lenient: Metric
-    counts: Mapping[str, str]  # sums in a score's table
-    sums: Callable[[ParsedReply, MatchResult, Truth], dict[str, float]]  # of a query
-    # the sums of the surplus over strict reading, by name, as counted in one reading
-    surplus: Mapping[str, Callable[[MatchResult], int]]
-    undetailed: tuple[str, ...] = ()  # details that these answers do not have
+    counts: Mapping[str, str]  # Sums in a score's table
+    sums: Callable[[ParsedReply, MatchResult, Truth], dict[str, float]]  # Of a query
+    # By sum of what lenient parsing adds: its count in one reading
+    lenient_counts: Mapping[str, Callable[[MatchResult], int]]
+    omitted_details: tuple[str, ...] = ()  # Details that these answers do not have
 
     def lenient_sums(self, strict: MatchResult, lenient: LenientResult) -> dict[str, float]:
-        """Return the lenient surplus where not 0; another assignment can make it negative."""
-        more = {name: of(lenient.match) - of(strict) for name, of in self.surplus.items()}
-        return {name: value for name, value in more.items() if value}
+        """Return what lenient parsing adds, where not 0; another assignment can take away."""
+        sums: dict[str, float] = {}
+        for name, count in self.lenient_counts.items():
+            added = count(lenient.match) - count(strict)
+            if added:
+                sums[name] = added
+        return sums
 
 
 BOXES = RuleMetrics(
-    METRICS,
-    RANKING,
-    F1_FAILED_MISSED,
-    _F1_LENIENT,
-    {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"},
-    lambda reading, matched, _: sums(reading, matched),
-    {"lenient_tp": lambda of: of.tp, "lenient_pred": lambda of: of.counted},
+    metrics=METRICS,
+    ranking=RANKING,
+    headline_counting_failures=F1_FAILED_MISSED,
+    lenient=_F1_LENIENT,
+    counts={"boxes": "n_gt", "predicted": "n_pred", "found": "tp"},
+    sums=lambda reading, matched, truth: box_sums(reading, matched),
+    lenient_counts={
+        "lenient_tp": lambda matched: matched.tp,
+        "lenient_pred": lambda matched: matched.counted,
+    },
 )
 POINTS = RuleMetrics(
-    _POINTING,
-    (_POINTING_FAILED_MISSED, _POINTING[1], ADHERENCE),
-    _POINTING_FAILED_MISSED,
-    _POINTING_LENIENT,
-    {"objects": "objects", "points": "points", "pointed at": "pointed"},
-    _point_sums,
-    {
-        "lenient_pointed": lambda of: of.tp,
-        "lenient_places": lambda of: max(len(of.hits), of.counted),
+    metrics=_POINT_METRICS,
+    ranking=(_POINTING_FAILED_MISSED, POINTS_INSIDE, ADHERENCE),
+    headline_counting_failures=_POINTING_FAILED_MISSED,
+    lenient=_POINTING_LENIENT,
+    counts={"objects": "objects", "points": "points", "pointed at": "pointed"},
+    sums=_point_sums,
+    lenient_counts={
+        "lenient_pointed": lambda matched: matched.tp,
+        "lenient_places": lambda matched: max(len(matched.hits), matched.counted),
     },
-    undetailed=("ious", "tp", "n_pred", "n_gt"),
+    omitted_details=("ious", "tp", "n_pred", "n_gt"),
 )
 RULES = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, MatchRule
 from ...protocol.dataset_variant import Message, Part, image, reference, text
@@ -16,7 +17,7 @@ from .findit_query import FindItQuery
 from .marked_references import words
 from .variant import FindItVariant
 
-VERSION = 1  # increase when the wording changes
+VERSION = 1  # Increase it when the wording changes
 NAME = f"findit-own-{VERSION}"
 
 MessageMaker = Callable[[FindItQuery, FindItVariant], Message]
@@ -49,8 +50,8 @@ def request(query: FindItQuery, variant: FindItVariant) -> str:
 def _around_label(v: FindItVariant, row: Dataset) -> tuple[str, ...]:
     """Return what stands before and after the label, equal for all queries of a variant.
 
-    With references there is no label and one text. ``row`` is the variant's dataset: another one
-    has its name after an import.
+    With references there is no label and one text. ``row`` is the variant's dataset, which another
+    import may replace under the same name.
     """
     *before, find = _find(v)
     after = " ".join([find, *_return(v), *_if_nothing(v), "Answer with nothing else."])
@@ -85,10 +86,10 @@ def template_values(query: FindItQuery, v: FindItVariant) -> dict[str, str | int
     """Return the parts of a request, by :data:`TEMPLATE_NAMES`."""
     is_expression = v.family in (Family.REFEXP, Family.REFEXP_ALL)
     return {
-        "label": query.label,  # the names, or the expression
+        "label": query.label,  # The names, or the expression
         "expression": query.label if is_expression else "",
         "caption": query.caption if v.caption else "",
-        "request": request(query, v),  # the whole standard text
+        "request": request(query, v),  # The whole standard text
         "find": query.label.join(_find(v)),
         "format_sentence": " ".join(_return(v)),
         "if_nothing": " ".join(_if_nothing(v)),
@@ -111,19 +112,30 @@ def _find(v: FindItVariant) -> tuple[str, ...]:
     return 'Find every instance of "', f'" in {place}.'
 
 
-_REQUESTED = {  # for one object, for several
-    MatchRule.BOX_OVERLAP: ("its bounding box", "one bounding box for each"),
-    MatchRule.POINT_IN_OBJECT: ("one point that lies on it", "one point that lies on each"),
+class _Requested(NamedTuple):
+    """What a prompt asks for."""
+
+    single: str  # For a single object
+    several: str
+
+
+_REQUESTED = {
+    MatchRule.BOX_OVERLAP: _Requested("its bounding box", "one bounding box for each"),
+    MatchRule.POINT_IN_OBJECT: _Requested(
+        "one point that lies on it", "one point that lies on each"
+    ),
 }
 
 
 def _return(v: FindItVariant) -> tuple[str, ...]:
-    single, several = _REQUESTED[v.match_rule]
-    what = single if v.family is Family.REFEXP else several
+    requested = _REQUESTED[v.match_rule]
+    what = requested.single if v.family is Family.REFEXP else requested.several
     if v.frames > 1:
         what += " in each frame where it is seen"
-    as_json = f"as a JSON list in this form: {json_example(v)}."
-    sentences = [f"Return {what}, {as_json if v.output == 'json' else _as_text(v)}"]
+    how = _as_text(v)
+    if v.output == "json":
+        how = f"as a JSON list in this form: {json_example(v)}."
+    sentences = [f"Return {what}, {how}"]
     if v.frames > 1:
         sentences.append(f"Frames are numbered from 1 to {v.frames}.")
     return (*sentences, *_fields(v))
@@ -131,17 +143,25 @@ def _return(v: FindItVariant) -> tuple[str, ...]:
 
 def _as_text(v: FindItVariant) -> str:
     """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
-    if example := _text_example(v):
+    example = _text_example(v)
+    if example:
         lines = "" if v.family is Family.REFEXP else "each on a line of its own, "
         return f"{lines}written as: {example}."
-    belongs = ["frame number"] * (v.frames > 1) + ["label"] * v.multilabel
+    belongs: list[str] = []
+    if v.frames > 1:
+        belongs.append("frame number")
+    if v.multilabel:
+        belongs.append("label")
     return f"each with its {' and '.join(belongs)}." if belongs else "as plain text."
 
 
 def _text_example(v: FindItVariant) -> str:
-    before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
     fields = v.reply.numbers.fields
-    return f"{before}[{', '.join(fields)}]" if fields else ""
+    if not fields:
+        return ""
+    frame = "<frame>: " if v.frames > 1 else ""
+    label = "<label>: " if v.multilabel else ""
+    return f"{frame}{label}[{', '.join(fields)}]"
 
 
 def json_example(v: FindItVariant) -> str:
@@ -154,8 +174,8 @@ def json_example(v: FindItVariant) -> str:
     if v.multilabel and v.key != CLASS_KEY:
         entry.append('"label": "<label>"')
     if v.structure == "decomposed":
-        named = zip(v.reply.numbers.keys, fields, strict=True)
-        entry += [f'"{key}": {field}' for key, field in named]
+        for key, field in zip(v.reply.numbers.keys, fields, strict=True):
+            entry.append(f'"{key}": {field}')
     else:
         key = "<label>" if v.key == CLASS_KEY else v.key
         if v.structure == "nested":
@@ -163,8 +183,8 @@ def json_example(v: FindItVariant) -> str:
         entry.append(f'"{key}": {box}')
     # A nested list has an entry per class or frame: a single entry for a label in an image.
     is_single_entry = v.structure == "nested" and not v.multilabel and v.frames == 1
-    alone = v.family is Family.REFEXP or is_single_entry
-    return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
+    more = "" if is_single_entry or v.family is Family.REFEXP else ", ..."
+    return f"[{{{', '.join(entry)}}}{more}]"
 
 
 def _fields(v: FindItVariant) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from itertools import takewhile
 
 from ...boxes.representation import (
     DEFAULT_STRUCTURE,
@@ -41,6 +40,7 @@ class NameParts:
         return None
 
     def take_match(self, pattern: str) -> str | None:
+        """Take the part in front that matches a pattern, if it does; return its first group."""
         result = re.match(pattern + r"(?=_|\Z)", self.text)
         if result is None:
             return None
@@ -64,10 +64,13 @@ def parse(name: str) -> FindItVariant:
     text = name.removeprefix(PREFIX)
     rest = NameParts(text)
     dataset = rest.take(DATASETS)
-    variant, why = None, ""
+    why = ""
     if dataset is not None:
         variant, why = parse_format(rest.text, DATASETS[dataset], FindItVariant)
-    if variant := variant or parse_alias(name):
+        if variant is not None:
+            return variant
+    variant = parse_alias(name)
+    if variant is not None:
         return variant
     raise VariantError(f"{name}: {_misspelt_dataset(text, dataset) or why}")
 
@@ -99,24 +102,32 @@ def parse_format(
     mark = rest.take_match(r"vp-([a-z]+)")
     decoding = rest.take(DECODINGS)
     if rest.text:
-        last = [*KEYS, *STRUCTURES, *(f"cx-{c}" for c in CENTRES), *(f"vp-{m}" for m in MARKS)]
-        last += DECODINGS
+        centres = [f"cx-{each}" for each in CENTRES]
+        marks = [f"vp-{each}" for each in MARKS]
+        last = [*KEYS, *STRUCTURES, *centres, *marks, *DECODINGS]
         return None, f"unknown JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
-    key = key or default_key(representation)
-    form = (representation, output, key, structure or DEFAULT_STRUCTURE)
-    shown = int(frames) if frames else row.frames
-    result = kind(row.name, *form, multilabel, caption, shown, centre, mark, decoding)
-    why = format_problem(result)
-    return (result, "") if why is None else (None, why)
+    variant = kind(
+        row.name,
+        representation,
+        output,
+        key or default_key(representation),
+        structure or DEFAULT_STRUCTURE,
+        multilabel,
+        caption,
+        int(frames) if frames else row.frames,
+        centre,
+        mark,
+        decoding,
+    )
+    why = format_problem(variant)
+    return (variant, "") if why is None else (None, why)
 
 
 def _misspelt_dataset(text: str, dataset: str | None) -> str:
-    # A name ends at the first part that belongs to the grid.
-    grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
-    parts = takewhile(lambda p: p not in grid and not re.fullmatch(r"f\d+", p), text.split("_"))
-    guess = "_".join(parts) or text
+    """Say that the dataset of a name is unknown or misspelt; "" if it is right."""
+    guess = _dataset_part(text)
     # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
     others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
     if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
@@ -124,16 +135,33 @@ def _misspelt_dataset(text: str, dataset: str | None) -> str:
     return ""
 
 
-SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-label)
-    subset.file: (row, multilabel)
-    for row in BENCHMARK.values()
-    for multilabel in (False, True)
-    if (subset := row.subset_for(multilabel)) is not None
-}
+def _dataset_part(text: str) -> str:
+    """Return what comes before the first part that belongs to the grid."""
+    grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
+    parts: list[str] = []
+    for part in text.split("_"):
+        if part in grid or re.fullmatch(r"f\d+", part):
+            break
+        parts.append(part)
+    return "_".join(parts) or text
+
+
+def _subset_tables() -> dict[str, tuple[Dataset, bool]]:
+    tables: dict[str, tuple[Dataset, bool]] = {}
+    for row in BENCHMARK.values():
+        for multilabel in (False, True):
+            subset = row.subset_for(multilabel)
+            if subset is not None:
+                tables[subset.file] = row, multilabel
+    return tables
+
+
+# By subset file: its dataset, and whether its queries are multi-label
+SUBSETS = _subset_tables()
 
 
 def parse_alias(name: str) -> FindItVariant | None:
-    """Parse a task name of the release; None for other names.
+    """Parse the name of a task of the release; None for other names.
 
     ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, then our
     ``_f<N>``, ``_cx-…`` and ``_vp-…`` where needed.
@@ -149,7 +177,10 @@ def parse_alias(name: str) -> FindItVariant | None:
     ends = rest.text.split("_") if rest.text else []
     frames = [part for part in ends if re.fullmatch(r"f\d+", part)]
     ends = [part for part in ends if part not in frames]
-    canonical = ["multilabel"] * multilabel + [*frames, representation, output, *ends]
+    canonical = [*frames, representation, output, *ends]
+    if multilabel:
+        canonical.insert(0, "multilabel")
     variant, _ = parse_format("_".join(canonical), row, FindItVariant)
-    known = variant is not None and family in (row.family.value, variant.family.value)
-    return variant if known else None
+    if variant is None or family not in (row.family.value, variant.family.value):
+        return None
+    return variant

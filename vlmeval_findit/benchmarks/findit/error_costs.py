@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.box_records import MatchResult, ParsedReply, Truth
 from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, f1_costs
+from ...boxes.representation import Corners
 from ...protocol.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
 from ...protocol.metric import Sums
 from ...protocol.scored_row import ScoredRow
 from .box_metrics import F1_FAILED_MISSED
 
-# Slices by the size of the object (else of the box) and by the number of objects.
-SIZE, OBJECTS = "size", "objects"
-ERRORS = "errors"  # key of the events in a row's details
-_SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
+SIZE = "size"  # Slices by the size of the object, else of the box
+OBJECTS = "objects"  # Slices by the number of objects
+ERRORS = "errors"  # Key of the events in a row's details
+
+# COCO's areas: small is below, large from
+_SMALL = 32.0**2
+_LARGE = 96.0**2
 
 ERROR_TYPES = {kind: ErrorType(kind.value, kind.meaning) for kind in BoxError}
 
@@ -54,40 +59,38 @@ class F1Errors(ErrorAnalysis):
         elif by in row.slices or by not in (SIZE, LABEL):
             yield from super().parts(row, by)
         else:
-            parts: dict[str, list[ErrorEvent]] = {}
+            default = row.details[LABEL] if by == LABEL else None
+            by_part: dict[str, list[ErrorEvent]] = {}
             for each in row.details.get(ERRORS, ()):
-                part = each.get(by, row.details[LABEL] if by == LABEL else None)
+                part = each.get(by, default)
                 # Runs that 1.0 scored list right rejections.
                 if part is not None and each["kind"] in _NAMES:
                     event = ErrorEvent(BoxError(each["kind"]), each["box"], each["object"])
-                    parts.setdefault(part, []).append(event)
-            for part, events in parts.items():
+                    by_part.setdefault(part, []).append(event)
+            for part, events in by_part.items():
                 yield part, event_sums(events)
 
 
 def event_sums(events: Iterable[ErrorEvent]) -> dict[str, float]:
     """Count a row's events by kind, without kinds that have none."""
-    total: dict[str, float] = {}
+    counts: Counter[str] = Counter()
     for event in events:
-        key = ERROR_TYPES[event.kind].key
-        counts_as = event.counts_as
-        total[key] = total.get(key, 0) + 1
-        if counts_as is not event.kind.usually:
-            key = _unusual(event.kind, counts_as)
-            total[key] = total.get(key, 0) + 1
-    return total
+        counts[ERROR_TYPES[event.kind].key] += 1
+        if event.counts_as is not event.kind.usually:
+            counts[_unusual(event.kind, event.counts_as)] += 1
+    return dict(counts)
 
 
 def _unusual(kind: BoxError, counts_as: CountsAs) -> str:
-    """Name the sum of a kind's events that lack something else than usual."""
+    """Name the sum of the events of a kind that count as something else than usually."""
     return f"{ERROR_TYPES[kind].key} ({counts_as.value})"
 
 
 def _count(sums: Sums, kind: BoxError, counts_as: CountsAs) -> Any:
     if counts_as is not kind.usually:
         return sums.get(_unusual(kind, counts_as), 0)
-    others = sum(sums.get(_unusual(kind, other), 0) for other in CountsAs if other is not counts_as)
-    return sums.get(ERROR_TYPES[kind].key, 0) - others
+    unusual = [_unusual(kind, other) for other in CountsAs if other is not counts_as]
+    return sums.get(ERROR_TYPES[kind].key, 0) - sum(sums.get(key, 0) for key in unusual)
 
 
 _NAMES = frozenset(each.name for each in ERROR_TYPES.values())
@@ -104,16 +107,17 @@ def details_of(
     result = []
     for event in events:
         each: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
-        at, boxes, labels = event.object, truth.boxes, truth.labels
-        if at is None:
-            at = event.box
-            boxes = matched.boxes
-            labels = reading.labels
-        if at is not None:
-            each[SIZE] = size_of(boxes[at])
-            each |= {LABEL: labels[at]} if labels else {}
+        if event.object is not None:
+            each |= _size_and_label(event.object, truth.boxes, truth.labels)
+        elif event.box is not None:
+            each |= _size_and_label(event.box, matched.boxes, reading.labels)
         result.append(each)
     return result
+
+
+def _size_and_label(at: int, boxes: Sequence[Corners], labels: Sequence[str]) -> dict[str, str]:
+    size = {SIZE: size_of(boxes[at])}
+    return size | {LABEL: labels[at]} if labels else size
 
 
 def size_of(box: Sequence[float]) -> str:
@@ -147,16 +151,18 @@ class PointErrors(AnswerErrors):
 
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
-        known = (each for each in super().error_types if each is not WRONG)
-        return *known, FALSE_ALARM, OFF_TARGET, TOO_MANY, MISSED
+        known = [each for each in super().error_types if each is not WRONG]
+        return (*known, FALSE_ALARM, OFF_TARGET, TOO_MANY, MISSED)
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         if row.failed or row.reason is not None:
             return super().events(row)
-        points, objects = (row.sums[name] - row.sums["pointed"] for name in ("points", "objects"))
-        result = {
+        points = row.sums["points"] - row.sums["pointed"]
+        objects = row.sums["objects"] - row.sums["pointed"]
+        surplus = TOO_MANY if row.sums["objects"] else FALSE_ALARM
+        counts = {
             OFF_TARGET: min(points, objects),
-            (TOO_MANY if row.sums["objects"] else FALSE_ALARM): max(0, points - objects),
+            surplus: max(0, points - objects),
             MISSED: max(0, objects - points),
         }
-        return {each.key: count for each, count in result.items() if count}
+        return {error.key: count for error, count in counts.items() if count}

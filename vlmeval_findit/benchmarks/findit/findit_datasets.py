@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...storage.folders import CustomDataset, custom_datasets, known_custom_datasets
 
 
 class Family(Enum):
-    """Task families, named as in the release; people read their titles."""
+    """Families of datasets, named as in the release; people read their titles."""
 
     OBJDET = "objdet"
     OBJDET_VIDEO = "objdet_video"
@@ -27,12 +27,12 @@ class Family(Enum):
     @property
     def title(self) -> str:
         """Return its name for people."""
-        return _WORDS[self][0]
+        return _WORDS[self].title
 
     @property
     def target(self) -> str:
         """Return in words which boxes answer its queries."""
-        return _WORDS[self][1]
+        return _WORDS[self].target
 
     @property
     def is_video(self) -> bool:
@@ -40,18 +40,28 @@ class Family(Enum):
 
     @property
     def has_references(self) -> bool:
-        """Tell whether queries show the object in reference images instead of naming it."""
+        """Return whether queries show the object in reference images instead of naming it."""
         return self in (Family.INSDET, Family.INSDET_VIDEO)
 
 
-_IN_FRAMES = " in the frames of a video"
+class _FamilyWords(NamedTuple):
+    title: str
+    target: str
+
+
 _WORDS = {
-    Family.OBJDET: ("Object detection", "every object of a label"),
-    Family.OBJDET_VIDEO: ("Detection in video", "every object of a label" + _IN_FRAMES),
-    Family.REFEXP: ("Referring expressions", "the one object that an expression describes"),
-    Family.REFEXP_ALL: ("Described objects", "every object that an expression describes"),
-    Family.INSDET: ("Instance detection", "the object of reference images"),
-    Family.INSDET_VIDEO: ("Instances in video", "the object of reference images" + _IN_FRAMES),
+    Family.OBJDET: _FamilyWords("Object detection", "every object of a label"),
+    Family.OBJDET_VIDEO: _FamilyWords(
+        "Detection in video", "every object of a label in the frames of a video"
+    ),
+    Family.REFEXP: _FamilyWords("Referring expressions", "the object that an expression describes"),
+    Family.REFEXP_ALL: _FamilyWords(
+        "Described objects", "every object that an expression describes"
+    ),
+    Family.INSDET: _FamilyWords("Instance detection", "the object of reference images"),
+    Family.INSDET_VIDEO: _FamilyWords(
+        "Instances in video", "the object of reference images in the frames of a video"
+    ),
 }
 
 
@@ -63,7 +73,7 @@ class Subset:
     sha256: str
 
 
-# The command that makes a table of the release.
+# The command that makes a table of the release
 OF_THE_RELEASE = "python run_findit.py data get {table} [--from DIR]"
 
 
@@ -128,7 +138,7 @@ def _made(name: str, for_training: bool = False) -> tuple[Dataset, ...]:
     )
 
 
-# The release's files and their SHA-256.
+# The release's files and their SHA-256
 _FILES = """
 pascal                793fab7ad8e8ae5b2e9729995087f55c40b5dce4caa00c5fa9c9937af7f3e617
 pascal_multilabel     5d3a44b81e470e2fd3d89c862b0d22b0f202b588af19d1b43a1d14f14b234cba
@@ -152,7 +162,9 @@ hr_insdet_hard        6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c2472261229
 robotools             6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d
 """
 
-_SUBSETS = {file: Subset(file, sha256) for file, sha256 in map(str.split, _FILES.splitlines()[1:])}
+_SUBSETS = {
+    file: Subset(file, sha256) for file, sha256 in map(str.split, _FILES.strip().splitlines())
+}
 
 
 def _released(
@@ -215,7 +227,7 @@ _ROWS = (
     Dataset("Probe", Family.REFEXP, images="Probe", is_made=True),
 )
 
-# Without custom datasets.
+# Without custom datasets
 BENCHMARK: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
 
 

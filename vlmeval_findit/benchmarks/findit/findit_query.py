@@ -27,17 +27,17 @@ class FindItQuery:
     """One row of an annotation table, thinned to the dataset's frames."""
 
     index: int
-    label: str  # a name, an expression or, for multi-label queries, names separated by commas
-    width: int  # pixels of the original image
+    label: str  # A name, an expression or, for multi-label queries, names separated by commas
+    width: int  # Pixels of the original image
     height: int
-    images: tuple[str, ...]  # the scene, or its frames in order; relative to the image folder
+    images: tuple[str, ...]  # The scene, or its frames in order; relative to the image folder
     truth: Truth
-    support: tuple[str, ...] = ()  # reference shots, relative to the image folder
+    support: tuple[str, ...] = ()  # Reference shots, relative to the image folder
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
-    sightings: tuple[Sighting, ...] = ()  # where the shots are from, perhaps the scene
-    tags: Mapping[str, str] = field(default_factory=dict)  # custom slices, by kind
-    cluster: str = ""  # queries of a cluster are not independent; default: image or video
+    sightings: tuple[Sighting, ...] = ()  # Where the shots are from, perhaps the scene
+    tags: Mapping[str, str] = field(default_factory=dict)  # Custom slices, by kind
+    cluster: str = ""  # Queries of a cluster are not independent; default: image or video
 
     def __post_init__(self) -> None:
         if not self.cluster and self.images:
@@ -68,26 +68,24 @@ def thinned(query: FindItQuery, frames: int) -> FindItQuery:
     selected = thin(len(query.images), frames)
     if len(selected) == len(query.images):
         return query
-    place = {old: new for new, old in enumerate(selected)}
+    new_frames = {old: new for new, old in enumerate(selected)}
     truth = query.truth
-    boxes = [i for i, frame in enumerate(truth.frames) if frame in place]
-
-    def of(values: tuple[T, ...], indices: list[int]) -> tuple[T, ...]:
-        return tuple(values[i] for i in indices) if values else ()
-
+    boxes = [at for at, frame in enumerate(truth.frames) if frame in new_frames]
+    ignored = [item for item in truth.ignored if item.frame in new_frames]
     return replace(
         query,
-        images=of(query.images, selected),
-        frame_indices=of(query.frame_indices, selected),
+        images=_chosen(query.images, selected),
+        frame_indices=_chosen(query.frame_indices, selected),
         truth=Truth(
-            boxes=of(truth.boxes, boxes),
-            frames=tuple(place[truth.frames[i]] for i in boxes),
-            labels=of(truth.labels, boxes),
-            masks=of(truth.masks, boxes),
-            ignored=tuple(
-                each._replace(frame=place[each.frame])
-                for each in truth.ignored
-                if each.frame in place
-            ),
+            boxes=_chosen(truth.boxes, boxes),
+            frames=tuple(new_frames[truth.frames[at]] for at in boxes),
+            labels=_chosen(truth.labels, boxes),
+            masks=_chosen(truth.masks, boxes),
+            ignored=tuple(item._replace(frame=new_frames[item.frame]) for item in ignored),
         ),
     )
+
+
+def _chosen(values: tuple[T, ...], indices: list[int]) -> tuple[T, ...]:
+    """Return the values at some indices; none if there are no values at all."""
+    return tuple(values[at] for at in indices) if values else ()

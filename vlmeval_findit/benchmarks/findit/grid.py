@@ -40,8 +40,8 @@ class AnswerFormat:
     decoding: str | None = None
 
 
-NONE = "none"  # in files: no centre experiment, no mark, free decoding
-WINNER = "winner"  # in stages: the previous stage's best format
+NONE = "none"  # In files: no centre experiment, no mark, free decoding
+WINNER = "winner"  # In stages: the previous stage's best format
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AnnotationTable:
 
     dataset: str
     multilabel: bool = False
-    kind: type[FindItVariant] = FindItVariant  # class of its cells
+    variant_class: type[FindItVariant] = FindItVariant
 
     @property
     def name(self) -> str:
@@ -58,30 +58,32 @@ class AnnotationTable:
 
     @property
     def data(self) -> Dataset:
-        return self.kind(self.dataset, "xyxy", "json").data
+        return self.variant_class(self.dataset, "xyxy", "json").data
 
 
 def all_tables() -> dict[str, AnnotationTable]:
     """Map names to all FindIt tables, custom ones included."""
-    return {
-        row.table_name(multilabel): AnnotationTable(row.name, multilabel)
-        for row in DATASETS.values()
-        for multilabel in (False, True)[: 1 + row.has_multilabel]
-    }
+    tables: dict[str, AnnotationTable] = {}
+    for row in DATASETS.values():
+        tables[row.table_name(multilabel=False)] = AnnotationTable(row.name)
+        if row.has_multilabel:
+            tables[row.table_name(multilabel=True)] = AnnotationTable(row.name, multilabel=True)
+    return tables
 
 
 def benchmark() -> tuple[AnnotationTable, ...]:
     """List the release's tables (``datasets: all``)."""
-    return tuple(t for t in all_tables().values() if t.data.subset_for(t.multilabel) is not None)
+    tables = all_tables().values()
+    return tuple(table for table in tables if table.data.subset_for(table.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class FormatAxes:
     """Values of each axis of a format."""
 
-    representations: tuple[str, ...] = GRID  # or (WINNER,)
+    representations: tuple[str, ...] = GRID  # Or (WINNER,)
     outputs: tuple[str, ...] = OUTPUTS
-    keys: tuple[str, ...] = (DEFAULT_KEY,)  # the default: bbox for boxes, point for points
+    keys: tuple[str, ...] = (DEFAULT_KEY,)  # The default: bbox for boxes, point for points
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
     centres: tuple[str, ...] = (NONE,)
     marks: tuple[str, ...] = (NONE,)
@@ -106,7 +108,8 @@ class FormatAxes:
         return replace(self, **values)
 
 
-AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
+# The values that ``all`` means, by axis
+AXIS_VALUES: dict[str, tuple[str, ...]] = {
     "representations": GRID,
     "outputs": OUTPUTS,
     "keys": KEYS,
@@ -117,9 +120,9 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
 }
 
 
-def _value(of: AnswerFormat | FindItVariant | None, axis: str) -> str | None:
+def _value(fmt: AnswerFormat | FindItVariant | None, axis: str) -> str | None:
     """Return the value of a format or cell on an axis."""
-    value: str | None = getattr(of, axis.removesuffix("s"))
+    value: str | None = getattr(fmt, axis.removesuffix("s"))
     return value
 
 
@@ -135,7 +138,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
     for at, word in enumerate(value):
         known: Collection[str] = AXIS_VALUES[axis]
         if axis == "representations" and word not in known:
-            known = REPRESENTATIONS  # also those that ``all`` leaves out
+            known = REPRESENTATIONS  # Also those that ``all`` leaves out
         if word not in known:
             what = axis.removesuffix("s")
             raise MisplacedError(f"unknown {what} {word!r}{nearest(word, known)}", axis, at)
@@ -149,8 +152,8 @@ def axes_of(cells: Sequence[FindItVariant]) -> dict[str, set[Any]]:
         axis: {_value(cell, axis) or NONE for cell in cells} for axis in AXIS_VALUES
     }
     # Text has no key and `decomposed` has fixed keys, so their default key was not chosen.
-    value = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
-    result["keys"] = {cell.key for cell in value}
+    with_key = [cell for cell in cells if cell.output == "json" and cell.structure != "decomposed"]
+    result["keys"] = {cell.key for cell in with_key}
     result["frames"] = {cell.frames for cell in cells}
     result["captions"] = {cell.caption for cell in cells}
     return result
@@ -165,8 +168,16 @@ def formats(axes: FormatAxes) -> list[AnswerFormat]:
             key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
-        experiments = (None if value == NONE else value for value in (centre, mark, decoding))
-        result[AnswerFormat(representation, output, key, structure, *experiments)] = None
+        fmt = AnswerFormat(
+            representation,
+            output,
+            key,
+            structure,
+            centre=None if centre == NONE else centre,
+            mark=None if mark == NONE else mark,
+            decoding=None if decoding == NONE else decoding,
+        )
+        result[fmt] = None
     return list(result)
 
 
@@ -189,7 +200,7 @@ def variants(
         has_references = table.data.family.has_references
         shown = [n for n in views.frames if n <= most] if views.frames and most > 1 else [most]
         for frames, caption, built in product(shown, views.captions, requested):
-            variant = table.kind(
+            variant = table.variant_class(
                 dataset=table.dataset,
                 multilabel=table.multilabel,
                 caption=caption,

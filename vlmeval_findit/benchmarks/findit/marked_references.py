@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,14 +29,14 @@ from .variant import FindItVariant
 if TYPE_CHECKING:
     from PIL import Image
 
-RECIPE = 1  # increase when drawings change
+RECIPE = 1  # Increase it when drawings change
 COLOUR = "red"
-LONGEST = 1024  # pixels of the longer side, at most
-_AROUND = 3.0  # side of the window in sides of the box
-_LEAST = 256  # least side of a window in pixels, if the image is that large
-_MARGIN = 64  # grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
+LONGEST = 1024  # Pixels of the longer side, at most
+_AROUND = 3.0  # Side of the window in sides of the box
+_LEAST = 256  # Least side of a window in pixels, if the image is that large
+_MARGIN = 64  # Grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
 _GREY = 128
-REFERENCE = "reference"  # kind of slices: where marked references come from
+REFERENCE = "reference"  # Kind of slices: where marked references come from
 
 
 class ReferenceOrigin(Enum):
@@ -68,27 +67,33 @@ def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedRef
     places: dict[str, list[int]] = {}
     for at, query in enumerate(queries):
         places.setdefault(query.label, []).append(at)
-    result = []
+    chosen = []
     for at, query in enumerate(queries):
         same = places[query.label]
         after = same.index(at) + 1
         others = (queries[other] for other in (*same[after:], *same[: after - 1]))
-        result.append(_reference(query, others, video_of if is_video else str))
-    return result
+        chosen.append(_reference(query, others, video_of if is_video else str))
+    return chosen
 
 
 def _reference(
     query: FindItQuery, others: Iterable[FindItQuery], scene_of: Callable[[str], str]
 ) -> MarkedReference | None:
-    asked = set(map(scene_of, query.images))
-    shots = ((seen, ReferenceOrigin.SHOT) for seen in query.sightings)
-    elsewhere = ((seen, ReferenceOrigin.OTHER_SCENE) for other in others for seen in _seen(other))
-    for seen, origin in chain(shots, elsewhere):
-        if scene_of(seen.image) not in asked:
-            return MarkedReference(*seen, origin)
-    if not query.support:
-        return None
-    return MarkedReference(query.support[0], None, ReferenceOrigin.WHOLE_SHOT)
+    shown = set(map(scene_of, query.images))
+
+    def first_elsewhere(sightings: Iterable[Sighting]) -> Sighting | None:
+        return next((seen for seen in sightings if scene_of(seen.image) not in shown), None)
+
+    seen = first_elsewhere(query.sightings)
+    if seen is not None:
+        return MarkedReference(seen.image, seen.box, ReferenceOrigin.SHOT)
+    for other in others:
+        seen = first_elsewhere(_seen(other))
+        if seen is not None:
+            return MarkedReference(seen.image, seen.box, ReferenceOrigin.OTHER_SCENE)
+    if query.support:
+        return MarkedReference(query.support[0], None, ReferenceOrigin.WHOLE_SHOT)
+    return None
 
 
 def _seen(query: FindItQuery) -> Iterable[Sighting]:
@@ -115,7 +120,9 @@ def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[F
     folder = image_folder(variant.images)
     mark = variant.mark
     drawings = {
-        path_of(item, mark): partial(_drawn, item, mark, folder.path) for item in chosen if item
+        path_of(reference, mark): partial(_drawn, reference, mark, folder.path)
+        for reference in chosen
+        if reference is not None
     }
     draw_missing(folder, drawings)
     result = []
@@ -152,7 +159,8 @@ def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     pixels = np.asarray(shown)
     corners = [(x1 - left) * scale, (y1 - top) * scale, (x2 - left) * scale, (y2 - top) * scale]
     if box is None or (mark == Shape.ARROW.value and min(image.size) < _LEAST):
-        pixels = np.pad(pixels, ((_MARGIN,) * 2, (_MARGIN,) * 2, (0, 0)), constant_values=_GREY)
+        margins = ((_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0))
+        pixels = np.pad(pixels, margins, constant_values=_GREY)
         corners = [value + _MARGIN for value in corners]
     style = default_style(Shape(mark))
     return draw_marks(pixels, [_region(corners, pixels, style.width)], style, COLOUR).pixels
@@ -171,6 +179,7 @@ def window(low: float, high: float, size: int) -> tuple[int, int]:
 
 
 def _region(corners: Sequence[float], pixels: Pixels, width: int) -> Region:
+    """Return the region of a box, moved into the image as far as a line of ``width`` needs."""
     height, across = pixels.shape[:2]
     x1, x2 = (min(max(x, width), across - width) for x in corners[::2])
     y1, y2 = (min(max(y, width), height - width) for y in corners[1::2])

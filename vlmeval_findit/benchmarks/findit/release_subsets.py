@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.box_records import Truth
+from ...boxes.representation import Corners
 from ...core.files import file_sha256
 from ...core.formatting import nearest
 from ...storage.table_files import TableError
@@ -14,19 +15,24 @@ from .annotation_tables import PreparedTable, corners, write_table
 from .findit_datasets import BENCHMARK, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned
 
-SubsetRow = Mapping[str, Any]  # in the release's column layout
+SubsetRow = Mapping[str, Any]  # In the release's column layout
 
 
 def query_from_row(index: int, row: SubsetRow, dataset: Dataset, multilabel: bool) -> FindItQuery:
     """Convert a row of a subset to a query (not thinned)."""
     is_video = dataset.family.is_video
     names = row["frame_paths"] if is_video else [row["filename"]]
-    boxes, frames, labels = [], [], []
+    boxes: list[Corners] = []
+    frames: list[int] = []
+    labels: list[str] = []
     for frame, entries in enumerate(row["bboxes"] if is_video else [row["bboxes"]]):
         for entry in entries or ():
-            boxes.append(corners(entry["bbox"] if multilabel else entry))
-            labels += [entry["label"]] if multilabel else []
             frames.append(frame)
+            if multilabel:
+                boxes.append(corners(entry["bbox"]))
+                labels.append(entry["label"])
+            else:
+                boxes.append(corners(entry))
     return FindItQuery(
         index=index,
         label=row["label"],

@@ -33,6 +33,7 @@ from .box_metrics import (
 from .error_costs import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
 from .run_space import SpaceInForce, pixel_map, reply_format, spaces_of
+from .variant import FindItVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,8 @@ class ScoredReply:
     reply: Reply
     reading: ParsedReply
     match: MatchResult
-    cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
-    lenient: LenientResult | None = None  # the lenient reading: no score depends on it
+    cut: bool = False  # Boxes may be missing: a well-formed reply was stopped at its limit
+    lenient: LenientResult | None = None  # The lenient reading: no score depends on it
     confidences: Confidences | None = None  # None without recorded logprobs
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
@@ -89,78 +90,97 @@ def match_replies(
     """Read and match replies, and list the spaces in force, or raise SpaceError."""
     variant = dataset.variant
     spaces = spaces_of(replies, model, variant, settings, run)
-    row_of_run = run.answering.row or "" if run is not None else ""
-    rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
-    formats = {row: reply_format(model, variant, settings, row) for row in {*rows}}
-    readers = {row: reader(how) for row, how in formats.items()}
+    formats = _formats(model, variant, replies, settings, run)
     queries = [dataset.queries[reply.index] for reply in replies]
-    readings = [
-        read_reply(reply, readers[row], FORMAT_FAILURES)
-        for reply, row in zip(replies, rows, strict=True)
-    ]
     truths = [query.truth for query in queries]
+    readings = [
+        read_reply(reply, reader(fmt), FORMAT_FAILURES)
+        for reply, fmt in zip(replies, formats, strict=True)
+    ]
     maps = [
-        pixel_map(in_force, query, reply)
-        for in_force, query, reply in zip(spaces, queries, replies, strict=True)
+        pixel_map(space, query, reply)
+        for space, query, reply in zip(spaces, queries, replies, strict=True)
     ]
-    match_rule = variant.match_rule
-    matched = match(readings, truths, maps, match_rule)
-    known = [formats[row] for row in rows]
-    texts = [reply.answer for reply in replies]
     extents = [
-        in_pixels.extent(query.width, query.height)
-        for in_pixels, query in zip(maps, queries, strict=True)
+        to_pixels.extent(query.width, query.height)
+        for to_pixels, query in zip(maps, queries, strict=True)
     ]
-    lenient = lenient_matches(texts, known, readings, truths, maps, match_rule, extents)
-    result = []
-    together = zip(queries, replies, readings, matched, known, strict=True)
-    for place, (query, reply, reading, item, how) in enumerate(together):
-        # JSON that parses is complete; text is read as far as it goes.
-        cut = reply.cut and how.output == "text"
-        sure = _confidences(reply, how, reading)
-        lenient_ = lenient.get(place)
-        result.append(ScoredReply(query, reply, reading, item, cut, lenient_, sure, match_rule))
-    return result, [*dict.fromkeys(spaces)]
+    texts = [reply.answer for reply in replies]
+    match_rule = variant.match_rule
+    matches = match(readings, truths, maps, match_rule)
+    lenient = lenient_matches(texts, formats, readings, truths, maps, match_rule, extents)
+    scored: list[ScoredReply] = []
+    for place, reply in enumerate(replies):
+        reading = readings[place]
+        fmt = formats[place]
+        scored.append(
+            ScoredReply(
+                queries[place],
+                reply,
+                reading,
+                matches[place],
+                # JSON that parses is complete; text is read as far as it goes.
+                cut=reply.cut and fmt.output == "text",
+                lenient=lenient.get(place),
+                confidences=_confidences(reply, fmt, reading),
+                match_rule=match_rule,
+            )
+        )
+    return scored, list(dict.fromkeys(spaces))
 
 
-def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confidences | None:
+def _formats(
+    model: str, variant: FindItVariant, replies: Replies, settings: Settings, run: Identity | None
+) -> list[ReplyFormat]:
+    """Return the format in which each reply is read, by the model table's row that it names."""
+    row_of_run = ""
+    if run is not None and run.answering.row is not None:
+        row_of_run = run.answering.row
+    rows = [reply.recorded.model.get("row", row_of_run) for reply in replies]
+    by_row = {row: reply_format(model, variant, settings, row) for row in set(rows)}
+    return [by_row[row] for row in rows]
+
+
+def _confidences(reply: Reply, fmt: ReplyFormat, reading: ParsedReply) -> Confidences | None:
     logprobs = reply.recorded.token_logprobs
     if logprobs is None or not reading.boxes:
         return None
     split = reply.split
-    return confidences(split.answer, how, reading, logprobs.tokens_after(split.begin))
+    return confidences(split.answer, fmt, reading, logprobs.tokens_after(split.begin))
 
 
-def events_of(result: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
-    """Classify the errors in each query's boxes; points have none."""
-    queries = [
-        JudgedAnswer(
-            item.match,
-            item.reading,
-            item.query.truth,
-            item.kind,
-            cut=item.cut,
-            recoverable=item.recoverable,
-        )
-        for item in result
-        if item.match_rule is MatchRule.BOX_OVERLAP
-    ]
-    return classify_errors(queries) if queries else [[] for _ in result]
+def events_of(scored: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
+    """Classify the errors in the boxes of replies to a dataset; points have none."""
+    if any(item.match_rule is not MatchRule.BOX_OVERLAP for item in scored):
+        return [[] for _ in scored]
+    return classify_errors(
+        [
+            JudgedAnswer(
+                item.match,
+                item.reading,
+                item.query.truth,
+                item.kind,
+                cut=item.cut,
+                recoverable=item.recoverable,
+            )
+            for item in scored
+        ]
+    )
 
 
 def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
-    """Convert a scored query to a row of sums with its details."""
+    """Convert a scored reply to a row of sums with its details."""
     reason = reply.reading.reason
     rule = RULES[reply.match_rule]
-    result = rule.sums(reply.reading, reply.match, reply.query.truth)
+    sums = rule.sums(reply.reading, reply.match, reply.query.truth)
     if reply.lenient is not None:
-        result |= rule.lenient_sums(reply.match, reply.lenient)
+        sums |= rule.lenient_sums(reply.match, reply.lenient)
     if reply.rejection is not None:
-        result[reply.rejection.sum] = 1
+        sums[reply.rejection.sum] = 1
     return ScoredRow(
         index=reply.query.index,
         source=reply.query.cluster,
-        sums=result | event_sums(events),
+        sums=sums | event_sums(events),
         failed=reply.reply.failed,
         reason=reason.value if reason else None,
         slices=reply.query.tags,
@@ -170,7 +190,8 @@ def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredR
 
 def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
     """Return a row's details: boxes in pixels of the original image, points without extent."""
-    reading, matched = reply.reading, reply.match
+    reading = reply.reading
+    matched = reply.match
     result: dict[str, Any] = {
         "label": reply.query.label,
         "image": reply.query.images[0],
@@ -183,7 +204,7 @@ def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, A
         "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
-    for name in RULES[reply.match_rule].undetailed:
+    for name in RULES[reply.match_rule].omitted_details:
         del result[name]
     if matched.ignored:
         result["ignored"] = list(matched.ignored)

@@ -53,36 +53,34 @@ def space_of_new_run(
 ) -> Mapping[str, Any]:
     """Return the space that a new run records; a SpaceError if there is none, or two conflict."""
     check_settings(settings)
-    value = described.space
+    space = described.space
     if settings.space is not None:
-        value = space_from(settings.space).as_dict()
-        if described.space not in (None, value) and not described.answering.in_vlmevalkit:
+        space = space_from(settings.space).as_dict()
+        if described.space not in (None, space) and not described.answering.in_vlmevalkit:
             raise SpaceError(
                 f"{model} answers in {described.space}, and records it with every reply: "
-                f"{settings.source} {value} cannot change that"
+                f"{settings.source} {space} cannot change that"
             )
-    return run_space(model, variant, settings, value).space.as_dict()
+    return run_space(model, variant, settings, space).space.as_dict()
 
 
 def contradicting_spaces(
     replies: Replies, settings: Settings, run: Identity | None
 ) -> list[IdentityConflict]:
     """Find spaces of a setting or a reply that contradict the record."""
-    recorded = run.space if run is not None else None
-    value = space_from(settings.space) if settings.space is not None else None
-    result: dict[tuple[Space, Space], IdentityConflict] = {}
+    of_run = run.space if run is not None else None
+    of_settings = space_from(settings.space) if settings.space is not None else None
+    conflicts: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
-        of_reply = reply.recorded.space
-        first = recorded or of_reply
-        if not first:
+        of_reply = space_from(reply.recorded.space) if reply.recorded.space else None
+        recorded = space_from(of_run) if of_run else of_reply
+        if recorded is None:
             continue
-        selected = space_from(first)
-        of_row = space_from(of_reply) if of_reply else None
-        for what, other in ((SPACE, value), (f"{SPACE} of row {reply.index}", of_row)):
-            if other is not None and other != selected:
-                conflict = IdentityConflict(what, selected.as_dict(), other.as_dict())
-                result.setdefault((selected, other), conflict)
-    return list(result.values())
+        for what, other in ((SPACE, of_settings), (f"{SPACE} of row {reply.index}", of_reply)):
+            if other is not None and other != recorded:
+                conflict = IdentityConflict(what, recorded.as_dict(), other.as_dict())
+                conflicts.setdefault((recorded, other), conflict)
+    return list(conflicts.values())
 
 
 def spaces_of(
@@ -95,8 +93,10 @@ def spaces_of(
     recorded = run.space if run is not None else None
     if settings.space is not None and (settings.force or settings.separately):
         source = settings.source
-        if settings.separately and (other := contradicting_spaces(replies, settings, run)):
-            source = f"{GIVEN}; {other[0]}"
+        if settings.separately:
+            conflicts = contradicting_spaces(replies, settings, run)
+            if conflicts:
+                source = f"{GIVEN}; {conflicts[0]}"
         return [SpaceInForce(space_from(settings.space), source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         return [run_space(model, variant, settings, recorded)] * len(replies)
@@ -107,7 +107,7 @@ def pixel_map(in_force: SpaceInForce, query: FindItQuery, reply: Reply) -> ToPix
     """Return the map from a reply's numbers to pixels of its query's images.
 
     Pixels after a processor's resize refer to the size that this processor gave, if it is recorded:
-    programs do not resize very thin images alike.
+    programs resize very thin images differently.
     """
     space = in_force.space
     size = (query.width, query.height)

@@ -30,19 +30,22 @@ from ...protocol.dataset_variant import DatasetNameError
 from . import PREFIX
 from .findit_datasets import DATASETS, Dataset, Family
 
+# Experiments with the meaning of cx and cy: prompts explain them by these
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
-# Marks on reference images: shapes that need only a box, since tables have no outlines.
+# Marks on reference images: shapes that need only a box, since tables have no outlines
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 
-DECODINGS = ("constrained",)  # by the format's grammar; default: free
+# Ways of decoding other than free: by the grammar of the format
+DECODINGS = ("constrained",)
 
 
 class VariantError(DatasetNameError):
     """An invalid name; the message says why and what is nearest."""
 
 
+# The family of a video dataset whose queries show a single frame
 _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family in Family}
 
 
@@ -58,48 +61,15 @@ class FindItVariant:
     multilabel: bool = False
     caption: bool = False
     frames: int = 1
-    centre: str | None = None
-    mark: str | None = None
-    decoding: str | None = None
+    centre: str | None = None  # One of CENTRES
+    mark: str | None = None  # One of MARKS
+    decoding: str | None = None  # One of DECODINGS
+
+    # --- names ------------------------------------------------------------------------------------
 
     @property
-    def data(self) -> Dataset:
-        return DATASETS.known(self.dataset)
-
-    @property
-    def table(self) -> str:
-        return self.data.table_name(self.multilabel)
-
-    @property
-    def family(self) -> Family:
-        """Return the family; a video dataset with one frame is an image task."""
-        family = self.data.family
-        return _OF_ONE_FRAME[family] if self.frames == 1 else family
-
-    @property
-    def max_new_tokens(self) -> int:
-        """Return the token limit of a reply (protocol section 2)."""
-        return max(768, 192 * self.frames)
-
-    @property
-    def in_boxes(self) -> bool:
-        return True
-
-    @property
-    def match_rule(self) -> MatchRule:
-        return REPRESENTATIONS[self.representation].match_rule
-
-    @property
-    def images(self) -> str:
-        return self.data.images
-
-    @property
-    def has_references(self) -> bool:
-        return self.data.family.has_references
-
-    @property
-    def family_name(self) -> str:
-        return self.family.title
+    def name(self) -> str:
+        return f"{PREFIX}{self.board_dataset}_{self.format}"
 
     @property
     def board_dataset(self) -> str:
@@ -110,18 +80,34 @@ class FindItVariant:
         'iGround_multilabel_f8'
         """
         parts = [self.table]
-        parts += ["caption"] * self.caption
-        parts += [f"f{self.frames}"] * self.data.family.is_video
+        if self.caption:
+            parts.append("caption")
+        if self.data.family.is_video:
+            parts.append(f"f{self.frames}")
         return "_".join(parts)
 
     @property
     def format(self) -> str:
-        """Return the answer format: the rest of the name.
+        """Name the answer format.
 
         >>> FindItVariant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
         """
-        return self.name.removeprefix(f"{PREFIX}{self.board_dataset}_")
+        parts = [self.representation, self.output, *self._key_if_named]
+        if self.structure != DEFAULT_STRUCTURE:
+            parts.append(self.structure)
+        return "_".join([*parts, *self._endings])
+
+    @property
+    def format_cell(self) -> tuple[str, str]:
+        """Return the format's row (representation) and column (the rest) in a heat map."""
+        if self.output == "text":
+            parts = ["text"]
+        elif self.structure == DEFAULT_STRUCTURE:
+            parts = ["json", self.key]
+        else:
+            parts = ["json", self.structure, *self._key_if_named]
+        return self.representation, " ".join([*parts, *self._endings])
 
     @property
     def format_place(self) -> tuple[int, ...]:
@@ -139,20 +125,64 @@ class FindItVariant:
         )
 
     @property
-    def format_cell(self) -> tuple[str, str]:
-        """Return the format's row (representation) and column (the rest) in a heat map."""
-        if self.output == "text":
-            parts = ["text"]
-        elif self.structure == DEFAULT_STRUCTURE:
-            parts = ["json", self.key]
-        else:
-            parts = ["json", self.structure, *self._named_key]
-        parts += endings(self.centre, self.mark, self.decoding)
-        return self.representation, " ".join(parts)
+    def _key_if_named(self) -> list[str]:
+        """Return the key where a name has it: where it is not the default."""
+        return [] if self.key == default_key(self.representation) else [self.key]
 
     @property
-    def _named_key(self) -> list[str]:
-        return [] if self.key == default_key(self.representation) else [self.key]
+    def _endings(self) -> list[str]:
+        """Return the last parts of a name: centre experiment, mark, decoding."""
+        parts: list[str] = []
+        if self.centre is not None:
+            parts.append(f"cx-{self.centre}")
+        if self.mark is not None:
+            parts.append(f"vp-{self.mark}")
+        if self.decoding is not None:
+            parts.append(self.decoding)
+        return parts
+
+    # --- the dataset ------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Dataset:
+        return DATASETS.known(self.dataset)
+
+    @property
+    def table(self) -> str:
+        return self.data.table_name(self.multilabel)
+
+    @property
+    def family(self) -> Family:
+        """Return the family; with one frame a video dataset is one of images."""
+        family = self.data.family
+        return _OF_ONE_FRAME[family] if self.frames == 1 else family
+
+    @property
+    def images(self) -> str:
+        return self.data.images
+
+    @property
+    def has_references(self) -> bool:
+        return self.data.family.has_references
+
+    @property
+    def family_name(self) -> str:
+        return self.family.title
+
+    # --- replies ----------------------------------------------------------------------------------
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Return the token limit of a reply (protocol section 2)."""
+        return max(768, 192 * self.frames)
+
+    @property
+    def in_boxes(self) -> bool:
+        return True
+
+    @property
+    def match_rule(self) -> MatchRule:
+        return REPRESENTATIONS[self.representation].match_rule
 
     @property
     def reply(self) -> ReplyFormat:
@@ -165,74 +195,104 @@ class FindItVariant:
         """Return the JSON schema that constrains decoding (None: free)."""
         return None if self.decoding is None else schema_of(self.reply)
 
-    @property
-    def name(self) -> str:
-        parts = [self.dataset]
-        parts += ["multilabel"] * self.multilabel
-        parts += ["caption"] * self.caption
-        parts += [f"f{self.frames}"] * self.data.family.is_video
-        parts += [self.representation, self.output]
-        parts += self._named_key
-        parts += [self.structure] * (self.structure != DEFAULT_STRUCTURE)
-        parts += endings(self.centre, self.mark, self.decoding)
-        return PREFIX + "_".join(parts)
+
+# --- valid combinations ---------------------------------------------------------------------------
 
 
-def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
-    """List the endings of a name: centre experiment, mark, decoding."""
-    value = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
-    return [part for part in value if part]
-
-
-def format_problem(v: FindItVariant) -> str | None:
+def format_problem(variant: FindItVariant) -> str | None:
     """Say why a dataset cannot be asked in this format; None where it can."""
-    data = v.data
+    for problem_of in (
+        _unknown_value,
+        _representation_problem,
+        _query_problem,
+        _structure_problem,
+        _centre_problem,
+        _decoding_problem,
+        _mark_problem,
+    ):
+        why = problem_of(variant)
+        if why is not None:
+            return why
+    return None
+
+
+def _unknown_value(variant: FindItVariant) -> str | None:
     for what, value, known in (
-        ("representation", v.representation, REPRESENTATIONS),
-        ("output format", v.output, OUTPUTS),
-        ("JSON key", v.key, KEYS),
-        ("JSON structure", v.structure, STRUCTURES),
-        ("centre experiment", v.centre or CENTRES[0], CENTRES),
-        ("way of decoding", v.decoding or DECODINGS[0], DECODINGS),
+        ("representation", variant.representation, REPRESENTATIONS),
+        ("output format", variant.output, OUTPUTS),
+        ("JSON key", variant.key, KEYS),
+        ("JSON structure", variant.structure, STRUCTURES),
+        ("centre experiment", variant.centre or CENTRES[0], CENTRES),
+        ("way of decoding", variant.decoding or DECODINGS[0], DECODINGS),
     ):
         if value not in known:
             return f"unknown {what} {value!r}{nearest(value, known)}"
-    row = REPRESENTATIONS[v.representation]
-    usual_key = default_key(v.representation)
+    return None
+
+
+def _representation_problem(variant: FindItVariant) -> str | None:
+    data = variant.data
+    row = REPRESENTATIONS[variant.representation]
     if row.match_rule is not MatchRule.BOX_OVERLAP and not data.has_points:
         boxes = MatchRule.BOX_OVERLAP.value
-        return f"{data.name} is matched by {boxes}, {v.representation} by {row.match_rule.value}"
-    if v.key not in row.json_keys:
-        return f"{v.key} is no key of {v.representation} (there are: {', '.join(row.json_keys)})"
-    if v.multilabel and not data.has_multilabel:
+        return f"{data.name} is matched by {boxes}, {row.name} by {row.match_rule.value}"
+    if variant.key not in row.json_keys:
+        return f"{variant.key} is no key of {row.name} (there are: {', '.join(row.json_keys)})"
+    return None
+
+
+def _query_problem(variant: FindItVariant) -> str | None:
+    """Say why the dataset has no queries with these labels, captions or frames."""
+    data = variant.data
+    if variant.multilabel and not data.has_multilabel:
         return f"{data.name} has no multi-label queries"
-    if v.caption and not data.has_caption:
-        with_caption = ", ".join(d.name for d in DATASETS.values() if d.has_caption)
+    if variant.caption and not data.has_caption:
+        with_caption = ", ".join(each.name for each in DATASETS.values() if each.has_caption)
         return f"{data.name} has no captions (there are in: {with_caption})"
-    if not 1 <= v.frames <= data.frames:
-        if data.frames == 1:
-            return f"{data.name} has images, not frames"
-        return f"{data.name} has 1 to {data.frames} frames, not {v.frames}"
-    if v.output == "text" and (v.key, v.structure) != (usual_key, DEFAULT_STRUCTURE):
+    if 1 <= variant.frames <= data.frames:
+        return None
+    if data.frames == 1:
+        return f"{data.name} has images, not frames"
+    return f"{data.name} has 1 to {data.frames} frames, not {variant.frames}"
+
+
+def _structure_problem(variant: FindItVariant) -> str | None:
+    """Say why replies cannot have this key and structure together."""
+    row = REPRESENTATIONS[variant.representation]
+    has_usual_key = variant.key == default_key(variant.representation)
+    is_usual = has_usual_key and variant.structure == DEFAULT_STRUCTURE
+    if variant.output == "text" and not is_usual:
         return "text replies have neither a JSON key nor a structure"
-    if v.key == CLASS_KEY and not v.multilabel:
+    if variant.key == CLASS_KEY and not variant.multilabel:
         return f"the key {CLASS_KEY} is for multi-label queries only"
-    if v.structure == "decomposed":
-        if not row.keys:
-            return f"{v.representation} has no decomposed structure"
-        if v.key != usual_key:
-            return "the decomposed structure has fixed keys"
-    if v.centre is not None and v.representation != _CENTRE_REPRESENTATION:
-        return f"cx-{v.centre} is for {_CENTRE_REPRESENTATION} only"
-    if v.decoding is not None:
-        if v.output != "json":
-            return f"{v.decoding} is for JSON only: text replies have no grammar"
-        if not row.fields:
-            return f"{v.representation} names no format that decoding could be held to"
-    return None if v.mark is None else _mark_problem(v.mark, data)
+    if variant.structure == "decomposed" and not row.keys:
+        return f"{row.name} has no decomposed structure"
+    if variant.structure == "decomposed" and not has_usual_key:
+        return "the decomposed structure has fixed keys"
+    return None
 
 
-def _mark_problem(mark: str, data: Dataset) -> str | None:
+def _centre_problem(variant: FindItVariant) -> str | None:
+    if variant.centre is None or variant.representation == _CENTRE_REPRESENTATION:
+        return None
+    return f"cx-{variant.centre} is for {_CENTRE_REPRESENTATION} only"
+
+
+def _decoding_problem(variant: FindItVariant) -> str | None:
+    if variant.decoding is None:
+        return None
+    if variant.output != "json":
+        return f"{variant.decoding} is for JSON only: text replies have no grammar"
+    if not REPRESENTATIONS[variant.representation].fields:
+        return f"{variant.representation} names no format that decoding could be held to"
+    return None
+
+
+def _mark_problem(variant: FindItVariant) -> str | None:
+    mark = variant.mark
+    data = variant.data
+    if mark is None:
+        return None
     if not data.family.has_references:
         return f"vp-{mark} is for instance detection only: {data.name} shows no reference images"
     if mark in MARKS:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.metric import Metric, Sums, in_slice
 from .classes import AUTHORS, CORRECTED, class_of, source_of
-from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
+from .refl4_annotations import Annotation, RefL4Split, size_of
 
 Array = NDArray[np.float32]
 
-THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # a hit's IoU is above
+# The IoU of a hit is above the threshold.
+THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 # An IoU of "0.6" is float32(0.6), which is more than the 64-bit 0.6 and would pass it.
 _LIMITS = np.array(THRESHOLDS, dtype=np.float32)
@@ -42,31 +44,46 @@ def iou(truths: Array, predictions: Array) -> Array:
     return values
 
 
+class JudgedBoxes(NamedTuple):
+    """The boxes of answers, compared with the true ones."""
+
+    ious: list[float]  # No box: 0
+    passed: list[int]  # Number of thresholds that the IoU exceeds; NaN: none
+
+
 def judge(
     annotations: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]
-) -> tuple[list[float], list[int]]:
-    """Compute each box's IoU (no box: 0) and the number of thresholds it exceeds (NaN: none)."""
+) -> JudgedBoxes:
+    """Compare each box (None: there is none) with the annotation's."""
     truths = [annotation.corners for annotation in annotations]
     # A box without area has IoU 0 with everything.
     answers = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
-    with np.errstate(over="ignore"):  # a model may answer 1e300
-        values = iou(*(np.array(some, np.float32).reshape(-1, 4) for some in (truths, answers)))
-    return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()
+    values = iou(_array(truths), _array(answers))
+    passed = (values[:, None] > _LIMITS).sum(axis=1)
+    return JudgedBoxes(values.tolist(), passed.tolist())
 
 
-ASKED = "asked"  # the sum of answered expressions
-HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # sums of hits, by threshold
-HIT_MORE = f"lenient_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
+def _array(boxes: Sequence[Sequence[float]]) -> Array:
+    with np.errstate(over="ignore"):  # A model may answer 1e300
+        return np.array(boxes, np.float32).reshape(-1, 4)
+
+
+ASKED = "asked"  # The sum of answered expressions
+HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # Sums of hits, by threshold
+HIT_MORE = f"lenient_{HITS[0]}"  # The sum of hits of boxes that only a lenient reader takes
 
 
 def sums_of(passed: int, has_box: bool, failed: bool = False) -> dict[str, float]:
     """Return the sums of an answer whose box exceeds ``passed`` thresholds."""
     hits = {name: int(at < passed and not failed) for at, name in enumerate(HITS)}
-    boxless = not has_box and not failed
-    return {ASKED: int(not failed), "failed": int(failed), "boxless": int(boxless), **hits}
+    is_boxless = not has_box and not failed
+    return {ASKED: int(not failed), "failed": int(failed), "boxless": int(is_boxless), **hits}
 
 
-CLASS, CORRECTED_CLASS = "class", "corrected class"
+CLASS = "class"  # Slices by class, by the authors' table
+CORRECTED_CLASS = "corrected class"
+
+# Slices by the number of words: the most words of each, and its name
 _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 
@@ -74,18 +91,29 @@ def slices_of(annotation: Annotation) -> dict[str, str]:
     """Return the slices of an expression that are known."""
     split = annotation.split
     category = annotation.ori_category_id
-    rewritten = annotation.is_rewrite
-    count = len(annotation.caption.split())
-    result = {
+    slices = {
         "split": "" if split is RefL4Split.ALL else split.value,
         "size": size_of(annotation),
         "source": source_of(category),
-        "words": next((name for most, name in _WORDS if count <= most), ">40") if count else "",
-        "wording": "" if rewritten is None else ("original", "rewritten")[rewritten],
+        "words": _word_slice(annotation.caption),
+        "wording": _wording(annotation),
         CLASS: class_of(category, AUTHORS),
         CORRECTED_CLASS: class_of(category, CORRECTED),
     }
-    return {kind: value for kind, value in result.items() if value}
+    return {kind: value for kind, value in slices.items() if value}
+
+
+def _word_slice(caption: str) -> str:
+    count = len(caption.split())
+    if not count:
+        return ""
+    return next((name for most, name in _WORDS if count <= most), ">40")
+
+
+def _wording(annotation: Annotation) -> str:
+    if annotation.is_rewrite is None:
+        return ""
+    return "rewritten" if annotation.is_rewrite else "original"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,71 +133,114 @@ class AuthorsMetric(Metric):
         by_threshold: dict[str, list[float]] = {}  # With an entry for each class
         for ratio in self.ratios(sums):
             (asked,) = ratio.whole
-            if count := sums.get(asked):
-                for at, hits in enumerate(ratio.part):
-                    share = sums.get(hits, 0) / count
-                    value = share if self.percent_last else share * 100
-                    by_threshold.setdefault(HITS[at], []).append(value)
+            count = sums.get(asked)
+            if not count:
+                continue
+            for at, hits in enumerate(ratio.part):
+                share = sums.get(hits, 0) / count
+                value = share if self.percent_last else share * 100
+                by_threshold.setdefault(HITS[at], []).append(value)
         if not by_threshold:
             return self.empty
         mean = statistics.mean([statistics.mean(values) for values in by_threshold.values()])
         return mean * 100 if self.percent_last else mean
 
 
-_HALF = {HITS[0]: 1.0}
-_ALL = dict.fromkeys(HITS, 1.0)
-_ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
+_HITS_AT_HALF = {HITS[0]: 1.0}
+_ALL_HITS = dict.fromkeys(HITS, 1.0)
+_ASKED = {ASKED: 1.0}
+_ASKED_AT_ALL = {ASKED: float(len(HITS))}
 
 
-def _pair(name: str, over: str = "", size: str = "", more: str = "") -> Iterator[Metric]:
-    """Make the metrics acc (at 0.5) and macc (all thresholds) of a size or over classes."""
-    for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES)):
-        yield AuthorsMetric(
-            f"{name}_{way} ({more})" if more else f"{name}_{way}",
-            in_slice(hits, "size", size) if size else hits,
-            in_slice(asked, "size", size) if size else asked,
-            over=over,
-            empty=None,
-            in_short_tables=way == "acc" and over == CLASS,
-            key=f"{name}_{way}_{more}" if more else f"{name}_{way}",
-        )
+def _of_size(size: str) -> tuple[Metric, Metric]:
+    """Make the metrics acc (at 0.5) and macc (all thresholds) of a size."""
+    acc = AuthorsMetric(
+        f"{size}_acc",
+        in_slice(_HITS_AT_HALF, "size", size),
+        in_slice(_ASKED, "size", size),
+        empty=None,
+        in_short_tables=False,
+        key=f"{size}_acc",
+    )
+    macc = AuthorsMetric(
+        f"{size}_macc",
+        in_slice(_ALL_HITS, "size", size),
+        in_slice(_ASKED_AT_ALL, "size", size),
+        empty=None,
+        in_short_tables=False,
+        key=f"{size}_macc",
+    )
+    return acc, macc
 
 
-def _hidden(name: str, hits: str) -> Metric:
-    return AuthorsMetric(name, {hits: 1}, _ONCE, empty=None, in_short_tables=False)
+CLASS_ACC = AuthorsMetric(
+    "class_acc", _HITS_AT_HALF, _ASKED, over=CLASS, empty=None, key="class_acc"
+)
+CLASS_MACC = AuthorsMetric(
+    "class_macc",
+    _ALL_HITS,
+    _ASKED_AT_ALL,
+    over=CLASS,
+    empty=None,
+    in_short_tables=False,
+    key="class_macc",
+)
+ACC = AuthorsMetric("acc_0.5", _HITS_AT_HALF, _ASKED, empty=None)
+MACC = AuthorsMetric("macc", _ALL_HITS, _ASKED_AT_ALL, empty=None, percent_last=True)
 
-
-def _ours(name: str, part: Mapping[str, float], key: str) -> Metric:
-    return Metric(name, part, _ONCE, empty=None, in_short_tables=False, key=key)
-
-
-MACC = AuthorsMetric("macc", _ALL, _TEN_TIMES, empty=None, percent_last=True)
-
-TWELVE = (  # the published metrics, by their published names and in their order
-    AuthorsMetric("acc_0.5", _HALF, _ONCE, empty=None),
-    _hidden("acc_0.75", "hits_0.75"),
-    _hidden("acc_0.9", "hits_0.9"),
+# The published metrics, by their published names and in their order
+TWELVE = (
+    ACC,
+    AuthorsMetric("acc_0.75", {"hits_0.75": 1}, _ASKED, empty=None, in_short_tables=False),
+    AuthorsMetric("acc_0.9", {"hits_0.9": 1}, _ASKED, empty=None, in_short_tables=False),
     MACC,
-    *(metric for size in SIZES for metric in _pair(size, size=size)),
-    *_pair("class", over=CLASS),
+    *_of_size("small"),
+    *_of_size("medium"),
+    *_of_size("large"),
+    CLASS_ACC,
+    CLASS_MACC,
 )
 
 # By the corrected table of classes
-CORRECTED_METRICS = tuple(_pair("class", over=CORRECTED_CLASS, more="corrected"))
-ADHERENCE = _ours("Adherence", {"adherent": 1}, "adherence")
+CORRECTED_METRICS = (
+    replace(
+        CLASS_ACC,
+        name="class_acc (corrected)",
+        over=CORRECTED_CLASS,
+        in_short_tables=False,
+        key="class_acc_corrected",
+    ),
+    replace(
+        CLASS_MACC,
+        name="class_macc (corrected)",
+        over=CORRECTED_CLASS,
+        key="class_macc_corrected",
+    ),
+)
+ADHERENCE = Metric(
+    "Adherence", {"adherent": 1}, _ASKED, empty=None, in_short_tables=False, key="adherence"
+)
 
-# The headline where answers without a box get the first box that lenient parsing finds.
-ACC_LENIENT = _ours("acc_0.5 (lenient)", {**_HALF, HIT_MORE: 1}, "acc_0.5_lenient")
+# The headline where answers without a box get the first box that lenient parsing finds
+ACC_LENIENT = Metric(
+    "acc_0.5 (lenient)",
+    {**_HITS_AT_HALF, HIT_MORE: 1},
+    _ASKED,
+    empty=None,
+    in_short_tables=False,
+    key="acc_0.5_lenient",
+)
 
 METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 
-WITH_FAILURES = Metric(  # no other metric counts failed calls
+# No other metric counts failed calls.
+ACC_FAILED_MISSED = Metric(
     "acc_0.5 (failed calls as misses)",
-    _HALF,
+    _HITS_AT_HALF,
     {ASKED: 1, "failed": 1},
     empty=None,
     key="acc_0.5_failed_missed",
 )
 
-RANKING = (WITH_FAILURES, MACC, ADHERENCE)
+RANKING = (ACC_FAILED_MISSED, MACC, ADHERENCE)
 COUNTS = {"hits at 0.5": HITS[0], "without a box": "boxless"}

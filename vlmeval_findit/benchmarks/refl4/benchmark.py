@@ -36,7 +36,7 @@ class RefL4(FindIt):
     name = "Ref-L4"
     metrics = accuracy.METRICS
     ranking = accuracy.RANKING
-    headline_counting_failures = accuracy.WITH_FAILURES
+    headline_counting_failures = accuracy.ACC_FAILED_MISSED
     lenient = accuracy.ACC_LENIENT
     counts = accuracy.COUNTS
     reasons = tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL)
@@ -57,7 +57,7 @@ class RefL4(FindIt):
 
     def tables(self) -> Mapping[str, AnnotationTable]:
         names = map(table_name, RefL4Split)
-        return {name: AnnotationTable(name, kind=RefL4Variant) for name in names}
+        return {name: AnnotationTable(name, variant_class=RefL4Variant) for name in names}
 
     def load(self, name: str) -> LoadedRefL4:
         return load_dataset(name)
@@ -70,28 +70,24 @@ class RefL4(FindIt):
     def score_batch(
         self, model: str, dataset: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        result, spaces = match_replies(model, dataset, replies, settings, run)
-        truths = [dataset.queries[item.reply.index].annotation for item in result]
-        # Only the first box counts, so lenient parsing matters only for answers without a box.
-        lenient = [
-            _first(item.lenient.match) if item.lenient and not item.match.boxes else None
-            for item in result
-        ]
-        ious, passed = accuracy.judge(truths, [_first(item.match) for item in result])
-        _, passed_more = accuracy.judge(truths, lenient)
-        rows = map(_scored_row, result, truths, ious, passed, passed_more)
+        scored, spaces = match_replies(model, dataset, replies, settings, run)
+        truths = [dataset.queries[item.reply.index].annotation for item in scored]
+        boxes = [_first_box(item.match) for item in scored]
+        judged = accuracy.judge(truths, boxes)
+        lenient = accuracy.judge(truths, [_lenient_box(item) for item in scored])
+        rows = map(_scored_row, scored, truths, judged.ious, judged.passed, lenient.passed)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
         """Draw the truth and every box; only the first can be a hit, and only above 0.5."""
-        result = [(Role.MISS, 0.0)] * len(row.details["boxes"])
-        if result:
+        roles = [(Role.MISS, 0.0)] * len(row.details["boxes"])
+        if roles:
             role = Role.HIT if row.details["hits"][0] else Role.MISS
-            result[0] = (role, row.details["ious"][0])
-        return draw_as(dataset.queries[row.index], row, result)
+            roles[0] = (role, row.details["ious"][0])
+        return draw_as(dataset.queries[row.index], row, roles)
 
     def query_score(self, row: ScoredRow) -> float:
-        return self.ranking[1].value(row.sums) or 0.0
+        return accuracy.MACC.value(row.sums) or 0.0
 
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: FindIt's curve has other thresholds than the metrics."""
@@ -104,20 +100,31 @@ class RefL4(FindIt):
         return tuple(published())
 
 
-def _first(matched: MatchResult) -> Sequence[float] | None:
+def _first_box(matched: MatchResult) -> Sequence[float] | None:
     return matched.boxes[0] if matched.boxes else None
+
+
+def _lenient_box(scored: ScoredReply) -> Sequence[float] | None:
+    """Return the first box that lenient parsing finds in an answer without a box."""
+    if scored.lenient is None or scored.match.boxes:
+        return None
+    return _first_box(scored.lenient.match)
 
 
 def _scored_row(
     reply: ScoredReply, truth: Annotation, iou: float, passed: int, passed_more: int
 ) -> ScoredRow:
     row = findit_row(reply)
-    kept = ("label", "image", "adherent", "boxes", "labels")
-    details = {name: value for name, value in row.details.items() if name in kept}
+    shared = ("label", "image", "adherent", "boxes", "labels")
+    details = {name: value for name, value in row.details.items() if name in shared}
     has_box = bool(reply.match.boxes)
-    if reply.lenient is not None and reply.lenient.match.boxes and not has_box:
+    if _lenient_box(reply) is not None:
         hit = passed_more > 0
-        details["lenient"] = {**row.details["lenient"], "hits": [hit], "recoverable": [0] * hit}
+        details["lenient"] = {
+            **row.details["lenient"],
+            "hits": [hit],
+            "recoverable": [0] if hit else [],
+        }
     details |= {
         "id": truth.index,
         "ious": [as_decimal(iou) if math.isfinite(iou) else 0.0],
@@ -138,7 +145,7 @@ SOURCE = (
     "class_acc of CogVLM-Grounding from the benchmark's README"
 )
 
-# Columns of _ROWS, in percent; of val and test together but the two that name a split.
+# Columns of _ROWS, in percent; of val and test together but the two that name a split
 _COLUMNS = (
     "acc_0.5",
     "acc_0.75",
@@ -183,7 +190,8 @@ PSALM†            67.26 58.22 44.11 55.46 55.68 55.37 37.35 28.43 75.06 61.79 
 GlaMM†            71.90 60.27 45.15 57.89 58.16 57.78 47.07 34.36 77.17 62.28 80.50 67.14 36.25
 """
 
-_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # published for this model only
+# Published for this model only
+_CLASS_ACC = {"CogVLM-Grounding": 72.42}
 
 
 def published() -> Iterator[Published]:
@@ -191,14 +199,14 @@ def published() -> Iterator[Published]:
     for line in _ROWS.strip().splitlines():
         name, *numbers = line.split()
         model = name.replace("†", " (tight boxes of masks)")
-        result = dict(zip(_COLUMNS, map(float, numbers), strict=True))
-        by_split = {
-            split: {"macc": result.pop(f"macc_{split.value}")} for split in RefL4Split.ALL.parts
-        }
+        values = dict(zip(_COLUMNS, map(float, numbers), strict=True))
+        macc_of_val = values.pop("macc_val")
+        macc_of_test = values.pop("macc_test")
         if name in _CLASS_ACC:
-            result["class_acc"] = _CLASS_ACC[name]
-        for split, values in {RefL4Split.ALL: result, **by_split}.items():
-            yield Published(model, table_name(split), values, SOURCE)
+            values["class_acc"] = _CLASS_ACC[name]
+        yield Published(model, table_name(RefL4Split.ALL), values, SOURCE)
+        yield Published(model, table_name(RefL4Split.VAL), {"macc": macc_of_val}, SOURCE)
+        yield Published(model, table_name(RefL4Split.TEST), {"macc": macc_of_test}, SOURCE)
 
 
 BENCHMARK = RefL4()

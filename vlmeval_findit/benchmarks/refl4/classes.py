@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Names of Objects365 (v2) in its spelling, in the order of category ids from 1.
+# Names of Objects365 (v2) in its spelling, in the order of category ids from 1
 _OBJECTS365 = """
 Person | Sneakers | Chair | Other Shoes | Hat | Car | Lamp | Glasses | Bottle | Desk | Cup |
 Street Lights | Cabinet/shelf | Handbag/Satchel | Bracelet | Plate | Picture/Frame | Helmet | Book |
@@ -56,7 +56,7 @@ Okra | Lipstick | Cosmetics Mirror | Curling | Table Tennis
 
 OBJECTS365 = dict(enumerate(map(str.strip, _OBJECTS365.split("|")), 1))
 
-# Names of classes.  The last is none of Objects365, which has several for COCO's sports balls.
+# Names of classes. The last is none of Objects365's, which has several for COCO's sports balls.
 _NAMES = {
     **{f"o365_{number}": name for number, name in OBJECTS365.items()},
     "o365_100000": "sports ball",
@@ -71,24 +71,31 @@ _AUTHORS = (
     "81:82 82:134 84:19 85:95 86:31 87:170 88:70 89:328 90:227"
 )
 
-# COCO ids whose entry in the authors' table is one too low.
+# COCO ids whose entry in the authors' table is one too low
 ONE_TOO_LOW = frozenset({16, 31, 33, 35, 51, 55, 67, 72, 88, 89})
-_COCO_PREFIX, _O365_PREFIX = "refcoco_", "o365_"
+_COCO_PREFIX = "refcoco_"
+_O365_PREFIX = "o365_"
+
+# ``ori_category_id`` to class; an id that is not there is the class itself
+ClassTable = Mapping[str, str]
 
 
-ClassTable = Mapping[str, str]  # ``ori_category_id`` to class; an absent id is its own class
-_PAIRS = [tuple(map(int, pair.split(":"))) for pair in _AUTHORS.split()]
+def _tables() -> tuple[ClassTable, ClassTable]:
+    """Return the authors' table and the corrected table."""
+    authors: dict[str, str] = {}
+    corrected: dict[str, str] = {}
+    for pair in _AUTHORS.split():
+        coco, o365 = map(int, pair.split(":"))
+        right = o365 + 1 if coco in ONE_TOO_LOW else o365
+        authors[f"{_COCO_PREFIX}{coco}"] = f"{_O365_PREFIX}{o365}"
+        corrected[f"{_COCO_PREFIX}{coco}"] = f"{_O365_PREFIX}{right}"
+    return authors, corrected
 
-AUTHORS: ClassTable = {  # the table of the published metrics
-    f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365}" for coco, o365 in _PAIRS
-}
 
-CORRECTED: ClassTable = {  # with the ten wrong entries mended
-    f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365 + (coco in ONE_TOO_LOW)}"
-    for coco, o365 in _PAIRS
-}
+# The table of the published metrics, and the table with the ten wrong entries mended
+AUTHORS, CORRECTED = _tables()
 
-_SHARED = frozenset(CORRECTED.values())  # classes that COCO has too
+_SHARED = frozenset(CORRECTED.values())  # Classes that COCO has too
 
 
 def class_of(ori_category_id: str, table: ClassTable) -> str:
@@ -99,8 +106,8 @@ def class_of(ori_category_id: str, table: ClassTable) -> str:
     >>> class_of("refcoco_37", AUTHORS), class_of("o365_999", AUTHORS)
     ('sports ball', 'o365_999')
     """
-    result = table.get(ori_category_id, ori_category_id)
-    return _NAMES.get(result, result)
+    class_id = table.get(ori_category_id, ori_category_id)
+    return _NAMES.get(class_id, class_id)
 
 
 def source_of(ori_category_id: str) -> str:

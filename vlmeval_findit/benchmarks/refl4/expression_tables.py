@@ -30,8 +30,8 @@ from .refl4_annotations import (
     unlike_release,
 )
 
-IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
-BEGIN = "RefL4Full_"  # of dataset names, before a split
+IMAGES = "RefL4"  # Image folder: FindIt's subset of Ref-L4 shares it, with the same names
+BEGIN = "RefL4Full_"  # Of dataset names, before a split
 
 
 def table_name(split: RefL4Split) -> str:
@@ -39,7 +39,8 @@ def table_name(split: RefL4Split) -> str:
     return f"{BEGIN}{split.value}"
 
 
-DATASETS = {  # the tables as FindIt datasets
+# The tables as FindIt datasets
+DATASETS = {
     name: Dataset(name, Family.REFEXP, images=IMAGES, has_points=False)
     for name in map(table_name, RefL4Split)
 }
@@ -68,10 +69,10 @@ def parse(name: str) -> RefL4Variant:
     dataset = DATASETS[table_name(RefL4Split(split))]
     if name.endswith("_") and parts.text:
         raise VariantError(f"{name}: a name does not end in '_'")
-    result, why = parse_format(parts.text, dataset, RefL4Variant)
-    if not isinstance(result, RefL4Variant):
+    variant, why = parse_format(parts.text, dataset, RefL4Variant)
+    if not isinstance(variant, RefL4Variant):
         raise VariantError(f"{name}: {why}")
-    return result
+    return variant
 
 
 def split_of(table: str) -> RefL4Split:
@@ -123,7 +124,7 @@ def read_table(path: Path) -> list[Expression]:
 
 
 def load_dataset(name: str) -> LoadedRefL4:
-    """Load the task of a name.
+    """Load a dataset by the name of a variant.
 
     Raises:
         VariantError: the name is not valid.

@@ -36,7 +36,10 @@ class RefusedError(ValueError):
 
 Corners = tuple[float, float, float, float]
 Id = int | float | str  # 7 and 7.0 are the same id, "7" is another
-SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0  # sides in pixels; both limits are medium
+
+# Sides in pixels; both limits are medium
+SMALL_BELOW = 128.0
+LARGE_ABOVE = 256.0
 SIZES = ("small", "medium", "large")
 
 
@@ -49,16 +52,17 @@ class RefL4Split(Enum):
 
     @property
     def parts(self) -> tuple[RefL4Split, ...]:
+        """Return the splits of the release's files that it is made of."""
         return (RefL4Split.VAL, RefL4Split.TEST) if self is RefL4Split.ALL else (self,)
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value of JSON or Parquet is a number; booleans are not."""
+    """Return whether a value of JSON or Parquet is a number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_id(value: object) -> TypeGuard[Id]:
-    """Tell whether a value is an id: a text, or a number other than NaN."""
+    """Return whether a value is an id: a text, or a number other than NaN."""
     return isinstance(value, str) or (is_number(value) and value == value)
 
 
@@ -146,22 +150,24 @@ def of_split(
         RefusedError: there is none, two have the same id, or a box has a negative side.
     """
     selected = {row: item for row, item in enumerate(annotations) if item.split in split.parts}
-    rows: dict[Id, int] = {}
+    rows_by_id: dict[Id, int] = {}
     for row, item in selected.items():
         here = f"{where}, row {row}"
         if min(item.bbox[2:]) < 0:
             why = f"the box {list(item.bbox)} of id {item.index!r} has a negative side"
             raise RefusedError("negative_truth", f"{here}, bbox", why)
-        _refuse_twice(rows, item.index, row, here)
-    if not rows:
+        _refuse_duplicate(rows_by_id, item.index, row, here)
+    if not rows_by_id:
         why = f"none of {len(annotations)} annotations is of the split {split.value}"
         raise RefusedError("empty_split", where, why)
     return tuple(sorted(selected.values(), key=lambda item: split.parts.index(item.split)))
 
 
-def _refuse_twice(rows: dict[Id, int], number: Id, row: int, here: str) -> None:
-    if rows.setdefault(number, row) != row:
-        why = f"{number!r} is the id of row {rows[number]} too"
+def _refuse_duplicate(rows_by_id: dict[Id, int], number: Id, row: int, here: str) -> None:
+    """Add a row with its id, or refuse it if another row has this id."""
+    first = rows_by_id.setdefault(number, row)
+    if first != row:
+        why = f"{number!r} is the id of row {first} too"
         raise RefusedError("duplicate_id", f"{here}, id", why)
 
 
@@ -187,13 +193,14 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
 
 # --- the release ----------------------------------------------------------------------------------
 
-RELEASE = {  # counts of the release's files, of val and test together but the first two
+# Counts of the release's files, of val and test together but the first two
+RELEASE = {
     "expressions of val": 13420,
     "expressions of test": 31921,
     "small boxes": 9345,
     "medium boxes": 23280,
     "large boxes": 12716,
-    "instances of refcoco": 14186,  # distinct boxes by the prefix of ``ori_category_id``
+    "instances of refcoco": 14186,  # Distinct boxes by the prefix of ``ori_category_id``
     "images of refcoco": 6502,
     "instances of o365": 4467,
     "images of o365": 3233,
@@ -208,9 +215,11 @@ def unlike_release(annotations: Sequence[Annotation], split: RefL4Split) -> list
         sizes = Counter(map(size_of, annotations))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
-            mine = [item for item in annotations if item.ori_category_id.startswith(f"{source}_")]
-            counts[f"instances of {source}"] = len({entry.bbox_id for entry in mine})
-            counts[f"images of {source}"] = len({entry.image_id for entry in mine})
+            of_source = [
+                item for item in annotations if item.ori_category_id.startswith(f"{source}_")
+            ]
+            counts[f"instances of {source}"] = len({item.bbox_id for item in of_source})
+            counts[f"images of {source}"] = len({item.image_id for item in of_source})
     return [
         f"{count} {what}, the release has {RELEASE[what]}"
         for what, count in counts.items()
@@ -220,7 +229,8 @@ def unlike_release(annotations: Sequence[Annotation], split: RefL4Split) -> list
 
 # --- predictions: lists of {"id", "pred_bbox", "format"} ------------------------------------------
 
-BoxesById = Mapping[Id, Corners | None]  # pixels, perhaps swapped or not finite; None: no box
+# In pixels, perhaps swapped or not finite; None: no box
+BoxesById = Mapping[Id, Corners | None]
 
 
 def read_box(numbers: object, how: str) -> Corners | None:
@@ -247,19 +257,20 @@ def predictions_from(items: object, where: str = "predictions") -> BoxesById:
     """
     if not isinstance(items, (list, tuple)):
         raise RefusedError("unreadable", where, "is no list of predictions")
-    rows: dict[Id, int] = {}
+    rows_by_id: dict[Id, int] = {}
     boxes: dict[Id, Corners | None] = {}
     for row, item in enumerate(items):
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
             raise RefusedError("unreadable", here, f"{item!r} is no object")
-        number, how = item.get("id"), item.get("format")
+        number = item.get("id")
+        how = item.get("format")
         if not is_id(number):
             raise RefusedError("no_id", f"{here}, id", f"{number!r} is no id")
         if how not in ("xyxy", "xywh"):
             code: Refusal = "unknown_format" if "format" in item else "no_format"
             raise RefusedError(code, f"{here}, format", f"{how!r} is neither xyxy nor xywh")
-        _refuse_twice(rows, number, row, here)
+        _refuse_duplicate(rows_by_id, number, row, here)
         boxes[number] = read_box(item.get("pred_bbox"), how)
     return boxes
 
