@@ -13,8 +13,8 @@ import numpy.typing as npt
 from .region import Mask
 from .shapes import Canvas, Colour, Points
 
-SMALLEST = 50  # pixels; smaller parts get no scribble
-ENOUGH = 10  # pixels; a part is eroded until at most so many are left
+SMALLEST = 50  # Pixels; smaller parts get no scribble
+ENOUGH = 10  # Pixels; a part is eroded until at most so many are left
 
 
 def scribbles(mask: Mask) -> Iterator[Points]:
@@ -59,7 +59,10 @@ def scribble(canvas: Canvas, line: Points, colour: Colour, width: int) -> None:
 
 # --- the curve: a parabola fitted exactly, the same on every machine ------------------------------
 
-SAMPLES = 100  # points on a curve
+SAMPLES = 100  # Points on a curve
+
+
+Numbers = npt.NDArray[np.int32]
 
 
 def curve(skeleton: Points) -> Points:
@@ -69,14 +72,20 @@ def curve(skeleton: Points) -> Points:
     """
     if len(skeleton) < 2:
         return np.empty((0, 2), dtype=np.int32)
-    spread = np.ptp(skeleton, axis=0)
-    upright = spread[1] > spread[0]
-    along, across = skeleton.T[::-1] if upright else skeleton.T
-    steps = np.linspace(along.min(), along.max(), SAMPLES).astype(np.int32)
+    x, y = skeleton.T
+    if np.ptp(y) > np.ptp(x):
+        ys, xs = _parabola(y, x)
+    else:
+        xs, ys = _parabola(x, y)
+    return np.column_stack((xs, ys))
+
+
+def _parabola(along: Numbers, across: Numbers) -> tuple[Numbers, Numbers]:
+    """Sample the parabola through pixels, from their first place along an axis to their last."""
+    places = np.linspace(along.min(), along.max(), SAMPLES).astype(np.int32)
     parabola = fitted(along.tolist(), across.tolist())
-    heights = [int(parabola(step)) for step in steps.tolist()]
-    line = steps, np.array(heights, dtype=np.int32)
-    return np.column_stack(line[::-1] if upright else line)
+    values = [int(parabola(place)) for place in places.tolist()]
+    return places, np.array(values, dtype=np.int32)
 
 
 def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:
@@ -86,16 +95,19 @@ def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:
     ['0', '1', '4']
     """
     terms = min(3, len(set(xs)))
-    origin = min(xs)  # keeps the numbers small
+    origin = min(xs)  # Keeps the numbers small
     near = [x - origin for x in xs]
     powers = [sum(x**n for x in near) for n in range(2 * terms - 1)]
-    rows = [
-        [Fraction(powers[row + column]) for column in range(terms)]
-        + [Fraction(sum(y * x**row for x, y in zip(near, ys, strict=True)))]
-        for row in range(terms)
-    ]
-    parts = _solved(rows)
-    return lambda x: sum((part * (x - origin) ** n for n, part in enumerate(parts)), Fraction(0))
+    equations: list[list[Fraction]] = []
+    for row in range(terms):
+        right_side = sum(y * x**row for x, y in zip(near, ys, strict=True))
+        equations.append([Fraction(n) for n in (*powers[row : row + terms], right_side)])
+    coefficients = _solved(equations)
+
+    def parabola(x: int) -> Fraction:
+        return sum((c * (x - origin) ** n for n, c in enumerate(coefficients)), Fraction(0))
+
+    return parabola
 
 
 def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
@@ -125,21 +137,22 @@ def thinned(mask: Mask) -> Mask:
     width = padded.shape[1]
     # The paper's p2 to p9: from above the pixel, clockwise.
     around = np.array([-width, 1 - width, 1, 1 + width, width, width - 1, -1, -1 - width])
-    idle = step = 0
-    while idle < 2:
+    step = 0
+    idle_steps = 0
+    while idle_steps < 2:
         near = np.packbits(inside[edge[:, None] + around], axis=1).ravel()
         gone = edge[_DELETED[step][near]]
         inside[gone] = False
         # Only edge pixels can be deleted, and the neighbours of deleted ones are at the edge now.
         edge = np.unique(np.concatenate([edge, (gone[:, None] + around).ravel()]))
         edge = edge[inside[edge]]
-        idle = 0 if len(gone) else idle + 1
+        idle_steps = 0 if len(gone) else idle_steps + 1
         step = 1 - step
     return inside.reshape(padded.shape)[1:-1, 1:-1].astype(np.uint8)
 
 
 def _deleted(near: Flags, step: int) -> Flags:
-    """Tell which of n pixels a step deletes, by their neighbours (n x 8)."""
+    """Return which of n pixels a step deletes, by their neighbours (n x 8)."""
     neighbours = near.sum(axis=1)
     entries = (~near & np.roll(near, -1, axis=1)).sum(axis=1)
     above, right, below, left = near[:, ::2].T
@@ -152,5 +165,6 @@ def _deleted(near: Flags, step: int) -> Flags:
 
 
 _NEIGHBOURS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(bool)
+
+# By step: whether a pixel is deleted, by its neighbours packed into a byte
 _DELETED = [_deleted(_NEIGHBOURS, step) for step in (0, 1)]
-"""By step: whether a pixel is deleted, by its neighbours packed into a byte."""

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from .region import Mask
 
+# height x width x 3, RGB; height x width to find the pixels that a mark covers
 Canvas = npt.NDArray[np.uint8]
-"""height x width x 3, RGB; height x width to find the pixels that a mark covers."""
-Colour = tuple[int, ...]  # a number per channel of the canvas
+Colour = tuple[int, ...]  # A number per channel of the canvas
 Points = npt.NDArray[np.int32]  # n x 2: x, y
 
 Point = tuple[int, int]
@@ -81,7 +81,7 @@ def square_point(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> No
 
 
 def _square(canvas: Canvas, centre: Point, half: int, colour: Colour) -> None:
-    (x, y) = centre
+    x, y = centre
     cv2.rectangle(canvas, (x - half, y - half), (x + half, y + half), colour, cv2.FILLED)
 
 
@@ -89,8 +89,10 @@ def _disc(canvas: Canvas, centre: Point, radius: int, colour: Colour) -> None:
     cv2.circle(canvas, centre, radius, colour, cv2.FILLED)
 
 
-# Lengths in pixels: of the shaft, the strokes of an open head, the sides of a filled head.
-SHAFT, HEAD, SIDE = 50, 10, 20
+# Lengths in pixels
+SHAFT = 50
+HEAD = 10  # Of the strokes of an open head
+SIDE = 20  # Of the sides of a filled head
 
 
 def open_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
@@ -142,8 +144,8 @@ class Tag(NamedTuple):
     text: str
     centre: Point
     scale: float
-    plate: Point  # width and height of the text with a margin
-    base: Point  # lower left corner of the text
+    plate: Point  # Width and height of the text with a margin
+    base: Point  # Lower left corner of the text
 
 
 def digit(box: PixelBox, number: int, width: int) -> Tag:
@@ -228,8 +230,8 @@ def tight_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -
 
 
 SCALE = 1.2
-SMOOTHING = 0.1  # sum of squared distances (pixels) between spline and vertices
-SAMPLES = 10  # points per vertex
+SMOOTHING = 0.1  # Sum of squared distances (pixels) between spline and vertices
+SAMPLES = 10  # Points per vertex
 
 
 def loose_contour(canvas: Canvas, outline: Points, colour: Colour, width: int) -> None:

@@ -16,7 +16,7 @@ RGB = tuple[int, int, int]
 
 
 class StyleError(ValueError):
-    """No such variant, or an invalid width."""
+    """An unknown variant, or an invalid width."""
 
 
 class Shape(Enum):
@@ -35,12 +35,13 @@ class Shape(Enum):
 class MarkVariant(NamedTuple):
     """A variant of a shape."""
 
-    words: str  # its name in questions
-    has_width: bool = True  # whether the line width shows
+    words: str  # Its name in questions
+    has_width: bool = True  # Whether the line width shows
 
 
-ONLY = ""  # the single variant of a shape
+ONLY = ""  # The single variant of a shape
 
+# All variants of a shape; those of a box differ in its corners
 STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
     Shape.BOX: dict.fromkeys(("square", "round", "none"), MarkVariant("box")),
     Shape.OVAL: {ONLY: MarkVariant("oval")},
@@ -54,7 +55,6 @@ STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
     Shape.POINT: dict.fromkeys(("round", "square"), MarkVariant("point")),
     Shape.SCRIBBLE: {ONLY: MarkVariant("scribble")},
 }
-"""All variants. Those of a box differ in its corners."""
 
 COLOURS: Mapping[str, RGB] = {
     "black": (0, 0, 0),
@@ -63,8 +63,8 @@ COLOURS: Mapping[str, RGB] = {
     "blue": (0, 0, 255),
 }
 
+# Chooses from :data:`COLOURS` the colour that differs most from the pixels under the mark
 CONTRAST = "contrast"
-"""Chooses from :data:`COLOURS` the colour that differs most from the pixels under the mark."""
 
 DEFAULT_WIDTH = 4
 
@@ -83,7 +83,7 @@ class Style:
 
     shape: Shape
     variant: str = ONLY
-    width: int = DEFAULT_WIDTH  # of lines, in pixels
+    width: int = DEFAULT_WIDTH  # Of lines, in pixels
 
     def __post_init__(self) -> None:
         variants = STYLES[self.shape]
@@ -124,15 +124,16 @@ def contrasting(under: npt.NDArray[np.uint8], used: Collection[str]) -> str:
     >>> contrasting(grey, ()), contrasting(grey, ("blue",))
     ('blue', 'red')
     """
-    left = [name for name in COLOURS_IN_ORDER if name not in used]
-    if not left or not len(under):
+    unused = [name for name in COLOURS_IN_ORDER if name not in used]
+    if not unused or not len(under):
         return COLOURS_IN_ORDER[0]
     pixel = lab(most_frequent(under))
-    far = [float(np.linalg.norm(pixel - lab(COLOURS[name]))) for name in left]
-    return left[int(np.argmax(far))]
+    distances = [float(np.linalg.norm(pixel - lab(COLOURS[name]))) for name in unused]
+    return unused[int(np.argmax(distances))]
 
 
-COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the first of equally distant ones wins
+# Of equally distant colours the first is chosen.
+COLOURS_IN_ORDER = ("black", "blue", "green", "red")
 
 
 def most_frequent(pixels: npt.NDArray[np.uint8]) -> RGB:
