@@ -14,7 +14,7 @@ from paths import ROOT
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, custom_rows
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.data.custom.jsonl import Line
+from vlmeval_findit.data.custom.jsonl import QueryLine
 from vlmeval_findit.data.loading import load_dataset
 
 pytestmark = pytest.mark.usefixtures("data_root")
@@ -181,7 +181,7 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
 
 def test_the_page_names_every_key() -> None:
     page = (ROOT / "docs" / "reference" / "json-lines.md").read_text(encoding="utf-8")
-    keys = [field.name for field in fields(Line)]
+    keys = [field.name for field in fields(QueryLine)]
     assert [key for key in keys if f"| `{key}`" not in page and f"or `{key}` |" not in page] == []
 
 
