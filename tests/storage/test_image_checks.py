@@ -51,7 +51,7 @@ def test_where_images_are_searched(
     ("text", "why"),
     [
         *((text, "") for text in ("- a", "images: 7", "images: [a", "sources: x")),
-        ("images: {Pascal: 2014}", r"images: Pascal: 2014 should be text: write it in quotes"),
+        ("images: {Pascal: 2014}", "images, Pascal: 2014 should be text: write it in quotes"),
         ("images: [[Pascal, voc]]", "images: .* is no mapping of names"),
         ("image: {Pascal: voc}", "unknown section 'image': did you mean images"),
     ],
