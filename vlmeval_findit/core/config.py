@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import yaml
 
@@ -17,7 +17,7 @@ class ConfigError(ValueError):
 
 
 class YamlText:
-    """A YAML text: its ``value`` and all lines; a ConfigError if it is none or repeats a key."""
+    """A YAML text with the lines of its ``value``; a ConfigError if it is not YAML, or empty."""
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name
@@ -44,17 +44,27 @@ class YamlText:
 
     def line(self, *at: str | int, is_key: bool = False) -> int:
         """Return the line of the value at a place, or of its key, from 1."""
-        node = key_node = self._top
+        entry = _Entry(self._top, self._top)
         for key in at:
             # A single value may stand for a list, and pydantic names branches of unions.
-            key_node, node = _child(node, key) or (key_node, node)
-        return 1 + int((key_node if is_key else node).start_mark.line)
+            entry = _child(entry.value, key) or entry
+        node = entry.key if is_key else entry.value
+        return 1 + int(node.start_mark.line)
 
 
-def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return a child's key (of a list: itself) and the child."""
+class _Entry(NamedTuple):
+    """A value in YAML, and its key; in a list both are the value."""
+
+    key: yaml.Node
+    value: yaml.Node
+
+
+def _child(node: yaml.Node, key: str | int) -> _Entry | None:
+    """Return what a mapping or a list has under a key; None if nothing."""
     if isinstance(node, yaml.MappingNode):
-        return next((pair for pair in node.value if pair[0].value == str(key)), None)
+        for key_node, value in node.value:
+            if key_node.value == str(key):
+                return _Entry(key_node, value)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-        return node.value[key], node.value[key]
+        return _Entry(node.value[key], node.value[key])
     return None

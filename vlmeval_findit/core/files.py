@@ -136,12 +136,21 @@ def unsafe(name: str) -> str | None:
 
 
 # Only files at least this old are remembered: times may not show a change at the moment of reading,
-# and the coarsest clock of file systems ticks every two seconds.
+# and the coarsest clock of a file system ticks every two seconds.
 SETTLED_NS = 2_000_000_000
 
 
 class FileState(NamedTuple):
-    """A file's state when it was read; times in nanoseconds."""
+    """What changes when a file changes; times in nanoseconds."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+
+
+class HashedFile(NamedTuple):
+    """A file's :class:`FileState` when it was read, and its hash: flat, as it is stored."""
 
     size: int
     modified: int
@@ -149,32 +158,40 @@ class FileState(NamedTuple):
     inode: int
     sha256: str
 
+    @property
+    def state(self) -> FileState:
+        return FileState(self.size, self.modified, self.changed, self.inode)
+
 
 class FileHashes:
     """SHA-256 of files, cached in ``seen`` while size, times and inode stay (as in git's index)."""
 
-    def __init__(self, seen: Mapping[str, FileState] | None = None) -> None:
+    def __init__(self, seen: Mapping[str, HashedFile] | None = None) -> None:
         self.seen = dict(seen or {})
 
     def known(self, path: Path) -> str | None:
         """Return the cached hash of a file that did not change, else None."""
         before = self.seen.get(os.path.abspath(path))
-        return before.sha256 if before is not None and before[:-1] == file_state(path) else None
+        if before is None or before.state != file_state(path):
+            return None
+        return before.sha256
 
     def __call__(self, path: Path, read: Callable[[Path], str]) -> str:
         """Return the hash of a file, which ``read`` makes."""
-        if (known := self.known(path)) is not None:
+        known = self.known(path)
+        if known is not None:
             return known
-        at, now = os.path.abspath(path), time.time_ns()
-        self.seen.pop(at, None)
+        place = os.path.abspath(path)
+        self.seen.pop(place, None)
+        now = time.time_ns()
         state = file_state(path)
         sha256 = read(path)
-        if now - max(state[1:3]) > SETTLED_NS:
-            self.seen[at] = FileState(*state, sha256)
+        if now - max(state.modified, state.changed) > SETTLED_NS:
+            self.seen[place] = HashedFile(*state, sha256)
         return sha256
 
 
-def file_state(path: Path) -> tuple[int, int, int, int]:
-    """Return size, times of modification and change, and inode: what changes with a file."""
-    result = path.stat()
-    return result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_ino
+def file_state(path: Path) -> FileState:
+    """Return the state of a file, without reading the file."""
+    stat = path.stat()
+    return FileState(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)

@@ -26,7 +26,8 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     >>> objects_in("So: {'left': 'a dog isn't there', 'n': [1, None],} and {\\"right\\": \\"x\\"}")
     [{'left': "a dog isn't there", 'n': [1.0, None]}, {'right': 'x'}]
     """
-    reader, objects = _ObjectReader(text), []
+    reader = _ObjectReader(text)
+    objects = []
     at = text.find("{")
     while at >= 0:
         try:
@@ -39,7 +40,7 @@ def objects_in(text: str) -> list[dict[str, Any]]:
 
 
 class _ObjectReader:
-    """Reads values; a ValueError where there is none."""
+    """Reads values at places of a text; a ValueError where there is no value."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -48,43 +49,60 @@ class _ObjectReader:
             self._ends[match[1]].append(match.start(1))
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
-        """Read the value at a place, with so many brackets within brackets; return its end, too."""
+        """Return the value at a place, and its end; ``depth`` brackets may be nested in it."""
         token, at = self._token(at)
-        if token in ("{", "[") and depth:
-            return self._members(at, depth - 1, "}" if token == "{" else "]")
+        if token == "{" and depth:
+            return self._object(at, depth - 1)
+        if token == "[" and depth:
+            return self._list(at, depth - 1)
         if token in self._ends:
-            ends = self._ends[token]
-            place = bisect_left(ends, at)
-            if place == len(ends):
-                raise ValueError(token)
-            return unescaped(self._text[at : ends[place]]), ends[place] + 1
+            return self._string(token, at)
         return (_WORDS[token] if token in _WORDS else float(token)), at
 
-    def _members(self, at: int, depth: int, closing: str) -> tuple[Any, int]:
-        pairs: list[tuple[Any, Any]] = []
-        token, end = self._token(at)
-        while token != closing:
-            key = None
-            if closing == "}":
-                key, at = self.value(at, 0)
-                token, at = self._token(at)
-                if token != ":":
-                    raise ValueError(token)
+    def _string(self, quote: str, at: int) -> tuple[str, int]:
+        ends = self._ends[quote]
+        place = bisect_left(ends, at)
+        if place == len(ends):
+            raise ValueError(quote)
+        end = ends[place]
+        return unescaped(self._text[at:end]), end + 1
+
+    def _list(self, at: int, depth: int) -> tuple[list[Any], int]:
+        values: list[Any] = []
+        goes_on, at = self._first(at, "]")
+        while goes_on:
             value, at = self.value(at, depth)
-            pairs.append((key, value))
-            token, end = self._token(at)
-            if token == ",":
-                at = end
-                token, end = self._token(at)
-            elif token != closing:
-                raise ValueError(token)
-        if closing == "]":
-            return [value for _, value in pairs], end
+            values.append(value)
+            goes_on, at = self._next(at, "]")
+        return values, at
+
+    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
-        for key, value in pairs:
-            members.pop(str(key), None)  # a repeated key moves to the end
+        goes_on, at = self._first(at, "}")
+        while goes_on:
+            key, at = self.value(at, 0)
+            colon, at = self._token(at)
+            if colon != ":":
+                raise ValueError(colon)
+            value, at = self.value(at, depth)
+            members.pop(str(key), None)  # A repeated key moves to the end
             members[str(key)] = value
-        return members, end
+            goes_on, at = self._next(at, "}")
+        return members, at
+
+    def _first(self, at: int, closing: str) -> tuple[bool, int]:
+        """Return whether there is a first member, and its place, or else the end."""
+        token, end = self._token(at)
+        return (False, end) if token == closing else (True, at)
+
+    def _next(self, at: int, closing: str) -> tuple[bool, int]:
+        """Return whether there is another member, and its place, or else the end."""
+        token, end = self._token(at)
+        if token == ",":
+            return self._first(end, closing)  # A comma may be the last
+        if token != closing:
+            raise ValueError(token)
+        return False, end
 
     def _token(self, at: int) -> tuple[str, int]:
         token = _TOKEN.match(self._text, at)

@@ -23,7 +23,7 @@ def printable_logs() -> Iterator[None]:
 
 
 def make_logs_printable() -> None:
-    """Escape them in all that this process logs from now on."""
+    """Escape control characters in all that this process logs from now on."""
     logging.setLogRecordFactory(_escaping(logging.getLogRecordFactory()))
 
 
@@ -41,8 +41,10 @@ def _escape(record: logging.LogRecord) -> None:
         message = record.getMessage()
     except (TypeError, ValueError):
         return  # Its handler says that the message and its values do not match
-    if (text := printable_lines(message)) != message:
-        record.msg, record.args = text, None
+    text = printable_lines(message)
+    if text != message:
+        record.msg = text
+        record.args = None
     if isinstance(record.exc_info, tuple) and record.exc_info[0] is not None:
         # Formatters print it as it is.
         lines = "".join(traceback.format_exception(*record.exc_info))

@@ -50,9 +50,7 @@ def read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte = data[error.start]
-        raise _no_text(line, byte) from None
+        raise _no_text_at(data, error.start) from None
 
 
 def with_unix_lines(text: str) -> str:
@@ -77,13 +75,14 @@ def _refuse_binary(f: BufferedReader) -> None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(begin)
     except UnicodeDecodeError as error:
-        raise _no_text(begin.count(b"\n", 0, error.start) + 1, begin[error.start]) from None
+        raise _no_text_at(begin, error.start) from None
     if b"\0" in begin[:4]:
-        raise _no_text(1, 0)
+        raise _no_text_at(begin, begin.index(b"\0"))
 
 
-def _no_text(line: int, byte: int) -> TextError:
-    return TextError(f"byte {byte:#04x} is no text in UTF-8: save it so", line)
+def _no_text_at(data: bytes, place: int) -> TextError:
+    line = data.count(b"\n", 0, place) + 1
+    return TextError(f"byte {data[place]:#04x} is no text in UTF-8: save it so", line)
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -217,7 +216,8 @@ def _measure(node: yaml.Node, known: dict[int, _Extent | None]) -> _Extent:
             raise _refused("an alias stands for what it is part of", node.start_mark)
         return extent
     known[id(node)] = None
-    values = depth = 0
+    values = 0
+    depth = 0
     for part in _parts(node):
         inner = _measure(part, known)
         values += inner.values
@@ -226,7 +226,8 @@ def _measure(node: yaml.Node, known: dict[int, _Extent | None]) -> _Extent:
         raise _refused(f"its aliases make more than {_MOST_VALUES:,} values", node.start_mark)
     if depth >= _DEEPEST:
         raise _refused("it is nested too deeply", node.start_mark)
-    known[id(node)] = extent = _Extent(values + 1, depth + 1)
+    extent = _Extent(values + 1, depth + 1)
+    known[id(node)] = extent
     return extent
 
 

@@ -123,13 +123,18 @@ def host_flags(runner: Path) -> list[HostFlag]:
     """Read the flags of the runner from its source; empty without ``add_argument``."""
     tree = ast.parse(runner.read_text(encoding="utf-8", errors="replace"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    added = (call for call in calls if getattr(call.func, "attr", None) == "add_argument")
-    return [flag for call in added if (flag := _flag(call)) is not None]
+    flags = [_flag(call) for call in calls if _is_add_argument(call)]
+    return [flag for flag in flags if flag is not None]
+
+
+def _is_add_argument(call: ast.Call) -> bool:
+    return getattr(call.func, "attr", None) == "add_argument"
 
 
 def _flag(call: ast.Call) -> HostFlag | None:
-    words = [arg.value for arg in call.args if isinstance(arg, ast.Constant)]
-    names = tuple(word for word in words if isinstance(word, str) and word.startswith("-"))
+    literals = [word.value for word in call.args if isinstance(word, ast.Constant)]
+    texts = [literal for literal in literals if isinstance(literal, str)]
+    names = tuple(text for text in texts if text.startswith("-"))
     return HostFlag(names, dict(_settings(call))) if names else None
 
 
@@ -144,11 +149,12 @@ def _settings(call: ast.Call) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _text(part: str) -> str:
+    """Return the source of a file of VLMEvalKit, or of all files of a folder."""
     folder = package_folder()
     if folder is None:
         return ""
     where = folder / part
-    files = sorted(where.rglob("*.py")) if where.is_dir() else [where] * where.is_file()
+    files = [where] if where.is_file() else sorted(where.rglob("*.py"))
     return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core.files import FileHashes, FileState, file_sha256, write_text_once
+from ..core.files import FileHashes, HashedFile, file_sha256, write_text_once
 from ..core.text_files import read_json
 from ..storage.folders import lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
@@ -62,10 +62,10 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
     return result
 
 
-def _remembered() -> Mapping[str, FileState]:
+def _remembered() -> Mapping[str, HashedFile]:
     try:
         stored = read_json(lmu_data_root() / REMEMBERED)
-        return {path: FileState(*values) for path, values in stored.items()}
+        return {path: HashedFile(*values) for path, values in stored.items()}
     except (AttributeError, OSError, TypeError, ValueError):
         return {}
 
