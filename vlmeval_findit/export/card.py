@@ -38,9 +38,10 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         hidden: the files from which private parts were removed.
     """
     models = list(dict.fromkeys(run.model for run in runs))
+    puts = "puts" if len(models) == 1 else "put"
     parts = [
         f"---\n{_front(models, licence)}---",
-        f"# Where {_listed(models)} put{'s' * (len(models) == 1)} boxes",
+        f"# Where {_listed(models)} {puts} boxes",
         f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
         f"`findit export` of vlmeval_findit {__version__}. `queries` has a row for each query with "
         "the unchanged reply; `runs` a row for each run; the folder `runs` the files of the runs. "

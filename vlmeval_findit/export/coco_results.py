@@ -56,7 +56,8 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             except NotBoxesError:
                 without_boxes.append(run)
                 continue
-            notes[note := _set_scores(run, boxes, confidence)] = None
+            note = _set_scores(run, boxes, confidence)
+            notes[note] = None
             failed = sum(row.failed for row in run.rows)
             counts += Counter(
                 {
@@ -75,7 +76,8 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
     yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
-    yield from (f"{count:,} {what}" for what, count in counts.items())
+    for what, count in counts.items():
+        yield f"{count:,} {what}"
     yield from left_out_lines(without_boxes)
     yield from notes
 

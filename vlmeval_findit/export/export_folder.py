@@ -28,8 +28,7 @@ from .targets import NotExportableError
 def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
     """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
-    Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,
-    stay.
+    Files that an earlier export wrote are replaced or deleted; others, as a clone's ``.git``, stay.
 
     Raises:
         NotExportableError: ``out`` was not written by an export, or its files were changed.

@@ -61,10 +61,13 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
         yield f"{counted(absent, 'image')} not there: FiftyOne will not show them"
     if left:
         yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
-    yield from ("open it in Python with:", "  import fiftyone as fo")
+    yield "open it in Python with:"
+    yield "  import fiftyone as fo"
     yield "  dataset = fo.Dataset.from_dir("
     yield f"      {str(out.absolute())!r}, dataset_type=fo.types.FiftyOneDataset"
-    yield from ("  )", "  dataset.add_dynamic_sample_fields()", "  fo.launch_app(dataset)")
+    yield "  )"
+    yield "  dataset.add_dynamic_sample_fields()"
+    yield "  fo.launch_app(dataset)"
 
 
 def _shows_boxes(run: Run) -> bool:
@@ -104,7 +107,9 @@ def _add(
             }
             _labels(sample, f"{name}_answers", "Classifications").append(label)
         for box in picture.boxes:
-            (x1, y1, x2, y2), width, height = box.box, picture.width, picture.height
+            x1, y1, x2, y2 = box.box
+            width = picture.width
+            height = picture.height
             detection = {
                 "_cls": "Detection",
                 **about,

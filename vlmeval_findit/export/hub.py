@@ -62,7 +62,8 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
         yield f"  {some(hidden)}"
     places = places_of(out, read_json(out / CHECKSUMS)["sha256"])
     yield f"addresses and paths in it: {len(places) or 'none'}"
-    yield from (f"  {printable(p)} in {some(files)}" for p, files in list(places.items())[:_LISTED])
+    for place, files in list(places.items())[:_LISTED]:
+        yield f"  {printable(place)} in {some(files)}"
     if len(places) > _LISTED:
         yield f"  and {len(places) - _LISTED:,} more"
     yield "upload it, for whoever may see the repository, with:"

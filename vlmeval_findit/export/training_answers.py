@@ -37,7 +37,7 @@ def right_answers(
 
     Args:
         run: a run with an identity, which says its space.
-        task: its queries, in the format of the answers.
+        dataset: its queries, in the format of the answers.
         indices: of the queries.
         replies: of the run.
     """
@@ -65,7 +65,8 @@ class _Asked:
     """A query with how the model replied to it."""
 
     def __init__(self, run: Run, reply: Reply, query: Any) -> None:
-        self.model, self.query = run.model, query
+        self.model = run.model
+        self.query = query
         identity = run.provenance.identity
         recorded = identity.space if identity else None
         self.space = space_from(recorded or reply.recorded.space or {})
@@ -107,4 +108,5 @@ def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> 
         key=lambda each: (each[0], query.label.find(each[1]), each[2]),
     )
     boxes = [BoxToWrite(rounded(box), label, frame) for frame, label, box in objects]
-    return write(boxes, fmt, digits=max(0, len(f"{step:g}") - 2) if step < 1 else 0)
+    digits = max(0, len(f"{step:g}") - len("0.")) if step < 1 else 0
+    return write(boxes, fmt, digits)

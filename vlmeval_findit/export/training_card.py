@@ -50,7 +50,7 @@ def _turns(sample: TrainingSample, content: Callable[[Message], Any]) -> list[di
     turns = [("user", content(message)), ("assistant", sample.answer)]
     if system is not None:
         turns.insert(0, ("system", content(sample.message[:1])))
-    return [{"role": role, "content": said} for role, said in turns]
+    return [{"role": role, "content": text} for role, text in turns]
 
 
 def _images(sample: TrainingSample) -> dict[str, list[str]]:
@@ -86,7 +86,7 @@ FORMATS: Mapping[str, TrainerFormat] = {
         lambda sample: {**_messages(sample), **sample.columns}, "swift sft --dataset {out}/" + ROWS
     ),
 }
-"""By :data:`.targets.TRAINERS`."""
+"""By the names of :data:`.targets.TRAINERS`."""
 
 
 def _column(name: str, dtype: str = "string") -> dict[str, Any]:

@@ -70,20 +70,8 @@ def to_training(
             "it any more. Run the model on data of yours or on FindIt_Scenes_train_…, or add "
             "--yes-test-data, which the card will say"
         )
-    best = BestFormats(formats) if formats is not None else None
-    transcripts, missing = gather(with_boxes)
-    if missing:
-        raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
-    collected = _Collected(chosen)
-    for transcript in transcripts:
-        variant = transcript.run.variant
-        if best is not None:
-            variant = best.variant(transcript.run.model, variant)
-        collected.add(transcript, variant)
+    collected = _collect(with_boxes, chosen, formats)
     samples = list(collected.samples.values())
-    if not samples:
-        why = "".join(f"; left out: {count} {why}" for why, count in collected.left_out.items())
-        raise NotExportableError(f"no query has an error of {', '.join(chosen.values())}{why}")
     trainer_format = FORMATS[trainer]
     rows = "".join(f"{_json(trainer_format.row(sample))}\n" for sample in samples)
     facts = SetFacts(
@@ -104,6 +92,30 @@ def to_training(
         yield f"left out: {count:,} {why}"
     yield from left_out_lines([run for run in runs if run not in with_boxes])
     yield "  " + trainer_format.use.format(out=out)
+
+
+def _collect(runs: Sequence[Run], chosen: Mapping[str, str], formats: Path | None) -> _Collected:
+    """Collect the samples of runs, at least one.
+
+    Args:
+        runs: runs with boxes.
+        chosen: names of error types by key.
+        formats: a file of best formats (None: the runs' formats).
+    """
+    best = BestFormats(formats) if formats is not None else None
+    transcripts, missing = gather(runs)
+    if missing:
+        raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
+    collected = _Collected(chosen)
+    for transcript in transcripts:
+        variant = transcript.run.variant
+        if best is not None:
+            variant = best.variant(transcript.run.model, variant)
+        collected.add(transcript, variant)
+    if not collected.samples:
+        why = "".join(f"; left out: {count} {why}" for why, count in collected.left_out.items())
+        raise NotExportableError(f"no query has an error of {', '.join(chosen.values())}{why}")
+    return collected
 
 
 def _write(out: Path, files: Mapping[str, str]) -> None:

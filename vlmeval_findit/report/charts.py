@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.formatting import printable, short
 from ..protocol.metric import Metric
 from ..statistics.intervals import Interval
-from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel
+from .standings import BEST, LOWER, NOT_WORSE, STANDINGS, UNTESTED, Panel
 from .value_text import ends as ends_of
 from .value_text import spread, with_unit
 
@@ -44,7 +44,7 @@ CONFIG: Spec = {
 COLOURS = (
     "#3b86c8", "#d97b20", "#2b9a73", "#c9618f", "#8f7bd8", "#9a8a34", "#d0695f", "#3f9aab",
 )  # fmt: skip
-"""Of middle lightness, so that they stand out from light and dark alike."""
+"""Of middle lightness, so that they stand out from light and from dark."""
 
 MAPS = 12  # Most models whose heat maps are in a chart
 
@@ -132,7 +132,7 @@ def svg(spec: Spec, name: str = "chart") -> str:
 _GREY = "#7d8896"
 _LOOKS = {
     BEST: (COLOURS[0], COLOURS[0], "diamond"),
-    ALIKE: (COLOURS[0], COLOURS[0], "circle"),
+    NOT_WORSE: (COLOURS[0], COLOURS[0], "circle"),
     LOWER: ("transparent", _GREY, "circle"),
     UNTESTED: ("transparent", _GREY, "triangle-up"),
 }
@@ -208,6 +208,21 @@ RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
 READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
 
+def _heat_map_value(metric: Metric, cell: FormatCell) -> Spec:
+    text = f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
+    text += f"{spread(cell.bounds)}, {cell.queries:,} queries"
+    if cell.reported:
+        text += ", reported"
+    return {
+        "model": name(cell.model),
+        "row": cell.row,
+        "column": cell.column,
+        "value": round(cell.value, 4),
+        "reported": cell.reported,
+        "text": text,
+    }
+
+
 def heat_maps(
     metric: Metric, axes: tuple[str, str], cells: Sequence[FormatCell], ends: tuple[float, float]
 ) -> Spec:
@@ -224,15 +239,7 @@ def heat_maps(
         for key in ("row", "column", "model")
     )
     step = max(48, 7 * max(len(word) for column in columns for word in [*column.split(), ""]) + 8)
-    values = [
-        {
-            "model": name(cell.model), "row": cell.row, "column": cell.column,
-            "value": round(cell.value, 4), "reported": cell.reported,
-            "text": f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
-            f"{spread(cell.bounds)}, {cell.queries:,} queries" + ", reported" * cell.reported,
-        }
-        for cell in cells
-    ]  # fmt: skip
+    values = [_heat_map_value(metric, cell) for cell in cells]
     # From here on white is easier to read than black.
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{cell.model} {cell.row} {cell.column}" for cell in cells if cell.reported]

@@ -25,13 +25,14 @@ _HALF = 0.5  # The threshold of scores; every curve has it
 def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
     """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
     what = ["precision", "recall", "F1"]
-    rows = [
-        {"model": name(model), "t": at, **{x: round(n, 4) for x, n in zip(what, of, strict=True)}}
-        for model, curve in by_model.items()
-        for at, *of in zip(
-            curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True
-        )
-    ]  # fmt: skip
+    rows = []
+    for model, curve in by_model.items():
+        values = zip(curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True)
+        for threshold, precision, recall, f1 in values:
+            rows.append({
+                "model": name(model), "t": threshold, "precision": round(precision, 4),
+                "recall": round(recall, 4), "F1": round(f1, 4),
+            })  # fmt: skip
     names = [*map(name, by_model)]
     at_half = ", ".join(
         f"{model} {curve.f1[curve.thresholds.index(_HALF)]:.1f} %"
@@ -92,7 +93,9 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
             low, high = ends(point.interval)
             best = point is curve.best
             text = f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
-            text += spread(point.interval) + ", best" * best
+            text += spread(point.interval)
+            if best:
+                text += ", best"
             rows.append({
                 "model": name(curve.name), "step": point.step, "value": round(point.value, 4),
                 "low": low, "high": high, "best": best, "text": text,
@@ -129,21 +132,28 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
 # --- calibration ----------------------------------------------------------------------------------
 
 
+def _bin_value(run: str, by: str, shown: Bin) -> Spec:
+    return {
+        "run": name(run),
+        "by": by,
+        "confidence": round(100 * shown.confidence, 4),
+        "hits": round(100 * shown.hits, 4),
+        "boxes": shown.boxes,
+        "text": f"{name(run)}, by {by}: confidence {100 * shown.confidence:.0f} %, "
+        f"{100 * shown.hits:.0f} % right, {shown.boxes:,} boxes",
+    }
+
+
 def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
     """Draw the share of hits by confidence: a panel for each run, a line for each definition.
 
     Args:
         runs: bins by the names of runs and of definitions.
     """
-    rows = [
-        {"run": name(run), "by": by, "confidence": round(100 * bin_.confidence, 4),
-         "hits": round(100 * bin_.hits, 4), "boxes": bin_.boxes,
-         "text": f"{name(run)}, by {by}: confidence {100 * bin_.confidence:.0f} %, "
-         f"{100 * bin_.hits:.0f} % right, {bin_.boxes:,} boxes"}
-        for run, definitions in runs.items()
-        for by, bins in definitions.items()
-        for bin_ in bins
-    ]  # fmt: skip
+    rows = []
+    for run, definitions in runs.items():
+        for by, bins in definitions.items():
+            rows += [_bin_value(run, by, each) for each in bins]
     # A definition of confidence has the same colour in every chart.
     used = {by for definitions in runs.values() for by, bins in definitions.items() if bins}
     colours = {mean: COLOURS[at] for at, mean in enumerate(MEANS) if mean in used}

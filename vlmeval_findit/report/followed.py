@@ -40,7 +40,7 @@ class SweepState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """The current state of a cell: a model over a question."""
+    """The current state of a cell: a model over a dataset in a format."""
 
     model: str
     variant: DatasetVariant
@@ -178,7 +178,7 @@ class Followed:
         rows = None if identity.rows is None else len(identity.rows)
         view = CellView(identity.model, variant, rows)
         for journal in self._journals.values():
-            # A folder may hold several runs of one cell, each with a journal beside it.
+            # A folder may hold several runs of one cell, each with a journal next to it.
             is_named = journal.tail.path == self._files.journal
             if is_named or predictions.is_relative_to(journal.tail.path.parent):
                 calls = journal.calls.get((identity.model, variant.name))
@@ -220,7 +220,7 @@ class _CellCalls:
         self.answers[row] = before if record["error"] else seconds
 
     def added_to(self, view: CellView, rows: tuple[int, ...] | None) -> CellView:
-        """Count the calls over some rows (None: all), beside those of other journals."""
+        """Add the calls over some rows (None: all) to those of other journals."""
         counted = self.answers.keys() if rows is None else self.answers.keys() & rows
         failed = sum(self.answers[row] is None for row in counted)
         return replace(

@@ -68,14 +68,21 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         # The size of the original in pixels: the annotation's, if known
         size = {"w": width or small.width, "h": height or small.height}
         drawn.append({"name": path.name, **size, "src": small.address})
-    named = [(printable(run.model), run.variant) for run in runs]
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
-        "runs": [{"model": m, "dataset": q.board_dataset, "format": q.format} for m, q in named],
+        "runs": [_run_entry(run) for run in runs],
         "texts": texts.values,
         "parts": parts.values,
         "images": drawn,
         "cards": entries,
+    }
+
+
+def _run_entry(run: Run) -> dict[str, str]:
+    return {
+        "model": printable(run.model),
+        "dataset": run.variant.board_dataset,
+        "format": run.variant.format,
     }
 
 
@@ -89,7 +96,7 @@ def _entry(
         "label": card.query.label,
         "score": round(card.score, 3),
         "spread": round(card.spread, 3),
-        "found": card.score >= HIT_SCORE,
+        "hit": card.score >= HIT_SCORE,
         "failed": row.failed,
         "reason": row.reason or "",
         "error_types": card.error_types,

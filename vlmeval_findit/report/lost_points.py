@@ -49,13 +49,14 @@ class Losses:
         """
         bars: list[list[Any]] = []
         for bar in self.bars:
-            bars.append([printable(bar.model), bar.where, bar.is_average, bar.format])
             segments = []
             for cost in bar.segments:
                 place = error_types.index(cost.error_type)
-                numbers = round(cost.points, 4), round(cost.events, 2), *ends(cost.interval)
-                segments.append([place, *numbers])
-            bars[-1] += [round(bar.score, 4), segments]
+                low, high = ends(cost.interval)
+                segments.append([place, round(cost.points, 4), round(cost.events, 2), low, high])
+            score = round(bar.score, 4)
+            place_of_bar = [printable(bar.model), bar.where, bar.is_average, bar.format]
+            bars.append([*place_of_bar, score, segments])
         return {"score": self.score, "bars": bars}
 
 
@@ -81,14 +82,15 @@ def losses_of(board: Board) -> Losses:
     for datasets, name in averages.items():
         for model in models:
             places = [(model, dataset) for dataset in datasets]
-            if known.keys() >= {*places}:
-                runs, costs = zip(*(known[place] for place in places), strict=True)
+            if all(place in known for place in places):
+                runs = [known[place][0] for place in places]
+                costs = [known[place][1] for place in places]
                 bars.append(_bar(model, name, runs, _mean(runs, costs)))
     for dataset in board.datasets:
         for model in models:
             if (model, dataset.name) in known:
-                run, of_run = known[model, dataset.name]
-                bars.append(_bar(model, dataset.name, [run], of_run))
+                run, costs_of_run = known[model, dataset.name]
+                bars.append(_bar(model, dataset.name, [run], costs_of_run))
     score = board.benchmark.errors.score
     lost_by = score.name if score.better is Better.HIGHER else f"100 − {score.name}"
     return Losses(lost_by, tuple(bars), tuple(lacking))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,10 @@ from .charts import script as charts_script
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
-from .lost_points import losses_of
+from .lost_points import Losses, losses_of
 from .pairs import Key, Pair, Side, first_pairs, key_of, pair_runs, pairs_note
-from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
-from .standings import MODELS, headlines_of, panels_of
+from .sections import Details, Drawn, forest_of, heat_maps_of, reasons_of, short_metrics
+from .standings import MODELS, Panel, headlines_of, panels_of
 from .transcripts import gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -57,65 +57,39 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     with_answers = _runs_with_answers(board, details.keys, first, cards)
     transcripts, missing = gather(with_answers, details.add)
     gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
-
-    panels = panels_of(board)
     losses = losses_of(board)
+    panels = panels_of(board)
     pairs = pair_runs(board, sides)
-    compared = pair_values(pairs, board.shown, runs)
-
-    forest = forest_of(board, panels)
-    heat_maps = heat_maps_of(board)
-    charts_of_details = details.drawn()
-    charts = [forest, heat_maps, *(chart for _, chart in charts_of_details)]
-    drawn = [chart for chart in charts if chart is not None]
-
-    error_types = board.benchmark.errors.error_types
-    data: dict[str, Any] = {
-        **gallery,
-        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
-        "losses": losses.values(error_types),
-        "pairs": compared,
-        # Pairs of --compare come first.
-        "opening_pair": 0 if first else opening_pair(compared, runs),
-        "charts": {chart.key: [spec for _, spec in chart.charts] for chart in drawn},
+    charts = _charts(board, panels, details)
+    data = {**gallery, **_script_data(board, losses, pairs, charts, bool(first))}
+    answers = {
+        "missing": grouped(missing, lambda each: each.reason),
+        "answers": sum(len(run.rows) for run in runs),
+        "shown": len(gallery["cards"]),
     }
     scripts = [_page_script()]
-    if drawn:
+    if _drawn(charts):
         scripts.insert(0, charts_script())
     return render(
         "report.html.j2",
         time.strftime("%Y-%m-%d %H:%M UTC"),
         scripts,
         ["report.css", "gallery.css"],
-        **_tables(board),
         board=board,
         counted=counted,
         to_html=to_html,
-        # Standings
+        data=Markup(json_in_html(data)),
         headlines=headlines_of(board, panels, losses),
-        forest=forest,
         drawn_models=MODELS,
-        # Formats
-        formats=formats_used(board),
-        format_note=format_note(board),
-        heat_maps=heat_maps,
-        # What was lost
         losses=losses,
         loss_models=LOSS_MODELS,
-        # Answers
-        missing=grouped(missing, lambda each: each.reason),
-        answers=sum(len(run.rows) for run in runs),
-        shown=len(gallery["cards"]),
-        # A against B
         pairs=pairs,
         pairs_note=pairs_note(board),
         hit_score=HIT_SCORE,
-        # Details and notes
-        details=charts_of_details,
-        details_note=details.note,
-        note=NOTE,
-        notes=[note for note in notes_of(board) if note.title],
-        data=Markup(json_in_html(data)),
+        **charts,
+        **answers,
+        **_tables(board),
+        **_notes(board),
     )
 
 
@@ -139,6 +113,54 @@ def _runs_with_answers(
     # The others have no answer on the page.
     most = max(cards, CARDS) // FEWEST
     return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
+
+
+def _charts(board: Board, panels: Sequence[Panel], details: Details) -> dict[str, Any]:
+    """Return the charts for the template; ``details`` are by title."""
+    return {
+        "forest": forest_of(board, panels),
+        "heat_maps": heat_maps_of(board),
+        "details": details.drawn(),
+        "details_note": details.note,
+    }
+
+
+def _drawn(charts: Mapping[str, Any]) -> list[Drawn]:
+    """Return all charts of a page."""
+    every = [charts["forest"], charts["heat_maps"], *(chart for _, chart in charts["details"])]
+    return [chart for chart in every if chart is not None]
+
+
+def _script_data(
+    board: Board,
+    losses: Losses,
+    pairs: Sequence[Pair],
+    charts: Mapping[str, Any],
+    any_first: bool,
+) -> dict[str, Any]:
+    """Return the values for the page's script, besides those of the gallery.
+
+    ``any_first``: the first pair was named with ``--compare``, and is opened.
+    """
+    runs = [row.run for row in board.runs]
+    error_types = board.benchmark.errors.error_types
+    compared = pair_values(pairs, board.shown, runs)
+    return {
+        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
+        "losses": losses.values(error_types),
+        "pairs": compared,
+        "opening_pair": 0 if any_first else opening_pair(compared, runs),
+        "charts": {chart.key: [spec for _, spec in chart.charts] for chart in _drawn(charts)},
+    }
+
+
+def _notes(board: Board) -> dict[str, Any]:
+    return {
+        "formats": formats_used(board),
+        "format_note": format_note(board),
+        "note": NOTE,
+        "notes": [note for note in notes_of(board) if note.title],
+    }
 
 
 def _page_script() -> str:

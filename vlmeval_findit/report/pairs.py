@@ -43,7 +43,7 @@ Key = tuple[str, str]
 
 
 def key_of(run: Run) -> Key:
-    """Return the key of a run on a page: a board has each model and question once."""
+    """Return the key of a run on a page: a board has each model and variant once."""
     return run.model, run.variant.name
 
 
@@ -118,11 +118,15 @@ def _of_formats(board: Board) -> Iterator[Pair]:
 
 def pairs_note(board: Board) -> str:
     """Return a sentence about the pairs that are left out."""
-    left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
+    left_out = []
+    if len(board.models) > MODELS:
+        left_out.append(f"models below the first {MODELS}")
     several = any(len(dataset.runs) > len(board.models) for dataset in board.datasets)
     if several and len(board.models) > 1:
-        left.append("two models in formats that they are not reported in")
-    return f"Not among the pairs: {', '.join(left)}; {FLAG} adds two of them." if left else ""
+        left_out.append("two models in formats that they are not reported in")
+    if not left_out:
+        return ""
+    return f"Not among the pairs: {', '.join(left_out)}; {FLAG} adds two of them."
 
 
 def most_different(pair: Pair, most: int) -> list[int]:

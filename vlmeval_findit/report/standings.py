@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..core.formatting import counted
 from ..leaderboard.board import Board, RankedValue, mean_estimate
 from ..leaderboard.notes import formats_tried, formats_used
+from ..statistics.influences import Estimate
 from ..statistics.intervals import Difference, correct, difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
@@ -17,9 +18,11 @@ MODELS = 24  # The first models of a board are drawn and tested against the best
 
 _PANELS = 8
 
-BEST, ALIKE, LOWER, UNTESTED = STANDINGS = (
-    "best", "not told apart from the best", "significantly worse", "too few images to test",
-)  # fmt: skip
+BEST = "best"
+NOT_WORSE = "not told apart from the best"
+LOWER = "significantly worse"
+UNTESTED = "too few images to test"
+STANDINGS = (BEST, NOT_WORSE, LOWER, UNTESTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Dot:
             return BEST
         if self.to_best.p_value is None:
             return UNTESTED
-        return LOWER if self.to_best.significant else ALIKE
+        return LOWER if self.to_best.significant else NOT_WORSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,16 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     # The same models in every panel, and the best of the panel.
     drawn = {*board.models[:MODELS], *ranked[:1]}
     order = [model for model in ranked if model in drawn]
-    runs = ([run for x in datasets if (run := board.run(model, x))] for model in order)
-    estimates = (mean_estimate(of_model, (metric,)) for of_model in runs)
-    best = next(estimates, None)
-    tests = correct(difference(each, best, metric.name) for each in estimates if best)
-    dots = zip(order, [None, *tests], strict=False)
+    if not order:
+        return ()
+
+    def estimate_of(model: str) -> Estimate:
+        runs = (board.run(model, dataset) for dataset in datasets)
+        return mean_estimate([run for run in runs if run is not None], (metric,))
+
+    best = estimate_of(order[0])
+    tests = correct(difference(estimate_of(model), best, metric.name) for model in order[1:])
+    dots = zip(order, [None, *tests], strict=True)
     return tuple(Dot(model, entries[model], test) for model, test in dots)
 
 
@@ -101,8 +109,13 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
     """
     if not panels:
         return []
-    parts = (_best(board, panels[0]), _certain(board, panels[0]), _format(board, panels[0]))
-    return [headline for part in (*parts, _error(panels[0], losses)) for headline in part]
+    panel = panels[0]
+    return [
+        *_best(board, panel),
+        *_certain(board, panel),
+        *_format(board, panel),
+        *_error(panel, losses),
+    ]
 
 
 def _best(board: Board, panel: Panel) -> Iterator[Headline]:
@@ -129,17 +142,19 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
         by += f" ({low:.1f} to {high:.1f})"
     p = test.corrected
-    p_text = "" if p is None else f", p {'below 0.001' if p < 0.001 else f'= {p:.3f}'}"
+    p_text = ""
+    if p is not None:
+        p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
     if next_.standing == UNTESTED:
         why = f"too few images to test the {by} between {best.model} and {next_.model}"
         yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
         yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p_text}")
     else:
-        alike = sum(dot.standing == ALIKE for dot in others)
+        rivals = sum(dot.standing == NOT_WORSE for dot in others)
         # Models that are not tested may be as good.
-        least = "at least " if alike + 1 >= MODELS < len(board.models) else ""
-        whom = f"; {least}{alike} models may be as good" if alike > 1 else ""
+        least = "at least " if rivals + 1 >= MODELS < len(board.models) else ""
+        whom = f"; {least}{rivals} models may be as good" if rivals > 1 else ""
         lead = f"{by} ahead of" if round(test.value, 1) else "the same score as"
         yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p_text}{whom}")
 

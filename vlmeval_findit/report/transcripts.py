@@ -29,7 +29,7 @@ from .value_text import rounded_down
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A run with its task, prompts and images."""
+    """A run with its dataset, prompts and images."""
 
     run: Run
     dataset: AnyDataset

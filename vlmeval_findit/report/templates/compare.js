@@ -14,10 +14,10 @@ const answered = (left, right) => !left.failed && !right.failed;
 // The sets of queries: test of a couple, title from the names of both, number of queries.
 const SHOWN = {
   differ: { test: (a, b) => answered(a, b) && a.score !== b.score, name: () => "that differ", count: (counts) => counts.differ },
-  left: { test: (a, b) => answered(a, b) && a.found && !b.found, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
-  right: { test: (a, b) => answered(a, b) && !a.found && b.found, name: (left, right) => `only ${right} finds`, count: (counts, flipped) => counts[flipped ? "left" : "right"] },
-  both: { test: (a, b) => answered(a, b) && a.found && b.found, name: () => "both find", count: (counts) => counts.both },
-  neither: { test: (a, b) => answered(a, b) && !a.found && !b.found, name: () => "neither finds", count: (counts) => counts.neither },
+  left: { test: (a, b) => answered(a, b) && a.hit && !b.hit, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
+  right: { test: (a, b) => answered(a, b) && !a.hit && b.hit, name: (left, right) => `only ${right} finds`, count: (counts, flipped) => counts[flipped ? "left" : "right"] },
+  both: { test: (a, b) => answered(a, b) && a.hit && b.hit, name: () => "both find", count: (counts) => counts.both },
+  neither: { test: (a, b) => answered(a, b) && !a.hit && !b.hit, name: () => "neither finds", count: (counts) => counts.neither },
   all: { test: () => true, name: () => "all", count: (counts) => counts.queries },
 };
 

@@ -102,7 +102,7 @@ function errors(card) {
   const places = card.error_types.map((key) => placeOfErrorType.get(key)).filter((i) => i !== undefined);
   const chip = (className, text, title) => make("span", { className: `error ${className}`, title }, text);
   if (places.length) return make("span", { className: "errors" }, ...places.map((i) => chip(colour(i), `✗ ${data.error_types[i][1]}`, data.error_types[i][2])));
-  return make("span", { className: "errors" }, ...(card.found ? [chip("score", "✓ right", "Nothing was lost")] : []));
+  return make("span", { className: "errors" }, ...(card.hit ? [chip("score", "✓ right", "Nothing was lost")] : []));
 }
 
 // An answer as a button that opens it: pictures, lines, then words.

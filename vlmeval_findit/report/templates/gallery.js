@@ -41,9 +41,9 @@ function matches(card) {
 // The kinds that a mix shows by turns: right answers, near misses, and those of each error type, the
 // most frequent first.
 function kindsOf(cards) {
-  const near = cards.filter((card) => !card.found && (card.iou || card.score) > 0).sort((a, b) => b.iou - a.iou || b.score - a.score);
+  const near = cards.filter((card) => !card.hit && (card.iou || card.score) > 0).sort((a, b) => b.iou - a.iou || b.score - a.score);
   const byErrorType = data.error_types.map(([key]) => cards.filter((card) => card.error_types.includes(key)));
-  return [cards.filter((card) => !card.error_types.length && card.found), near, ...byErrorType.sort((a, b) => b.length - a.length)];
+  return [cards.filter((card) => !card.error_types.length && card.hit), near, ...byErrorType.sort((a, b) => b.length - a.length)];
 }
 
 // The first page of a mix, each answer on another picture while there are any; the others follow.
