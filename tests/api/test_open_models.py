@@ -111,7 +111,7 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "unknown setting 'dtyp': did you mean dtype"),
-        ("./mine", {}, "./mine: no such folder"),
+        ("./mine", {}, "./mine: the folder does not exist"),
         ("./mine", {"like": "Qwen3-LV"}, "unknown local model 'Qwen3-LV': did you mean Qwen3-VL"),
         ("Qwen2.5-VL-7B-Instruct", {}, "Qwen2.5-VL-7B is the same checkpoint"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),

@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
 from vlmeval_findit.boxes.box_records import FormatFailure
 from vlmeval_findit.models.http.judgement import read_completion
-from vlmeval_findit.models.local.local_runner import spoken
+from vlmeval_findit.models.local.local_runner import without_thought
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import row_problem
 from vlmeval_findit.models.model_table import MODELS
@@ -114,9 +114,9 @@ PLAN = ThoughtMarks("<plan>", "</plan>")
     ],
 )
 def test_the_answer_is_the_last_part_that_no_marks_enclose(text: str, expected: object) -> None:
-    spoken = split_thought(text)
-    assert spoken[:3] == expected
-    assert text[spoken.begin :].startswith(spoken.answer)
+    without_thought = split_thought(text)
+    assert without_thought[:3] == expected
+    assert text[without_thought.begin :].startswith(without_thought.answer)
 
 
 @pytest.mark.parametrize("mark", ["<think>", "</think>", "<think></think>", "[THINK", '{"a":"'])
@@ -157,7 +157,7 @@ def by_completion(text: str) -> Result:
 def by_local_model(text: str) -> Result:
     """A family of which nobody knows that it thinks."""
     settings = plan(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
-    got = spoken(settings, "a prompt", text, ReplyRecord(finish_reason="stop"))
+    got = without_thought(settings, "a prompt", text, ReplyRecord(finish_reason="stop"))
     return by_read(Reply(0, got.text, got.recorded))
 
 

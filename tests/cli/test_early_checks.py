@@ -58,7 +58,7 @@ WORDS = {
 }
 REFUSED = r"""
 ASKED --model my-ft=ADAPTER --like Qwen3-VL
-  base_model_name_or_path /nowhere: no such folder
+  base_model_name_or_path /nowhere: the folder does not exist
 --data Scenes_mini --model FindIt-Nano
   did you mean FindIt_Scenes_mini_xyxy_json or SelfRetrieval_Scenes_mini or VPBench_Scen
 --data FindIt_Scens_mini_xyxy_json --model FindIt-Nano
@@ -82,7 +82,7 @@ NANO --judge-args space=unit
 NANO --judge-args '{"spase": "unit"}'
   --judge-args: unknown setting 'spase': did you mean space?
 ASKED --model mine=/nowhere
-  /nowhere: no such folder
+  /nowhere: the folder does not exist
 ASKED --model mine=owner/name
   Say which known model it is run like: --like NAME
 ASKED --model Qwen/Qwen2.5-VL-7B-Instruct
@@ -90,7 +90,7 @@ ASKED --model Qwen/Qwen2.5-VL-7B-Instruct
 ASKED --model models/my-ft
   Type --model NAME=models/my-ft
 ASKED --model mine=Qwen/Qwen3-VL-8B-Instruct --like Qwen2.5-VL
-  Qwen/Qwen3-VL-8B-Instruct which is Qwen3-VL, not Qwen2.5-VL
+  Qwen/Qwen3-VL-8B-Instruct is Qwen3-VL, not Qwen2.5-VL
 ASKED --model Their-VL-7B=owner/name --like Qwen3-VL
   Their-VL-7B is a model of VLMEvalKit's
 ASKED --model FirstOption
@@ -144,7 +144,7 @@ search --model Qwen3-VL SERVER --executor ray
 --data TheirBench_DEV --model Their-VL-7B --max-usd 2
   --max-usd is for FindIt's datasets
 sweep sweep.yaml
-  line 1: /nowhere: no such folder
+  line 1: /nowhere: the folder does not exist
 """.strip().split("\n")
 """A command line, with :data:`WORDS`; below it, a part of what it is refused with."""
 

@@ -68,7 +68,10 @@ def test_the_command_line_overrides_a_sweeps_file() -> None:
     ("keys", "why"),
     [
         ("temperature: hot", "should be a number, at least 0"),
-        ("temperature: 1, settings: {temperature: 2}", "temperature stands here and in settings"),
+        (
+            "temperature: 1, settings: {temperature: 2}",
+            "duplicate temperature: it is here and in settings",
+        ),
     ],
 )
 def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> None:

@@ -229,7 +229,7 @@ def test_a_cost_that_is_no_cost_keeps_no_limit(cost: float | str) -> None:
     with ChatServer(in_turn(completion("x", usage={"cost": cost}))) as server:
         first, second = ask_calls(service(server.url, budget=budget), 2)
     assert first.text == "x"
-    assert second.stop is StopReason.SPENT, "no cost is known: no limit can be kept"
+    assert second.stop is StopReason.SPENT, "no cost is known: no limit can be enforced"
     assert budget.spent == 0.0
 
 

@@ -43,7 +43,7 @@ def test_the_row_is_that_of_the_base(base: str, row: str, tmp_path: Path) -> Non
         base = str(write_base(tmp_path / base[1:]))
     folder = str(write_adapter(tmp_path / "ft", base))
     assert row_of_checkpoint("my-ft", folder).name == row
-    with pytest.raises(ValueError, match=r"which is .*, not InternVL3|model_type"):
+    with pytest.raises(ValueError, match=r" is .*, not InternVL3|model_type"):
         row_of_checkpoint("my-ft", folder, "InternVL3")
     assert row_of_checkpoint("my-ft", folder, "InternVL3", space_stated=True).name == "InternVL3"
     assert ModelOptions().entry(f"my-ft={folder}").like == row
@@ -65,7 +65,7 @@ def test_another_base_needs_like(tmp_path: Path) -> None:
     ("base", "values", "why"),
     [
         (None, {}, "adapter_config.json: no base_model_name_or_path"),
-        ("/nowhere/qwen", {}, "base_model_name_or_path /nowhere/qwen: no such folder"),
+        ("/nowhere/qwen", {}, "base_model_name_or_path /nowhere/qwen: the folder does not exist"),
         (HUB, {"peft_type": "PROMPT_TUNING"}, "peft_type 'PROMPT_TUNING': FindIt runs adapters"),
         (HUB, {"peft_type": None}, "peft_type None"),
     ],

@@ -70,6 +70,11 @@ def test_its_config_decides(kind: tuple[str, int | None], rows: list[str], tmp_p
     assert "--like Qwen3-VL" not in message
 
 
+def test_an_identifier_of_two_rows_is_refused_with_both() -> None:
+    with pytest.raises(ValueError, match=r"it is Qwen3\.5-nothink or Qwen3\.5\. Type --like "):
+        row_of_checkpoint("mine", "Qwen/Qwen3.5-9B")
+
+
 def words(name: str) -> str:
     return f"'{name}'" if " " in name else name
 
@@ -189,7 +194,7 @@ def test_identifiers_of_the_table_are_known_without_their_files(name: str) -> No
     if len(rivals) == 1:
         assert row_of_checkpoint("mine", identifier) == row
     other = "InternVL3" if row.name != "InternVL3" else "Qwen3-VL"
-    with pytest.raises(ValueError, match=f"which is .*{re.escape(row.name)}.*, not {other}"):
+    with pytest.raises(ValueError, match=f" is .*{re.escape(row.name)}.*, not {other}"):
         row_of_checkpoint("mine", identifier, other)
 
 

@@ -128,7 +128,7 @@ def test_limits_of_a_served_model_are_refused_early() -> None:
     (entry,) = parse_sweep(f"{HTTP}, settings: {{max_tokens: 0}}}}").models
     with pytest.raises(ValueError, match="line 2: Mine: max_tokens: 0 should be a whole number"):
         ServerBackends(["http://a/v1"], CallOptions()).check(entry)
-    with pytest.raises(ValueError, match="max_usd is the whole sweep's"):
+    with pytest.raises(ValueError, match="max_usd is of the whole sweep"):
         parse_sweep(f"{HTTP}, settings: {{max_usd: 3}}}}")
 
 

@@ -92,7 +92,9 @@ class CancelToken:
 
     def __init__(self, run: CancelToken | None = None) -> None:
         self._run: CancelToken = self if run is None else run._run
-        self._requested = self._now = self._shielded = False
+        self._requested = False
+        self._now = False
+        self._shielded = False
         self._callbacks: list[Callable[[], None]] = []
 
     @property
@@ -169,7 +171,8 @@ class CancelToken:
 
     @contextmanager
     def _shield(self, shielded: bool) -> Iterator[None]:
-        before, self._run._shielded = self._run._shielded, shielded
+        before = self._run._shielded
+        self._run._shielded = shielded
         try:
             yield
         finally:
@@ -244,7 +247,8 @@ class ScheduledRun(ABC, Generic[Result]):
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _finished(self) -> list[Result]:
-        finished, self._scheduler.finished = self._scheduler.finished, []
+        finished = self._scheduler.finished
+        self._scheduler.finished = []
         results = []
         for item in finished:
             try:

@@ -58,8 +58,8 @@ class BatchLedger:
         """Return the batches in which some of these calls are pending; ValueError if one has other
         options.
         """
-        found = [batch for batch in self.batches.values() if batch.open & keys]
-        for batch in found:
+        batches = [batch for batch in self.batches.values() if batch.open & keys]
+        for batch in batches:
             if batch.options != options:
                 was = "with" if batch.options["logprobs"] else "without"
                 raise ValueError(
@@ -68,7 +68,7 @@ class BatchLedger:
                     "this, to collect them first, or name another --journal to ask, and pay, them "
                     "once more"
                 )
-        return found
+        return batches
 
     def intend(self, options: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
         keys = sorted(keys)
@@ -325,12 +325,12 @@ class _BatchRun:
                 self.tell(f"{problem}: {error}; asking again")
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
-    async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
+    async def _unless_cancelled(self, awaited: Awaitable[T], *, paid: bool = False) -> T:
         """Await unless cancelled; a paid request only ends on an interruption."""
-        dataset: asyncio.Future[T] = asyncio.ensure_future(awaited)
-        with self.cancel.ending(dataset, early=not paid):
+        task: asyncio.Future[T] = asyncio.ensure_future(awaited)
+        with self.cancel.ending(task, early=not paid):
             try:
-                return await dataset
+                return await task
             except asyncio.CancelledError:
                 if self.cancel.requested:
                     raise CancelledError from None

@@ -51,7 +51,7 @@ from .sink import record_of
 
 log = logging.getLogger(__name__)
 
-FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such rows again
+FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks these rows again
 
 
 def finished_cell(output: Output, journal: JournalView) -> CellResult:
@@ -221,15 +221,15 @@ def _new_records(
 
 
 def _showed_others(reply: Reply, call: Call) -> bool:
-    """Tell whether a reply recorded other images than are there now."""
+    """Return whether a reply recorded other images than are there now."""
     now = dict(zip(call.image_names, map(short, call.image_sha256), strict=True))
     return bool(changed(reply.shown, now))
 
 
 def _was_not_on_white(reply: Reply, call: Call, run: Identity) -> bool:
-    """Tell whether a reply is about a transparent image that was not laid on white.
+    """Return whether a reply is about a transparent image that was not laid on white.
 
-    So did version 1.0, which recorded no images; VLMEvalKit's own models open images themselves.
+    So did version 1.0, which recorded no images; VLMEvalKit's models open images themselves.
     """
     is_ours = not reply.shown and not run.answering.in_vlmevalkit
     return is_ours and any(map(is_transparent, call.image_sha256))

@@ -320,5 +320,6 @@ def _later(seconds: float | None) -> str:
 def _minutes(seconds: float) -> str:
     if seconds == 60:
         return "a minute"
-    count, unit = (seconds / 60, "minutes") if seconds < 7200 else (seconds / 3600, "hours")
-    return f"{count:.3g} {unit}"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} minutes"
+    return f"{seconds / 3600:.3g} hours"

@@ -98,7 +98,7 @@ class LocalBackend:
 
 
 class ThreadedBackend:
-    """One model that is safe to call from several threads, such as VLMEvalKit's API models.
+    """A model that is safe to call from several threads, as VLMEvalKit's API models are.
 
     A call that hangs when everything is given up is left in its thread.
     """
@@ -110,7 +110,8 @@ class ThreadedBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        singles, running = single_calls(items), dict[asyncio.Task[Any], WorkItem]()
+        singles = single_calls(items)
+        running: dict[asyncio.Task[Any], WorkItem] = {}
         waiting = asyncio.create_task(asyncio.Event().wait())  # until an interruption
         try:
             with suppress(CancelledError), cancel.ending(waiting):
@@ -128,9 +129,8 @@ class ThreadedBackend:
                         running[task] = item
                     if not running:
                         return
-                    tasks = {*running, waiting}
-                    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done - {waiting}:
+                    await asyncio.wait({*running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                    for task in [task for task in running if task.done()]:
                         yield WorkResult(running.pop(task).calls, task.result())
         finally:
             for task in (waiting, *running):

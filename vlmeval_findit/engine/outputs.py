@@ -63,7 +63,7 @@ def prepare_output(
         if not space_later or settings.space is not None:
             raise
         space = None
-    # Where messages depend on the model, the hash is of those of the shared task.
+    # Where messages depend on the model, the hash is of those of the shared dataset.
     known = cell.prompt_hash if cell.rows and cell.dataset.base_dataset is None else None
     words, custom = cell.prompts.words, cell.prompts.custom
     who = cell.dataset, cell.model, described.answering
@@ -131,14 +131,14 @@ def _other_answers(
     What an earlier ``--force`` went over is part of the run.
     """
     ours = run.made_by
-    found: dict[str, IdentityConflict] = {}
+    conflicts: dict[str, IdentityConflict] = {}
     for made_by in journal.makers(keys):
         for field, before in made_by.items():
             now = ours.get(field)
             if None not in (before, now) and before != now:
                 conflict = IdentityConflict(f"{field}{_OF_ANSWERS}", before, now)
-                found.setdefault(str(conflict), conflict)
-    return [conflict for conflict in found.values() if not _was_forced(conflict, run)]
+                conflicts.setdefault(str(conflict), conflict)
+    return [conflict for conflict in conflicts.values() if not _was_forced(conflict, run)]
 
 
 def _was_forced(conflict: IdentityConflict, run: Identity) -> bool:

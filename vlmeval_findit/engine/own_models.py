@@ -31,7 +31,7 @@ from .plan import WorkItem
 
 
 def describe_baseline(variant: DatasetVariant, baseline: str = "FullImage") -> Described:
-    """Describe a run of a baseline; ValueError if it cannot answer the question."""
+    """Describe a run of a baseline; ValueError if it cannot answer the variant."""
     row = baseline_for(baseline, variant)
     settings = {"baseline": row.answer.__name__}
     return Described(Answering("FindItBaseline", settings=settings), row.space)
@@ -95,7 +95,7 @@ class OwnModels:
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         if entry.name in baselines():
             return baseline_key(entry.name)
-        # The part in every key is the same for all questions.
+        # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
         return local_key(entry.settings, self.describe(entry, variant).answering)

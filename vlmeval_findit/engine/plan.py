@@ -40,11 +40,10 @@ class ItemSizes:
     """How many calls go to a model together."""
 
     variants: int = 32  # most over one image: formats of a query share its cost
-    batch: int = 8  # most of one question
+    batch: int = 8  # most of one dataset variant
+    # Fewest over one image that go together: with one format, an image's few queries would split a
+    # large batch.
     shared_from: int = 2
-    """Fewest over one image that go together: with one format, an image's few queries would split a
-    large batch.
-    """
 
 
 class Plan:
@@ -116,7 +115,7 @@ class Plan:
 
 
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
-    """Cut calls into items: neighbours over the same images, else a batch of one question."""
+    """Cut calls into items: neighbours over the same images, else a batch of one cell."""
 
     def with_common() -> Iterator[tuple[Call, tuple[bool, object]]]:
         for scene, group in groupby(calls, key=attrgetter("scene")):

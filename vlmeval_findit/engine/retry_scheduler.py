@@ -98,7 +98,8 @@ class Scheduler:
     def add_server(self, name: str, limit: int, endpoint: Any = None) -> None:
         """Send items to another server; assignments have its ``endpoint``."""
         self.servers[name] = ServerState(name, max(limit, 1), self.policy, endpoint)
-        homeless, self._homeless = self._homeless, []
+        homeless = self._homeless
+        self._homeless = []
         self._place(homeless)
 
     def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:

@@ -14,14 +14,16 @@ OPEN_IMAGES = 0.6  # share of the limit: most images begun at a time, as prefix 
 
 _DENIALS = 3  # successive denials after which a server is lost; gateways deny for a moment
 _WINDOW = 32  # calls over which the share of refusals counts
-_TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random ones
+_TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random refusals
 
-_PATIENCE, _FIRST_PATIENCE = 600.0, 60.0
-"""Seconds a server may be down: long enough to restart a large model; less for a server that
-never replied, whose address is probably wrong.
-"""
+# Seconds a server may be down: long enough to restart a large model; less for a server that
+# never replied, whose address is probably wrong.
+_PATIENCE = 600.0
+_FIRST_PATIENCE = 60.0
 
-_LATE, _JITTER = 2.0, 0.5  # late: so many times the usual time, plus seconds of noise
+# An answer is late after so many times the usual time, plus seconds of noise.
+_LATE = 2.0
+_JITTER = 0.5
 _DRIFT = 0.05  # share by which the usual time follows slower answers, per round
 _CAREFUL = 1 / 8  # slower growth just below the limit that was refused last
 
@@ -129,7 +131,7 @@ class ServerState:
     _too_many: float = math.inf
     _recent: float = 0.0
     _usual: float = math.inf
-    _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))  # refused
     _cut_at: float = -math.inf
     _failures: int = 0
     _rests: int = 0
@@ -160,7 +162,7 @@ class ServerState:
         return _PATIENCE if self._spoke else _FIRST_PATIENCE
 
     def is_given_up(self, now: float) -> bool:
-        """Whether not to wait for it: lost, down too long, or asking for too long a pause."""
+        """Return whether not to wait: it is lost, down too long, or asks for too long a pause."""
         down = self._down_since is not None and now - self._down_since >= self.patience
         return bool(self.lost) or down or self.back_at - now > LONGEST_WAIT
 
@@ -227,7 +229,8 @@ class ServerState:
         return min(first * 2.0 ** min(self._rests, 16), longest)
 
     def _open(self, now: float, seconds: float) -> None:
-        self.back_at, self.on_trial = now + seconds, True
+        self.back_at = now + seconds
+        self.on_trial = True
         self._rests += 1
         if self._down_since is None:
             self._down_since = now
@@ -236,7 +239,8 @@ class ServerState:
         """Close the breaker, unless the call was in flight when it opened."""
         self._spoke = True
         if began >= self.back_at:
-            self._failures, self.on_trial = 0, False
+            self._failures = 0
+            self.on_trial = False
 
     # Concurrency limit: additive increase, multiplicative decrease, as in TCP
 
@@ -267,7 +271,7 @@ class ServerState:
         return self.ready.items_left + self.reading.items_left
 
     def wants_image(self, siblings: float) -> bool:
-        """Whether the next call should begin another image, with ``siblings`` later calls each.
+        """Return whether to begin another image next, with ``siblings`` later calls each.
 
         If ``f`` images begin per second, ``f * (first + siblings * later)`` calls are in flight,
         ``f * first`` of them first ones. No more than that may be first ones, or twice as many if
@@ -318,15 +322,16 @@ class ServerState:
                 self.new.add(group, first=True)
 
     def release_all(self) -> list[ImageGroup]:
+        """Give up all items that wait."""
         groups = [*self.reading, *self.ready, *self.new]
-        # New groups, so that a first call that ends later does not find its group.
-        given = [ImageGroup(group.image, group.items) for group in groups]
-        given += (ImageGroup(item.image, deque([item])) for item in self.again)
+        # New groups, so that a first call that ends later does not release these.
+        released = [ImageGroup(group.image, group.items) for group in groups]
+        released += [ImageGroup(item.image, deque([item])) for item in self.again]
         self.again = deque()
         self.reading = ImageGroups()
         self.ready = ImageGroups()
         self.new = ImageGroups()
-        return given
+        return released
 
     @property
     def seconds(self) -> float:

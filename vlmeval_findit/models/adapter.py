@@ -49,7 +49,7 @@ class Adapter:
 
     @property
     def processor(self) -> str:
-        """Whence the processor is loaded: the adapter's folder, if all of it was saved there."""
+        """Where the processor is loaded from: the adapter's folder, if all of it is there."""
         saved = {path.name for path in self.folder.iterdir()}
         is_whole = saved & {"processor_config.json", "preprocessor_config.json"}
         return str(self.folder) if is_whole and "tokenizer_config.json" in saved else self.base
@@ -123,7 +123,8 @@ def refuse_adapter(adapter: Adapter) -> None:
     if adapter.base_folder is None:
         if not HUB_IDENTIFIER.fullmatch(base):
             raise ValueError(
-                f"{where}: no such folder. Write there where the base model is on this machine"
+                f"{where}: the folder does not exist. Write there where the base model is on this "
+                "machine"
             )
     elif not (adapter.base_folder / "config.json").is_file():
         raise ValueError(f"{where}: no config.json there, so it is no checkpoint")

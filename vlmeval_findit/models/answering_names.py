@@ -1,4 +1,4 @@
-"""Whether a model that says it answered is the one that was asked, by their names.
+"""Whether the model that says it answered is the model that was asked, by their names.
 
 Services add the date of a snapshot, servers the path of a file, its quantisation or a maker: all of
 these are one model. ``gpt-4o`` and ``gpt-4o-mini`` are two.
@@ -43,7 +43,7 @@ class _Name(NamedTuple):
 
 
 def resembles(asked: str, answered: str) -> bool:
-    """Tell whether two names may be of one model; names that say nothing may be of any.
+    """Return whether two names may be of one model; names that say nothing may be of any.
 
     >>> resembles("gpt-4o", "openai/gpt-4o-2026-01-31"), resembles("gpt-4o", "gpt-4o-mini")
     (True, False)

@@ -1,4 +1,4 @@
-"""What a checkpoint's own files say of its architecture, read without torch or a network."""
+"""What the files of a checkpoint say of its architecture, read without torch or a network."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..core.json_values import mapping
 from ..core.text_files import TextError, read_json
 from .adapter import HUB_IDENTIFIER, adapter_of
 
@@ -24,6 +25,9 @@ class Architecture:
     source: str  # the file that says it
     model_type: str
     multiple: int | None = None  # the processor rounds sides to it, in pixels; None: not stated
+
+    def __str__(self) -> str:
+        return f"{self.source} says model_type {self.model_type!r}"
 
 
 def architecture_of(checkpoint: str) -> Architecture | None:
@@ -42,10 +46,12 @@ def architecture_of(checkpoint: str) -> Architecture | None:
     if not isinstance(model_type, str) or not model_type:
         return None
     processors = [folder]
-    if adapter is not None and (own := _folder(adapter.processor)) is not None:
-        processors.insert(0, own)
+    if adapter is not None:
+        of_adapter = _folder(adapter.processor)
+        if of_adapter is not None:
+            processors.insert(0, of_adapter)
     multiple = next(filter(None, map(_multiple, processors)), None) or _product(
-        _mapping(config.get("vision_config")), "patch_size", "spatial_merge_size"
+        mapping(config.get("vision_config")), "patch_size", "spatial_merge_size"
     )
     return Architecture(str(folder / "config.json"), model_type, multiple)
 
@@ -88,7 +94,7 @@ def _multiple(folder: Path) -> int | None:
     """Return to which multiple an image processor rounds sides: its patches, merged in blocks."""
     for name in _PROCESSORS:
         values = _object(folder / name)
-        processor = _mapping(values.get("image_processor")) or values
+        processor = mapping(values.get("image_processor")) or values
         if (multiple := _product(processor, "patch_size", "merge_size")) is not None:
             return multiple
     return None
@@ -101,12 +107,8 @@ def _product(values: Mapping[str, Any], *names: str) -> int | None:
 
 def _object(path: Path) -> Mapping[str, Any]:
     with suppress(OSError, TextError):
-        return _mapping(read_json(path))
+        return mapping(read_json(path))
     return {}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which row of the model table a checkpoint is run by: its own files decide."""
+"""Which row of the model table a checkpoint is run by: its files decide."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ def _stated_only(variant: DatasetVariant) -> Space:
     raise unknown_space("checkpoint without a row")
 
 
+# Any checkpoint that transformers' AutoModelForImageTextToText loads, once its space is stated.
+# Its prompts are the variant's; its processor and chat template are used as they are.
 OTHER = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily({}))
-"""Any checkpoint that transformers' AutoModelForImageTextToText loads, once its space is stated.
-
-Its prompts are the question's; its processor and chat template are used as they are.
-"""
 
 
 def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelRow, str]:
@@ -36,7 +34,7 @@ def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelR
         space: that the user states (None: the row's).
 
     Raises:
-        ValueError: there is no such row, or the checkpoint contradicts it.
+        ValueError: the row is unknown, or the checkpoint contradicts it.
     """
     row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
@@ -59,8 +57,8 @@ def row_of_checkpoint(
             prompts, and a checkpoint without a row is :data:`OTHER`.
 
     Raises:
-        ValueError: no row fits, several do, ``like`` or the name contradicts the checkpoint's own
-            files, the checkpoint does not exist, or the name is no file name.
+        ValueError: no row fits, several do, ``like`` or the name contradicts the files of the
+            checkpoint, the checkpoint does not exist, or the name is no file name.
     """
     check_model_name(name)
     named = find_model(like or name)
@@ -74,22 +72,25 @@ def row_of_checkpoint(
     decided = decided_rows(checkpoint)
     if len(decided) == 1:
         return decided[0]
-    found = architecture_of(checkpoint)
+    architecture = architecture_of(checkpoint)
     where = f"{name}={checkpoint}"
     if decided:
-        raise ValueError(f"{where}: {_said(found)}, {_is_of(decided)}. Type {_likes(decided)}")
-    if found is None:
+        what = f"it {_is_of(decided)}"
+        if architecture is not None:
+            what = f"{architecture}, which {_is_of(decided)}"
+        raise ValueError(f"{where}: {what}. Type {_likes(decided)}")
+    if architecture is None:
         near = closest(name, local_names())
         meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
         raise ValueError(
             f"{where}: its config.json does not say what model it is{_not_here(checkpoint)}, and "
             f"no local model is {name!r}{meant} Say which known model it is run like: --like NAME"
         )
-    _refuse_unloadable(where, checkpoint, found)
+    _refuse_unloadable(where, checkpoint, architecture)
     if space_stated:
         return OTHER
     raise ValueError(
-        f"{where}: {_said(found)}, and no known model is of that type. State the coordinates that "
+        f"{where}: {architecture}, and no known model is of that type. State the coordinates that "
         "it answers in: --space SPACE (names: score --help), or add a row for it "
         "(six lines: docs/how-to/benchmarks.md, A model)"
     )
@@ -98,7 +99,7 @@ def row_of_checkpoint(
 def fitting(
     row: ModelRow, checkpoint: str, *, space_stated: bool, named: str | None = None
 ) -> ModelRow:
-    """Return a row for a checkpoint, or raise ValueError where its own files contradict it.
+    """Return a row for a checkpoint, or raise ValueError where its files contradict it.
 
     With a stated space its prompts stay, and the checkpoint runs as its files say.
     """
@@ -106,15 +107,15 @@ def fitting(
     if why is None:
         return row
     decided = decided_rows(checkpoint)
-    found = architecture_of(checkpoint)
+    architecture = architecture_of(checkpoint)
     where = checkpoint if named is None else f"{named}={checkpoint}"
     if not space_stated:
         instead = f"Type {_likes(decided)}, or state" if decided else "State"
         raise ValueError(f"{where}: {why}. {instead} the space that it answers in: --space SPACE")
     if len(decided) > 1:
         raise ValueError(f"{where}: {why}. Type {_likes(decided)}")
-    if not decided and found is not None:
-        _refuse_unloadable(where, checkpoint, found)
+    if not decided and architecture is not None:
+        _refuse_unloadable(where, checkpoint, architecture)
     return replace(row, local=(decided[0] if decided else OTHER).local)
 
 
@@ -123,18 +124,19 @@ def contradiction(row: ModelRow, checkpoint: str) -> str | None:
     local = row.local
     if local is None or not local.model_types:
         return None
-    found = architecture_of(checkpoint)
-    if found is None:
+    architecture = architecture_of(checkpoint)
+    if architecture is None:
         others = rows_of_identifier(checkpoint)
         if not others or any(_share(row, other) for other in others):
             return None
         return f"{_identifier(checkpoint)} {_is_of(others)}, not {row.name}"
-    if found.model_type not in local.model_types:
-        return f"{_said(found)}, and {row.name} is {' or '.join(local.model_types)}"
-    if None in (found.multiple, local.multiple) or found.multiple == local.multiple:
+    if architecture.model_type not in local.model_types:
+        return f"{architecture}, and {row.name} is {' or '.join(local.model_types)}"
+    if None in (architecture.multiple, local.multiple) or architecture.multiple == local.multiple:
         return None
     return (
-        f"its processor rounds the sides of images to multiples of {found.multiple} pixels, and "
+        "its processor rounds the sides of images to multiples of "
+        f"{architecture.multiple} pixels, and "
         f"that of {row.name} to multiples of {local.multiple}"
     )
 
@@ -155,22 +157,22 @@ def decided_rows(checkpoint: str) -> list[ModelRow]:
     """
     if not checkpoint:
         return []
-    found = architecture_of(checkpoint)
+    architecture = architecture_of(checkpoint)
     by_name = rows_of_identifier(checkpoint)
-    if found is None:
+    if architecture is None:
         return by_name
-    fits = [row for row in MODELS.values() if _fits(row, found)]
+    fits = [row for row in MODELS.values() if _fits(row, architecture)]
     both = [row for row in by_name if row in fits]
     return both or fits
 
 
-def _fits(row: ModelRow, found: Architecture) -> bool:
+def _fits(row: ModelRow, architecture: Architecture) -> bool:
     local = row.local
-    if local is None or found.model_type not in local.model_types:
+    if local is None or architecture.model_type not in local.model_types:
         return False
-    if found.multiple is None or local.multiple is None:
+    if architecture.multiple is None or local.multiple is None:
         return row.name not in SHIPPED  # small models of others' architectures
-    return found.multiple == local.multiple
+    return architecture.multiple == local.multiple
 
 
 def rows_of_identifier(checkpoint: str) -> list[ModelRow]:
@@ -191,8 +193,10 @@ def rows_of_identifier(checkpoint: str) -> list[ModelRow]:
             named[row.name] = row
     if named:
         return list(named.values())
-    found = find_model(identifier) or (find_model(name) if adapter is not None else None)
-    return [found] if found is not None and found.local is not None else []
+    by_name = find_model(identifier)
+    if by_name is None and adapter is not None:
+        by_name = find_model(name)
+    return [by_name] if by_name is not None and by_name.local is not None else []
 
 
 def _identifier(checkpoint: str) -> str:
@@ -217,22 +221,17 @@ def named_model(name: str) -> str:
 
 def _instead_of_path(path: str) -> str:
     ours = same_checkpoint(path) if HUB_IDENTIFIER.fullmatch(path) else []
-    own = f"--model NAME={path}"
+    by_itself = f"--model NAME={path}"
     if not ours:
-        return f"Type {own}"
+        return f"Type {by_itself}"
     return (
         f"Type --model {' or '.join(ours)}, which is the same checkpoint, asked as the protocol "
-        f"says, or {own}"
+        f"says, or {by_itself}"
     )
 
 
-def _said(found: Architecture | None) -> str:
-    assert found is not None
-    return f"{found.source} says model_type {found.model_type!r}"
-
-
 def _is_of(rows: list[ModelRow]) -> str:
-    return f"which is {' or '.join(row.name for row in rows)}"
+    return f"is {' or '.join(row.name for row in rows)}"
 
 
 def _likes(rows: list[ModelRow]) -> str:
@@ -249,12 +248,12 @@ def _not_here(checkpoint: str) -> str:
     return "" if is_here else f" (it is not on this machine: hf download {weights} config.json)"
 
 
-def _refuse_unloadable(where: str, checkpoint: str, found: Architecture) -> None:
+def _refuse_unloadable(where: str, checkpoint: str, architecture: Architecture) -> None:
     """Refuse a checkpoint that :data:`OTHER` cannot run, before anything is loaded."""
     types = loadable_types()
-    if types and found.model_type not in types:
+    if types and architecture.model_type not in types:
         raise ValueError(
-            f"{where}: {_said(found)}, which transformers' AutoModelForImageTextToText does not "
+            f"{where}: {architecture}, which transformers' AutoModelForImageTextToText does not "
             "load. Serve it, and name the server: --base-url URL"
         )
     if lacks_chat_template(checkpoint):

@@ -53,9 +53,10 @@ class GenerateClient:
     """A model object of VLMEvalKit's kind.
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
-    over the same images and ``generate_batch`` those of a question; both take ``logprobs=True`` to
-    record log-probabilities and ``seeds=`` to sample by. A true ``takes_system`` says that it gets
-    the system text with each message; others have it since they were made.
+    over the same images and ``generate_batch`` those of a dataset variant; both take
+    ``logprobs=True`` to record log-probabilities and ``seeds=`` to sample by. A true
+    ``takes_system`` says that it gets the system text with each message; others have it since they
+    were made.
     """
 
     def __init__(self, model: Any) -> None:

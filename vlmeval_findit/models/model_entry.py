@@ -59,7 +59,7 @@ def _thought_marks(value: object) -> object:
 
 def _recordable(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     if "max_usd" in settings:
-        raise ValueError("max_usd is the whole sweep's: beside `models`, or --max-usd")
+        raise ValueError("max_usd is of the whole sweep: next to `models`, or --max-usd")
     secret = secret_field(settings)
     if secret is not None:
         raise ValueError(
@@ -131,7 +131,7 @@ LOCAL_SETTINGS = ("dtype", "batch_size", "device")  # settings that servers do n
 def entry_values(entry: Any) -> Any:
     """Return the values of a :class:`ModelEntry` from a file: a name, or a mapping.
 
-    Keys such as ``temperature`` become settings or resources; ValueError if one stands twice.
+    Keys like ``temperature`` become settings or resources; ValueError for a duplicate.
     """
     if isinstance(entry, str):
         return {"name": entry}
@@ -145,7 +145,7 @@ def entry_values(entry: Any) -> Any:
         if not isinstance(inner, Mapping):
             break  # its type is refused afterwards
         if key in inner:
-            raise MisplacedError(f"{key} stands here and in {_PLACES[key]}", key)
+            raise MisplacedError(f"duplicate {key}: it is here and in {_PLACES[key]}", key)
         values[_PLACES[key]] = {**inner, key: value}
     return values
 
@@ -158,8 +158,8 @@ def like_its_checkpoint(model: ModelEntry) -> ModelEntry:
     return model if row is None else replace(model, like=row.name)
 
 
+# Types of the weights on this machine; programs of servers have other names
 DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
-"""Types of the weights on this machine; programs of servers have other names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

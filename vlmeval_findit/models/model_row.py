@@ -20,8 +20,8 @@ from .prices import TokenPrices
 
 SpaceRule = Callable[[DatasetVariant], Space]
 
+# By the prompt's output format and whether it has several labels
 Schemes = Mapping[tuple[str, bool], ReplyFormat]
-"""By the prompt's output format and whether it has several labels."""
 
 
 # --- bounds of the images that local models are shown (protocol sections 4 and 7) -----------------
@@ -81,7 +81,7 @@ class ApiFacts:
 
     identifier: str  # OpenRouter's name
     reasoning: Mapping[str, Any] | None  # field of the request; None: provider's default
-    max_tokens: int | None = None  # None: the question's limit
+    max_tokens: int | None = None  # None: the variant's limit
     temperature: float | None = None  # None: not accepted
     image_detail: str | None = None  # OpenAI's field
     cache_control: Mapping[str, str] | None = None  # marks what to cache; None: automatic
@@ -94,8 +94,8 @@ class ApiFacts:
         return {"openrouter": self.identifier, **self.provider_names}.get(provider, "")
 
 
+# Of models without API facts: they are asked greedily.
 NO_API = ApiFacts("", None, temperature=0.0, schema_of_list=True)
-"""Of models without API facts: they are asked greedily."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class ModelRow:
 
     name: str
     names: str  # regular expression of whole names, ignoring case
-    space: SpaceRule  # coordinate space by question
+    space: SpaceRule  # coordinate space by dataset variant
     schemes: Schemes = field(default_factory=dict)  # how ``unconstrained`` prompts are answered
     api: ApiFacts | None = None  # if it is proprietary
     opens_thought: bool = False  # the chat template opens a thought, so replies lack its mark

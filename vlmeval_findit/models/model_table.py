@@ -39,13 +39,13 @@ from .model_row import (
 
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
 
+# Checkpoints that ship with the package, by row
 SHIPPED: Mapping[str, str] = {
     NANO: str(Path(__file__).with_name("findit_nano")),
     NANO_PX: str(Path(__file__).with_name("findit_nano_px")),
 }
-"""Checkpoints that ship with the package, by row."""
 
-# Spaces, by question
+# Spaces, by dataset variant
 
 
 def _always(space: Space) -> SpaceRule:
@@ -83,13 +83,13 @@ _NANO_PX: Schemes = dict.fromkeys(_ALL, _XYWH)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
-# Proprietary models: reasoning is switched off (greedy, the question's limit), or the provider's
-# default reasoning is kept in 8,000 tokens; then no temperature is accepted.
+# Proprietary models: reasoning is switched off (greedy, the variant's limit), or the provider's
+# default reasoning may take 8,000 tokens; then no temperature is accepted.
 _WITHOUT_REASONING = partial(ApiFacts, reasoning={"effort": "none"}, temperature=0.0)
 _WITH_DEFAULT_REASONING = partial(ApiFacts, reasoning=None, max_tokens=8000)
 
+# Anthropic caches what is marked, for five minutes from its last use.
 _CACHED = {"type": "ephemeral"}
-"""Anthropic caches what is marked, for five minutes from its last use."""
 
 
 # Models on this machine

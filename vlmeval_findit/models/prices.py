@@ -49,13 +49,13 @@ class TokenPrices:
         """
         return self._sum(sent, beginning, self.cached)
 
-    def of(self, tokens: Mapping[str, int]) -> float | None:
+    def cost_of(self, tokens: Mapping[str, int]) -> float | None:
         """Return US dollars for a reply's token counts; None without them.
 
         Args:
             tokens: ``prompt``, of it ``cached`` and ``cache_write``, and ``completion``.
 
-        >>> SONNET_4_5.of({"prompt": 3_000, "cached": 2_000, "completion": 100})
+        >>> SONNET_4_5.cost_of({"prompt": 3_000, "cached": 2_000, "completion": 100})
         0.0051
         """
         if "prompt" not in tokens or "completion" not in tokens:
@@ -64,18 +64,18 @@ class TokenPrices:
         written = tokens.get("cache_write", 0)
         plain = max(tokens["prompt"] - cached - written, 0)
         prompt = plain * self.sent + cached * self.cached + written * self.written
-        return (prompt + tokens["completion"] * self.answered) / 1e6
+        return (prompt + self.answered * tokens["completion"]) / 1e6
 
     def _sum(self, sent: int, beginning: int, price: float) -> float:
         if beginning < self.least:
             beginning = 0
-        return (beginning * price + (sent - beginning) * self.sent) / 1e6
+        return (beginning * price + self.sent * (sent - beginning)) / 1e6
 
 
 def prices_from(prices: Any) -> TokenPrices:
     """Parse a user's prices, as a list or text: US dollars per million tokens sent and answered.
 
-    >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
+    >>> prices_from("0.5,2").cost_of({"prompt": 1_000_000, "completion": 1_000_000})
     2.5
     """
     if isinstance(prices, TokenPrices):

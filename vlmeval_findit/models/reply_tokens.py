@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..protocol.replies import TokenLogprobs
 from ..protocol.thoughts import USUAL, ThoughtRule, split_thought
 
-Span = tuple[int, int]  # first character of a text, and the one after the last
+Span = tuple[int, int]  # of characters of a text, as of a slice
 
 TORN = "\N{REPLACEMENT CHARACTER}"  # what decoders write for incomplete characters
 
@@ -87,7 +87,7 @@ def id_ends(
 ) -> tuple[int, ...]:
     """Return where each token ends in the whole text, in characters; as :func:`byte_ends`.
 
-    If tokens decoded ``alone`` do not add up to the text, each is decoded after the one before, or
+    If tokens decoded ``alone`` do not add up to the text, each is decoded after its predecessor, or
     after all up to the last complete character.
     """
     pieces = list(map(alone, ids))

@@ -112,7 +112,8 @@ def refuse_missing(checkpoint: str) -> None:
             raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
     elif not HUB_IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
-            f"{checkpoint}: no such folder (an identifier of the Hugging Face hub is OWNER/NAME)"
+            f"{checkpoint}: the folder does not exist (an identifier of the Hugging Face hub is "
+            "OWNER/NAME)"
         )
 
 
@@ -134,7 +135,7 @@ def refuse_unreachable(checkpoint: str) -> None:
     try:
         requests.head(constants.ENDPOINT, timeout=10)
     except requests.exceptions.SSLError:
-        return  # It answers; the hub's own client may know its certificate.
+        return  # It answers; the client of the hub may know its certificate.
     except requests.RequestException as error:
         raise ValueError(
             f"{checkpoint} is not on this machine, and {constants.ENDPOINT} cannot be reached "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..core.files import open_regular
 from ..core.text_files import parse_json
 
-_MOST = 100_000_000  # Bytes; the format's own limit
+_MOST = 100_000_000  # Bytes; the limit of the format
 
 
 class SafetensorsHeader(NamedTuple):

@@ -124,7 +124,7 @@ class ServerProcess:
 
 @dataclass
 class LocalServers:
-    """Servers of one model on this machine; equal if they would be started alike."""
+    """Servers of one model on this machine; equal if they would be started in the same way."""
 
     serving: ServeOptions
     checkpoint: str

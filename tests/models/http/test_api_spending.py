@@ -78,7 +78,7 @@ def test_loads_add_up_and_batches_pay_a_share() -> None:
 def test_prices_of_tokens(tokens: dict[str, int], dollars: float | None) -> None:
     """US dollars times a million; a beginning is cached from ``least`` tokens on."""
     prices = TokenPrices(sent=4.0, answered=20.0, cached=0.5, written=5.0, least=1024)
-    assert prices.of(tokens) == (None if dollars is None else pytest.approx(dollars / 1e6))
+    assert prices.cost_of(tokens) == (None if dollars is None else pytest.approx(dollars / 1e6))
     assert prices.first(3000, 1024) == pytest.approx((1024 * 5 + 1976 * 4) / 1e6)
     assert prices.another(3000, 1024) == pytest.approx((1024 * 0.5 + 1976 * 4) / 1e6)
     assert prices.first(3000, 1023) == prices.another(3000, 1023) == pytest.approx(0.012)
@@ -252,7 +252,7 @@ def test_a_limit_without_prices_is_refused_before_any_call(
     with ChatServer(in_turn(completion())) as server:
         assert searched(tmp_path, server, "--max-usd", "1") == 2
         assert not server.asked
-    assert "Say it: --prices IN,OUT in US dollars a million tokens" in capsys.readouterr().err
+    assert "Type --prices IN,OUT in US dollars a million tokens" in capsys.readouterr().err
     assert not (tmp_path / "calls.jsonl").exists()
 
 

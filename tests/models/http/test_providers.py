@@ -106,7 +106,7 @@ def test_requests_follow_the_model_table(protocol: Protocol, picture: str) -> No
     assert record["model"]["identifier"].startswith(protocol.called)
     call = record["call"]
     assert who.model.prices is not None
-    assert call["cost"] == pytest.approx(who.model.prices.of(record["tokens"]))
+    assert call["cost"] == pytest.approx(who.model.prices.cost_of(record["tokens"]))
     assert call["cost_from"] == "prices of November 2026", "No service stated it."
     (server_name,) = who.servers()
     assert (call["status"], call["attempts"], call["server"]) == (200, 1, server_name)

@@ -296,10 +296,12 @@ def test_recording_them_takes_no_memory_that_grows_with_the_vocabulary() -> None
         del scores
     assert [last() is not None for _, last, _ in seen] == [False] * 4 + [True]
     assert not any(scores() is not None for scores, _, _ in seen)
-    actual = torch.tensor(chosen.of(ids[:, 1:]))
+    actual = torch.tensor(chosen.logprobs_of(ids[:, 1:]))
     assert torch.allclose(actual, torch.stack([item for *_, item in seen], dim=1))
     assert chosen._last is None
-    assert torch.allclose(torch.tensor(chosen.of(ids[:, 1:4])), actual[:, :3]), "steps undone"
+    assert torch.allclose(torch.tensor(chosen.logprobs_of(ids[:, 1:4])), actual[:, :3]), (
+        "steps undone"
+    )
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
     ("row", "bounds", "why"),
     [
         ("Qwen3-VL", {"min_pixels": 9, "max_pixels": 4}, "min_pixels 9 > max_pixels 4"),
-        ("Qwen3-VL", {"patches": 9}, r"patches: .* no such bound \(there are: max_pixels, min_"),
-        ("Gemma 4", {"patches": 9}, "patches: .* Gemma 4 takes no such bound$"),
+        ("Qwen3-VL", {"patches": 9}, r"patches: .* no patches \(there are: max_pixels, min_"),
+        ("Gemma 4", {"patches": 9}, "patches: .* Gemma 4 takes no patches$"),
     ],
 )
 def test_bounds_that_are_refused(row: str, bounds: dict[str, int], why: str) -> None:

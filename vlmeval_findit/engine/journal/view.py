@@ -20,10 +20,10 @@ from ...core.files import open_regular
 
 log = logging.getLogger(__name__)
 
-AT_A_TIME = 8 << 20  # bytes per read, unless one line is longer
+MOST_AT_A_TIME = 8 << 20  # bytes per read, unless one line is longer
 
+# ``key`` names the call; ``error`` is None for an answer; ``logprobs``: they were requested.
 Record = Mapping[str, Any]
-"""``key`` names the call; ``error`` is None for an answer; ``logprobs``: they were requested."""
 
 _ENCODER = json.JSONEncoder(default=str)
 _FIRST: Record = {"key": "", "error": None, "logprobs": False}
@@ -219,8 +219,8 @@ class JournalView:
             )
 
 
+# Mask of a line's length: a reply has up to 64 MiB, six times as much with JSON's escapes.
 _LENGTH = (1 << 32) - 1
-"""Mask of a line's length: a reply has up to 64 MiB, six times as much with JSON's escapes."""
 
 
 def check_journal(path: Path) -> None:
@@ -243,10 +243,10 @@ class JournalTail:
     The journal may not exist yet.
     """
 
-    def __init__(self, path: Path, at_a_time: int = AT_A_TIME) -> None:
+    def __init__(self, path: Path, most: int = MOST_AT_A_TIME) -> None:
         self.path = path
         self.left = 0
-        self._at_a_time = at_a_time
+        self._most = most
         self._read = 0  # bytes
         self._file: tuple[int, int] | None = None  # device and inode of the file that was read
 
@@ -273,7 +273,7 @@ class JournalTail:
         with f:
             stat = os.fstat(f.fileno())
             self._file = (stat.st_dev, stat.st_ino)
-            end = self._read + self._at_a_time
+            end = self._read + self._most
             f.seek(self._read)
             while self._read < end and (line := f.readline()).endswith(b"\n"):
                 self._read += len(line)

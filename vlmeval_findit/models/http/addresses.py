@@ -29,9 +29,11 @@ class AddressFile:
 
     def __init__(self, path: Path, endpoint: Callable[[str], Endpoint]) -> None:
         if not path.absolute().parent.is_dir():
-            raise ValueError(f"--base-url @{path}: no such folder")
-        self._path, self._endpoint = path, endpoint
-        self._text, self._servers = "", list[Endpoint]()
+            raise ValueError(f"--base-url @{path}: its folder does not exist")
+        self._path = path
+        self._endpoint = endpoint
+        self._text = ""
+        self._servers: list[Endpoint] = []
         self._read()
 
     def __call__(self) -> list[Endpoint]:
@@ -49,7 +51,8 @@ class AddressFile:
         self._text = text  # a bad line is reported once
         by_url: dict[str, Endpoint] = {}
         for number, line in enumerate(text.splitlines(), start=1):
-            if not (url := line.partition("#")[0].strip()):
+            url = line.partition("#")[0].strip()
+            if not url:
                 continue
             try:
                 by_url.setdefault(url, self._endpoint(url))
@@ -125,7 +128,7 @@ def provider_endpoints(
         needs_key: whether something is sent there.
 
     Raises:
-        ValueError: there is no such provider or no key; an address or a header is invalid.
+        ValueError: the provider is unknown, or has no key; an address or a header is invalid.
     """
     provider = find_provider(name)
     by_name = header_lines(headers)

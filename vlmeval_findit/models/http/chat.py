@@ -160,8 +160,8 @@ class ChatModel:
         if self.prices is not None or (servers and all(map(_states_costs, servers))):
             return
         raise ValueError(
-            f"--max-usd: what calls to {self.name} cost is not known, so no limit can be kept. Say "
-            "it: --prices IN,OUT in US dollars a million tokens sent and answered (in a file, "
+            f"--max-usd: what calls to {self.name} cost is not known, so no limit can be enforced. "
+            "Type --prices IN,OUT in US dollars a million tokens sent and answered (in a file, "
             "`prices: [IN, OUT]`)"
         )
 

@@ -22,8 +22,8 @@ from .wrong_address import redirect_error
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
 
+# Of a reply: the journal holds no longer replies.
 MOST_BYTES = 64 << 20
-"""Bytes of a reply: the journal holds replies of up to so many."""
 
 _PART = 1 << 16
 
@@ -107,7 +107,7 @@ def _untrusted(error: aiohttp.ClientConnectorCertificateError, way: str) -> Call
     """Return the error of a certificate that will be refused every time."""
     reason = error.certificate_error
     told = getattr(reason, "verify_message", "") or str(reason)
-    hint = "if its authority is your own, name its file in SSL_CERT_FILE"
+    hint = "if the authority is yours, name its file in SSL_CERT_FILE"
     return CallError(f"no trusted certificate ({told}){way}: {hint}", hopeless=True)
 
 

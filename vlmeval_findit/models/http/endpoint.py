@@ -13,7 +13,8 @@ from ...core.redaction import remember
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"
-_CREDENTIAL = re.compile(  # headers and URL parameters whose values are secrets
+# Headers and URL parameters whose values are secrets
+_CREDENTIAL = re.compile(
     r"key$|token$|secret|passw|cookie|session|credential|authoriz|authentic"
     r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
     re.IGNORECASE,
@@ -45,7 +46,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
-        # An HTTP library would quote such a key or header in its error.
+        # An HTTP library would quote the key or header in its error.
         if not _is_plain(self.key) or " " in self.key:
             raise ValueError("the API key holds characters that no key has (a space, a line end)")
         remember(self.key)
@@ -79,7 +80,7 @@ class Endpoint:
     def limit_field(self) -> str:
         """Its field for a reply's token limit."""
         is_openai = self.provider == "openai" or _parts(self.base_url).hostname == _OPENAI
-        return LIMIT_FIELDS[is_openai]
+        return "max_completion_tokens" if is_openai else "max_tokens"
 
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})

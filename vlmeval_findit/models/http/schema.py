@@ -84,7 +84,7 @@ class SchemaCheck(Enum):
     UNKNOWN = "the call that asked was cut off"
 
 
-# Asked before the first call with a schema. Only an enforced reply fits this one: a server that
+# Asked before the first call with a schema. Only an enforced reply fits: a server that
 # ignores ``response_format`` is detected even if the model's replies happen to fit.
 WORDS = "Say hello in three words."
 _ONLY = {"word": "quokka"}  # the only fitting reply

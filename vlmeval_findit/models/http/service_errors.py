@@ -28,24 +28,25 @@ MESSAGE_KEYS = (
 )
 CODE_KEYS = ("code", "type", "status", "status_code", "error_code", "reason")
 
+# Beyond the status: no credit at OpenAI (429) and Anthropic (400), an unknown key at Google (400)
 _NO_KEY_OR_CREDIT = re.compile(
     r"\b(?:insufficient_quota|billing_error|API_KEY_INVALID)\b|credit balance is too low",
     re.IGNORECASE,
 )
-"""Beyond the status: no credit at OpenAI (429) and Anthropic (400), no such key at Google (400)."""
 
+# Inside a reply of status 200, where no status says it
 _HOPELESS_INSIDE = re.compile(
     r"invalid_api_key|authentication_error|insufficient[_ ](?:balance|credit)", re.IGNORECASE
 )
-"""Inside a reply of status 200, where no status says it."""
 
+# A model without eyes: llama.cpp and Ollama say so with status 500, as if it would pass.
 _NO_IMAGES = re.compile(
     r"image input is not supported|missing data required for image input"
     r"|does not support (?:image|vision|multimodal)|not a (?:vision|multimodal) model",
     re.IGNORECASE,
 )
-"""A model without eyes: llama.cpp and Ollama say so with status 500, as if it would pass."""
 
+# Words of errors inside a reply that may pass when the call is repeated
 _TOO_MUCH = re.compile(
     r"rate.?limit|too.?many.?requests|throttl|overload|resource.?exhausted|server.?busy"
     r"|server is (?:too )?busy",
@@ -56,15 +57,15 @@ _PASSES = re.compile(
     r"|try again|temporar|abort|cancell?ed|network.?error|connection|engine.{0,20}dead",
     re.IGNORECASE,
 )
-"""Words of errors inside a reply that may pass when the call is repeated."""
 
+# Seconds that Google asks to wait: in the error's details, not in a header
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-"""Seconds that Google asks to wait: in the error's details, not in a header."""
 
+# The server behind the gateway had the request, and may have answered it.
 _GATEWAY_TIMEOUTS = frozenset({504, 524})
-"""The server behind the gateway had the request, and may have answered it."""
 
-MODERATED = re.compile(  # this input was refused, by some with status 403
+# This input was refused, by some with status 403.
+MODERATED = re.compile(
     r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
     r'|"reasons"',
     re.IGNORECASE,
@@ -95,7 +96,8 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
         usage=usage,
     )
     if _NO_KEY_OR_CREDIT.search(text) or _NO_IMAGES.search(message):
-        call_error.hopeless, call_error.transient = True, False
+        call_error.hopeless = True
+        call_error.transient = False
     return call_error
 
 
@@ -121,9 +123,9 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
     codes = [str(whole[key]) for key in CODE_KEYS if isinstance(whole.get(key), str | int)]
     numbers = (int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code))
     status = next(numbers, 0)
-    said = quoted(words_of(error), LONGEST_MESSAGE)
+    words = quoted(words_of(error), LONGEST_MESSAGE)
     prefix = f"HTTP {status}: " if status else ""
-    told = " ".join([*codes, said])
+    told = " ".join([*codes, words])
     hopeless = _is_hopeless(status, json.dumps(error))
     if _NO_KEY_OR_CREDIT.search(told) or (not status and _HOPELESS_INSIDE.search(told)):
         hopeless = True
@@ -131,7 +133,7 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
         status = 429  # which the service would have answered with
     delay = _RETRY_DELAY.search(json.dumps(error))
     call_error = failed_reply(
-        f"{prefix}the service reports: {said}",
+        f"{prefix}the service reports: {words}",
         reply,
         status,
         retry_after=float(delay[1]) if delay else None,

@@ -39,7 +39,7 @@ class Charge:
 
     cost: float | None  # US dollars; None: unknown
     source: str = ""  # of the prices of a computed cost
-    is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was said
+    is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was stated
 
 
 def charge(
@@ -77,7 +77,7 @@ def _by_tokens(usage: Usage, prices: TokenPrices | None) -> float | None:
         return None
     if usage.wrote and not tokens.get("completion"):
         return None
-    return prices.of(tokens)
+    return prices.cost_of(tokens)
 
 
 def usage_of(reply: Mapping[str, Any]) -> Usage:
@@ -97,7 +97,7 @@ def _wrote(reply: Mapping[str, Any]) -> bool:
 def stated_cost(usage: Mapping[str, Any]) -> float | None:
     """Return the stated cost in US dollars; None if none is stated, or one that cannot be.
 
-    With one's own provider key, OpenRouter states its fee, and beside it what the provider takes.
+    With the user's key of a provider, OpenRouter states its fee, and apart what the provider takes.
 
     >>> stated_cost({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.05}})
     0.05
@@ -196,7 +196,7 @@ class Budget:
             if not fits and self._in_flight == 0:
                 if self._unknown:
                     self._refuse(
-                        "the service does not say what calls cost, so no limit can be kept"
+                        "the service does not say what calls cost, so no limit can be enforced"
                     )
                 spent = f"${self.spent:.4f} spent"
                 self._refuse(f"the next call could pass the limit of ${self.limit:g} ({spent})")

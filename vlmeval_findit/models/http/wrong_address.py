@@ -13,12 +13,13 @@ from ...core.json_values import mapping, objects
 from ...core.redaction import quoted
 from .completion import CallError
 
-NOTHING_THERE = frozenset({404, 405, 410})  # no such path, or no such model
+NOTHING_THERE = frozenset({404, 405, 410})  # the path, or the model, does not exist
 
 _LISTED = 5  # names that are shown
 _NAME = 80  # characters of each
 
-_PATHS = re.compile(  # what users copy along with the address
+# What users copy along with the address
+_PATHS = re.compile(
     r"/+(?:(?:chat/)?completions|responses|messages|models|embeddings|generate|docs|health)$"
 )
 _VERSION = re.compile(r"/v\d\w*(?:/|$)")
@@ -132,7 +133,7 @@ def _name(model: Mapping[str, object]) -> str:
     return quoted(name, _NAME).removeprefix("models/") if isinstance(name, str) else ""
 
 
-def advise(asked: str, base_url: str, name: str, served: str, found: Listing | None) -> Advice:
+def advise(asked: str, base_url: str, name: str, served: str, listing: Listing | None) -> Advice:
     """Say what to type.
 
     Args:
@@ -140,29 +141,30 @@ def advise(asked: str, base_url: str, name: str, served: str, found: Listing | N
         base_url: the address that was given.
         name: of the model, as results have it.
         served: of the model, as the server was asked for it.
-        found: the first of the given and :func:`other_addresses` that lists models; None if none
-            does.
+        listing: of the first of the given address and :func:`other_addresses` that lists models;
+            None if none does.
     """
     where = f"asked: {shown(asked)}"
     given = base_url.rstrip("/")
-    if found is not None and found.base_url.rstrip("/") != given:
-        typed = f"--base-url {shown(found.base_url)}"
+    if listing is None:
+        guess = next(iter(other_addresses(base_url)), "")
+        path = urlsplit(given).path
+        is_odd = _PATHS.search(path) or not _VERSION.search(path)
+        words = f"{where}; is it --base-url {shown(guess)}?" if guess and is_odd else where
+        return Advice(words, is_certain=False)
+    if listing.base_url.rstrip("/") != given:
+        typed = f"--base-url {shown(listing.base_url)}"
         return Advice(f"{where}; the API is at another address: {typed}", is_certain=True)
-    if found is not None and found.names and served not in found.names:
-        return Advice(f"{where}; {_served_names(name, served, found.names)}", is_certain=True)
-    if found is not None:
-        return Advice(where, is_certain=False)
-    first = next(iter(other_addresses(base_url)), "")
-    if first and (_PATHS.search(urlsplit(given).path) or not _VERSION.search(urlsplit(given).path)):
-        return Advice(f"{where}; is it --base-url {shown(first)}?", is_certain=False)
+    if listing.names and served not in listing.names:
+        return Advice(f"{where}; {_served_names(name, served, listing.names)}", is_certain=True)
     return Advice(where, is_certain=False)
 
 
 def _served_names(name: str, served: str, names: Sequence[str]) -> str:
-    def unlike(candidate: str) -> float:
-        return -SequenceMatcher(None, served.lower(), candidate.lower()).ratio()
+    def similarity(candidate: str) -> float:
+        return SequenceMatcher(None, served.lower(), candidate.lower()).ratio()
 
-    near = sorted(names, key=unlike)[:_LISTED]
+    near = sorted(names, key=similarity, reverse=True)[:_LISTED]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
     typed = f"--model {name}={near[0]} (in a file, `served: {near[0]}`)"
     called = f"the server calls no model {quoted(served, _NAME)!r}"

@@ -117,8 +117,9 @@ class MessageEncoder:
     def _hidden(self) -> frozenset[int]:
         added = self.tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special}
-        kept = {i for i, token in added.items() if token.content in self.family.preserved_tokens}
-        return frozenset((special | {*self.tokenizer.all_special_ids}) - kept)
+        preserved = self.family.preserved_tokens
+        shown = {i for i, token in added.items() if token.content in preserved}
+        return frozenset((special | {*self.tokenizer.all_special_ids}) - shown)
 
     def _text(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(

@@ -49,8 +49,9 @@ class LocalRunner:
         self._settings = settings
         # On a CPU more than eight gain nothing (prefill is bound by arithmetic), and running out of
         # memory may kill the process; a GPU reports it.
-        queries, tokens = (8, 16_384) if placement.device == "cpu" else (32, math.inf)
-        most = settings.batch_size or queries
+        is_cpu = placement.device == "cpu"
+        most = settings.batch_size or (8 if is_cpu else 32)
+        tokens = 16_384 if is_cpu else math.inf
         self._limit = BatchLimit(most, tokens)
         # Variants share pixels, so more of them fit.
         self._variants_limit = BatchLimit(4 * most, 4 * tokens)
@@ -74,7 +75,7 @@ class LocalRunner:
         logprobs: bool = False,
         seeds: Sequence[int] = (),
     ) -> list[LocalCompletion]:
-        """Answer messages of one question; what is unreadable or too large is a failed call.
+        """Answer messages of one variant; what is unreadable or too large is a failed call.
 
         ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
         """
@@ -185,11 +186,11 @@ class LocalRunner:
                 tokens={"prompt": len(query.ids), "reply": count},
                 model=self._who,
             )
-            replies.append(spoken(generation, query.text, text, record, its_tokens))
+            replies.append(without_thought(generation, query.text, text, record, its_tokens))
         return replies
 
 
-def spoken(
+def without_thought(
     generation: GenerationPlan,
     prompt: str,
     text: str,

@@ -124,7 +124,7 @@ class LogprobRecorder:
         if self._last is not None:
             self._known.append(self._last.gather(1, tokens[:, None])[:, 0])
 
-    def of(self, new: Any) -> list[list[float]]:
+    def logprobs_of(self, new: Any) -> list[list[float]]:
         """Return the log-probabilities of the new tokens (rows, steps); call once, at the end."""
         if len(self._known) < new.shape[1]:
             self._note(new[:, -1])

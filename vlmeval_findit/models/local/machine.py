@@ -29,6 +29,12 @@ class Machine(NamedTuple):
     mps: bool = False
     flash_attention: bool = False
 
+    @property
+    def best_device(self) -> str:
+        if self.cuda_devices:
+            return "cuda"
+        return "mps" if self.mps else "cpu"
+
 
 class DeviceChoice(NamedTuple):
     """What was chosen."""
@@ -66,9 +72,9 @@ def choose(
 
     float32 on CPU, where it is fastest and some processors crash on bfloat16 products; bfloat16 on
     GPUs (float16 on old CUDA devices). ``sdpa``, unless flash-attention is installed, which needs
-    CUDA and a half-width type. ValueError if the machine has no such device.
+    CUDA and a half-width type. ValueError if the machine lacks the device.
     """
-    device = device or ("cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu")
+    device = device or machine.best_device
     kind, _, number = device.partition(":")
     count = {"cuda": machine.cuda_devices, "mps": int(machine.mps)}.get(kind, math.inf)
     if count <= int(number or 0):
@@ -141,7 +147,7 @@ def in_batches(
             if not is_out_of_memory(error):
                 raise
             why = f"{type(error).__name__}: {error}"
-        # Only now, as the error's traceback kept tensors alive.
+        # Only now, as the error's traceback held tensors.
         if why:
             free_memory()
             if len(batch) > 1:

@@ -42,7 +42,7 @@ class RunSettings(Config):
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """How the queries of a question are run and recorded."""
+    """How the queries of a dataset variant are run and recorded."""
 
     family: LocalFamily
     bounds: Bounds
@@ -55,7 +55,7 @@ class GenerationPlan:
 def plan(
     row: ModelRow, variant: DatasetVariant, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
-    """Combine the protocol and the user's settings for a question; ValueError if they conflict."""
+    """Combine the protocol and the user's settings for a variant; ValueError if they conflict."""
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     if variant.reply_schema is not None and row.opens_thought:
@@ -64,17 +64,23 @@ def plan(
             f"{variant.name} needs a model that does not"
         )
     limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
-    for key in limits.keys() - row.local.layout.takes:
-        if limits[key] is not None:
+    for key, limit in limits.items():
+        if limit is not None and key not in row.local.layout.takes:
             takes = nearest(key, sorted(row.local.layout.takes))
-            raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
+            raise ValueError(f"{key}: the image processor of {row.name} takes no {key}{takes}")
     bounds = row.local.bounds(variant).overridden(limits)
     if settings.space is not None:
         space = space_from(settings.space)
     else:
         space = space_within(row.space(variant), bounds)
-    limit = settings.max_new_tokens or variant.max_new_tokens
-    return GenerationPlan(row.local, bounds, limit, space.as_dict(), variant.reply_schema, logprobs)
+    return GenerationPlan(
+        family=row.local,
+        bounds=bounds,
+        limit=settings.max_new_tokens or variant.max_new_tokens,
+        space=space.as_dict(),
+        schema=variant.reply_schema,
+        logprobs=logprobs,
+    )
 
 
 def describe(

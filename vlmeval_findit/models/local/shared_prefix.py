@@ -78,6 +78,10 @@ def _as_one_batch(
         gap = longest - len(query.ids)
         rows.append([*prefix.ids, *[pad] * gap, *query.ids[length:]])
         seen.append([1] * length + [0] * gap + [1] * (len(query.ids) - length))
-    tokens, mask = (torch.tensor(each, device=loaded.model.device) for each in (rows, seen))
-    inputs = {"input_ids": tokens, "attention_mask": mask, "cache": state}
+    device = loaded.model.device
+    inputs = {
+        "input_ids": torch.tensor(rows, device=device),
+        "attention_mask": torch.tensor(seen, device=device),
+        "cache": state,
+    }
     return continue_rows(loaded, inputs, decoding, [query.seed for query in variants])

@@ -71,7 +71,7 @@ def load(
     model = AutoModelForImageTextToText.from_pretrained(
         weights,
         revision=revision,
-        trust_remote_code=False,  # Only known architectures run: no question, no foreign code
+        trust_remote_code=False,  # Known architectures only: foreign code never runs
         dtype=getattr(torch, placement.dtype),
         attn_implementation=placement.attention,
         **({"device_map": "auto"} if placement.spread else {}),
@@ -204,7 +204,7 @@ def continue_rows(
     if cancelled:
         raise CancelledError
     new = output[:, prompt:]
-    logprobs = recorder.of(new) if decoding.logprobs else [None] * len(new)
+    logprobs = recorder.logprobs_of(new) if decoding.logprobs else [None] * len(new)
     return [_ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
 
 

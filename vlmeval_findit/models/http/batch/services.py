@@ -88,7 +88,7 @@ class BatchService:
         except CallError as error:
             where = f" ({line.place} of the batch {batch})" if line and error.unread else ""
             call.fail(error.with_note(where), HALF)
-        except Exception as error:  # a batch is paid, whatever stands in its results
+        except Exception as error:  # a batch is paid, whatever its results are
             place = line.place if line else ""
             why = f"{place} of the batch {batch} cannot be read: {error_line(error)}"
             call.fail(CallError(why, worked_on=True), HALF)
@@ -270,13 +270,13 @@ class AnthropicBatches(BatchService):
                 try:
                     lines, unread = await self.results(_anthropic_results(listed["id"]))
                 except CallError as error:
-                    # Results are kept for a month: without them it may be the batch, and be paid.
+                    # Results stay for a month: without them it may be the batch, and be paid.
                     raise error.with_note(
                         f" (of the batch {listed['id']}, which may be it)"
                     ) from None
                 # A line that cannot be read may be of any of its requests.
-                found = len(lines) + len(unread)
-                if lines.keys() <= batch.keys and lines and found >= len(batch.keys):
+                results = len(lines) + len(unread)
+                if lines.keys() <= batch.keys and lines and results >= len(batch.keys):
                     return listed["id"], ""
         return "", perhaps
 
