@@ -108,7 +108,7 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
     [
         (ModelEntry("FullImage", headers={"A": "b"}), "headers of FullImage are for servers"),
         (ModelEntry("FullImage", {"dtype": "float32"}, line=3), "line 3: settings of FullImage:"),
-        (ModelEntry("mine", checkpoint="/no/such/folder", like="FindIt-Nano"), "no such"),
+        (ModelEntry("mine", checkpoint="/nowhere", like="FindIt-Nano"), "does not exist"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_without_the_host(entry: ModelEntry, why: str) -> None:

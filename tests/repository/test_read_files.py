@@ -57,7 +57,7 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
         "models/http/wrong_address.py": "catches both",
         "protocol/identity.py": "what it just wrote",
         "protocol/replies.py": "what it just wrote",
-        "models/model_client.py": "what it just wrote",
+        "engine/sink.py": "what it just wrote",
         "engine/journal/view.py": "a line whose checksum is right",
         "boxes/spans.py": "a text in quotes",
         "data/demo/photos.py": _OURS,
