@@ -156,7 +156,7 @@ def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     arrays = answered("phrases", convention(f"{name}/xyxy"), 2, 100)
     found = diagnose(arrays, convention(declared))
     assert found.verdict is Verdict.OTHER
-    assert f"{name}/xyxy" in (found.fit.best.name, *found.fit.alike)
+    assert f"{name}/xyxy" in (found.fit.best.name, *found.fit.lookalikes)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_another_convention_is_named(declared: str, says: str, profile: str) -> 
     result = diagnose(arrays, convention(declared))
     assert result.verdict is Verdict.OTHER
     assert convention_distance(arrays, result.fit.best, convention(says)) < 0.02
-    assert result.fit.best.name in result.fit.alike
+    assert result.fit.best.name in result.fit.lookalikes
     assert result.fit.agree > 0.6 * result.answered
 
 
@@ -317,7 +317,7 @@ def test_what_images_of_a_single_size_cannot_tell() -> None:
     simulated = run(np.random.default_rng(0), square, GRID, GOOD, 100)
     result = diagnose(run_arrays(simulated), PIXELS)
     assert result.verdict is Verdict.FITS
-    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(result.fit.alike)
+    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(result.fit.lookalikes)
 
 
 # --- the rules ------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ USUAL = RunFit(
     distance=0.5,
     signal=1000.0,
     agree=100,
-    alike=(PIXELS.name,),
+    lookalikes=(PIXELS.name,),
     rivals=(),
     unlisted=UnlistedConvention(PIXELS, NO_DISTORTION, 0.0, 0.0, 0.0, 0.0),
     second=SecondConvention(GRID, 0.0, -1.0, 0.0),

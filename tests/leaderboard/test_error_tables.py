@@ -267,7 +267,7 @@ def test_refusals(world: World, capsys) -> None:
         ([run.path, "--by", "sizes"], "size"),
         ([run.path, "--against", "nowhere.json"], "no such file"),
         ([run.path, "--against", world.runs], "2 runs are there: name the file of a run"),
-        (["nothing"], "nothing: no such file or folder"),
+        (["nothing"], "nothing: does not exist"),
     ):
         assert main(["errors", *map(str, words)]) == 2
         output = capsys.readouterr()

@@ -224,9 +224,9 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     if nearest.convention.name != fit.best.name:
         read_as = f", read as {nearest.convention.description}"
     yield f"fitted scale and offset{read_as}: {scale_and_offset(nearest.distortion)}"
-    alike = [name for name in fit.alike if name != fit.best.name]
-    if alike:
-        yield f"these images cannot tell it from: {some_described(alike)}"
+    lookalikes = [name for name in fit.lookalikes if name != fit.best.name]
+    if lookalikes:
+        yield f"these images cannot tell it from: {some_described(lookalikes)}"
 
 
 def _verdict(check: CoordinateCheck) -> str:

@@ -181,9 +181,9 @@ def _details(report: ProbeReport) -> Iterator[str]:
         return
     nearest = result.nearest.description
     yield f"fitted scale and offset, read as {nearest}: {scale_and_offset(result.distortion)}"
-    alike = [name for name in fit.alike if name != result.named.name]
-    if alike and result.verdict.is_clear:
-        yield f"these scenes cannot tell it from: {some_described(alike)}"
+    lookalikes = [name for name in fit.lookalikes if name != result.named.name]
+    if lookalikes and result.verdict.is_clear:
+        yield f"these scenes cannot tell it from: {some_described(lookalikes)}"
     if result.verdict is ProbeVerdict.OTHER:
         yield f"log-likelihood {fit.llr:.0f} above that of what is declared"
     poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]

@@ -146,7 +146,7 @@ class SpaceRow(NamedTuple):
     cost: float  # nats
     map_of: CoordinateMapOf
     space: Space | None = None  # as the score has it
-    one_of_many: bool = False  # there are so many like it that one is near any scale
+    one_of_many: bool = False  # a row of this kind lies near any scale
 
 
 class Convention(NamedTuple):
@@ -290,7 +290,7 @@ def _by_side(of_x: SizeOf, of_y: SizeOf) -> SizeOf:
 
 
 # Inputs of vision encoders and detectors. None lies within 4 % of 1000, where it could not be told
-# from thousandths that a weak model draws to a corner; 1024 has a row of its own.
+# from thousandths that a weak model draws to a corner; 1024 is a separate row.
 _SQUARES = (
     224,
     256,

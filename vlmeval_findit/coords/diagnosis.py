@@ -25,7 +25,8 @@ from .likelihood import (
 )
 from .run_arrays import Indices, RunArrays
 
-FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
+FEWEST_BOXES = 8
+FEWEST_ANSWERED = 5
 
 # Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the
 # second. Scores hardly differ between conventions that are closer than this.
@@ -38,25 +39,39 @@ DECLARED = 3.0
 # and 150 of blind models; in brackets the most that a run without the fault reached. Nats are sums
 # over the run, standard errors are over images.
 
-# Nats for another convention (choosing among 544 costs 6), and standard errors in nats and IoU
-DECIDES, STEADY = 15.0, 2.0
-# Nats that boxes on objects must explain, in all and per box (13 of 20 boxes, 61 of 541)
-SIGNAL, SIGNAL_A_BOX = 12.0, 0.12
-# Nats for a frame that no row has (32, at 1.9 standard errors), its distance from the rows, and
+# Nats for another convention (choosing among 544 costs 6)
+DECIDES = 15.0
+# Standard errors for another convention, in nats and in IoU
+STEADY = 2.0
+
+# Nats that boxes on objects must explain in all, and per box (13 of 20 boxes, 61 of 541)
+SIGNAL = 12.0
+SIGNAL_A_BOX = 0.12
+
+# For a frame that no row has: nats (32, at 1.9 standard errors), its distance from the rows, and
 # standard errors of IoU; more than above, because four numbers are fitted
-DISTORTED, DISTORTED_APART, DISTORTED_STEADY = 25.0, 0.05, 3.0
-# The same where the best row is one of many: a frame of any size lies near one (16.5 nats at 2.4).
-DISTORTED_BESIDE, DISTORTED_BESIDE_STEADY = 12.0, 2.0
+DISTORTED = 25.0
+DISTORTED_APART = 0.05
+DISTORTED_STEADY = 3.0
+# The same where rows for many scales lie near each other: a frame of any size lies near a row
+# (16.5 nats at 2.4).
+DISTORTED_BESIDE = 12.0
+DISTORTED_BESIDE_STEADY = 2.0
 # With so many nats fewer standard errors do: if the scale changes within a run, a bend raises the
 # IoU of some images and lowers that of others.
-DISTORTED_CLEARLY, DISTORTED_SEEN = 60.0, 1.0
-# Nats for a second convention in part of the queries (15), their share, and its distance: near
-# conventions fit errors of a few per cent, too.
-MIXED, MIXED_SHARE, MIXED_APART = 25.0, 0.05, 0.4
+DISTORTED_CLEARLY = 60.0
+DISTORTED_SEEN = 1.0
 
-_READ, _SCREENED = 16, 600  # conventions that are read closely, boxes that choose them
-_MOST_NATS = 60.0  # of a query
-_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)  # of the queries
+# For a second convention in part of the queries: nats (15), their share, and its distance; near
+# conventions fit errors of a few per cent, too.
+MIXED = 25.0
+MIXED_SHARE = 0.05
+MIXED_APART = 0.4
+
+_READ = 16  # Conventions that are read closely
+_SCREENED = 600  # Boxes that choose them
+_MOST_NATS = 60.0  # Of a query
+_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)  # Of the queries
 
 
 class Verdict(Enum):
@@ -85,8 +100,8 @@ class SecondConvention(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        share = self.share >= MIXED_SHARE and self.distance >= MIXED_APART
-        return share and self.gain >= MIXED
+        is_apart = self.share >= MIXED_SHARE and self.distance >= MIXED_APART
+        return is_apart and self.gain >= MIXED
 
 
 class UnlistedConvention(NamedTuple):
@@ -111,7 +126,7 @@ class RunFit:
     distance: float  # between the two, on this data
     signal: float  # nats that boxes on objects explain
     agree: int  # queries that ``best`` explains better
-    alike: tuple[str, ...]  # conventions that cannot be told from ``best`` on this data
+    lookalikes: tuple[str, ...]  # conventions that cannot be told from ``best`` on this data
     rivals: tuple[str, ...]  # other conventions that are not excluded
     unlisted: UnlistedConvention
     second: SecondConvention
@@ -157,13 +172,13 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     known = conventions(declared)
     few = arrays.some(_SCREENED)
     screened = screen(few, known)
-    prior = np.array([_preference(each, declared) - each.cost for each in known])
+    prior = np.array([preference(each, declared) - each.cost for each in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
-    tried = {each.name: each for each in (*(known[i] for i in likely), declared)}
+    tried = {each.name: each for each in [*(known[i] for i in likely), declared]}
     fits = {name: fit_convention(arrays, each) for name, each in tried.items()}
 
     def worth(fit: ConventionFit) -> float:
-        return fit.nats + _preference(fit.convention, declared)
+        return fit.nats + preference(fit.convention, declared)
 
     best = max(fits.values(), key=worth)
     declared_fit = fits[declared.name]
@@ -174,7 +189,7 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     # For a fair comparison the best row gets the model's habits, too.
     habits = fit_distortion(arrays, best.convention, shift=thresholds.shift, free=False)
     plain = fit_convention(arrays, best.convention, habits)
-    bent = distorted.convention, distorted.distortion
+    others = [name for name in tried if far[name] >= ALIKE]
     return RunFit(
         best=best.convention,
         llr=behind[declared.name],
@@ -183,12 +198,15 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
         distance=far[declared.name],
         signal=best.signal,
         agree=int((arrays.by_query(best.logs - declared_fit.logs) > 0).sum()),
-        alike=tuple(name for name in far if far[name] < ALIKE),
-        rivals=tuple(n for n in far if far[n] >= ALIKE and behind[n] < thresholds.excludes),
+        lookalikes=tuple(name for name in tried if name not in others),
+        rivals=tuple(name for name in others if behind[name] < thresholds.excludes),
         unlisted=UnlistedConvention(
-            *bent,
+            distorted.convention,
+            distorted.distortion,
             gain=worth(distorted) - worth(plain),
-            distance=convention_distance(arrays, bent[0], best.convention, bent[1]),
+            distance=convention_distance(
+                arrays, distorted.convention, best.convention, distorted.distortion
+            ),
             z_iou=steadiness(arrays, distorted, best)[1],
             signal=distorted.signal,
         ),
@@ -196,18 +214,24 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     )
 
 
-def _preference(convention: Convention, declared: Convention) -> float:
-    space = convention.space.name == declared.space.name
-    return DECLARED * (space + (convention.order.name == declared.order.name))
+def preference(convention: Convention, declared: Convention) -> float:
+    """Return the nats that a convention gets for what it shares with the declared convention."""
+    nats = 0.0
+    if convention.space.name == declared.space.name:
+        nats += DECLARED
+    if convention.order.name == declared.order.name:
+        nats += DECLARED
+    return nats
 
 
 def steadiness(arrays: RunArrays, left: ConventionFit, right: ConventionFit) -> tuple[float, float]:
     """Return by how many standard errors images prefer the left fit, in nats and in best IoUs."""
+    image_of_box = arrays.images[arrays.box_query]
+    image_of_truth = arrays.images[arrays.truth_query]
     # An image counts for at most 10 nats.
-    nats = z_over_images(left.logs - right.logs, arrays.images[arrays.box_query], most=10.0)
-    return nats, z_over_images(
-        left.ious - right.ious, arrays.images[arrays.truth_query], most=np.inf
-    )
+    nats = z_over_images(left.logs - right.logs, image_of_box, most=10.0)
+    ious = z_over_images(left.ious - right.ious, image_of_truth, most=np.inf)
+    return nats, ious
 
 
 def z_over_images(values: Floats, image: Indices, most: float) -> float:
@@ -259,7 +283,8 @@ def _second(
 
 def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
     """Return the first verdict that holds, and whether there is a drift."""
-    distorted, second = fit.unlisted, fit.second
+    distorted = fit.unlisted
+    second = fit.second
     needed = SIGNAL + SIGNAL_A_BOX * boxes
     clearly = distorted.gain >= DISTORTED_CLEARLY and distorted.z_iou >= DISTORTED_SEEN
     follows = fit.signal >= needed or (clearly and distorted.signal >= needed)

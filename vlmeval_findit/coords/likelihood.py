@@ -23,15 +23,18 @@ from .conventions import (
     Floats,
     scaled,
 )
-from .run_arrays import RunArrays
+from .run_arrays import Indices, RunArrays
 
 # Errors in shares of the object's side, of models with a mean IoU of 0.9, 0.75 and 0.5
-WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 0.08
-FOLLOWS, USUAL_FOLLOWS = (0.3, 0.6, 0.85), 0.6  # shares of boxes that mean an object
-MEANINGLESS = 0.05  # share of boxes whose numbers mean nothing
+WIDTHS = (0.03, 0.08, 0.2)
+USUAL_WIDTH = 0.08
+FOLLOWS = (0.3, 0.6, 0.85)  # Shares of boxes that mean an object
+USUAL_FOLLOWS = 0.6
+MEANINGLESS = 0.05  # Share of boxes whose numbers mean nothing
 
-_OUTSIDE, _MOST_OUTSIDE = 25.0, 0.2  # nats per image side that a box lies outside; most such sides
-_MARGIN = 0.02  # shares of the image
+_OUTSIDE = 25.0  # Nats per image side that a box lies outside
+_MOST_OUTSIDE = 0.2  # Image sides outside that count
+_MARGIN = 0.02  # Shares of the image
 _NEVER = -700.0  # nats
 
 
@@ -66,8 +69,13 @@ def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
     >>> to_numbers(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
     [[200.0, 100.0, 400.0, 200.0]]
     """
-    low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
-    low, high = low * frame.scale + frame.offset, high * frame.scale + frame.offset
+    low = boxes[:2]
+    high = boxes[2:]
+    if frame.turned:
+        low = low[::-1]
+        high = high[::-1]
+    low = low * frame.scale + frame.offset
+    high = high * frame.scale + frame.offset
     # A mirrored axis exchanges the ends; a negative side stays negative.
     mirrored = frame.scale < 0
     ends = np.concatenate([np.where(mirrored, high, low), np.where(mirrored, low, high)])
@@ -125,6 +133,15 @@ class Densities(NamedTuple):
         return logs
 
 
+def centre_density(away: Floats) -> Floats:
+    """Return the density of a box's middle along an axis, ``away`` from the image's middle.
+
+    It is in shares of the image: nearly all boxes are inside, and few far outside.
+    """
+    inside = np.where(away < 0.5 + _MARGIN, 0.97 / (1 + 2 * _MARGIN), 0.0)
+    return np.asarray(inside + 0.015 * np.exp(-np.minimum(away, 600)))
+
+
 def likelihood(
     arrays: RunArrays,
     boxes: Boxes,
@@ -133,39 +150,65 @@ def likelihood(
 ) -> Densities:
     """Compute the densities of each box's numbers, for errors of some widths."""
     # ``boxes`` were read in the distorted map; of ``distortion`` only the habits are used here.
-    truth, box, (mean, spread) = arrays.paired, arrays.pair_box, arrays.log_sides
+    truth = arrays.paired
+    box = arrays.pair_box
     is_box = np.logical_and(boxes.side[..., 0, :] > 0, boxes.side[..., 1, :] > 0)
     log_side = np.log(np.where(boxes.side > 0, boxes.side, 1.0))
-    away = np.abs(boxes.centre - 0.5)
-    outside = _both(np.maximum(0, away + boxes.side / 2 - 0.5)).clip(max=_MOST_OUTSIDE)
-    # From densities in shares of the image to those of numbers; right boxes rarely leave the image.
-    units = -2 * _both(np.log(boxes.scale)) - _both(log_side) - _OUTSIDE * outside
-    middle = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
-    middle += 0.015 * np.exp(-np.minimum(away, 600))
-    sides = 0.5 * ((log_side - mean) / spread) ** 2 + np.log(spread * np.sqrt(2 * np.pi))
-    anywhere = np.where(is_box, units + _both(np.log(middle) - sides), -np.inf)
+    units = _log_units(boxes, log_side)
+    anywhere = np.where(is_box, units + _log_anywhere(arrays, boxes, log_side), -np.inf)
     peak = np.maximum(anywhere, arrays.meaningless)
 
     centre = (boxes.centre[..., box] - truth.centre) / truth.side
     size = log_side[..., box] - truth.log_side
-    square = _both(
-        2 * (centre - distortion.shift[:, None]) ** 2 + 0.5 * (size - distortion.size[:, None]) ** 2
-    )
+    centre_error = centre - distortion.shift[:, None]
+    size_error = size - distortion.size[:, None]
+    square = _both(2 * centre_error**2 + 0.5 * size_error**2)
     rounding = _both((arrays.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
     log_unit = np.where(is_box, units - arrays.log_choices - peak, _NEVER)[..., box]
     unit = np.exp(log_unit - _both(truth.log_side)) / (2 * np.pi**2)
-    first = np.flatnonzero(np.diff(box, prepend=-1))
-    objects, pairs, tail = [], unit, unit
+    objects = []
+    pairs = unit
+    tail = unit
     for width in widths:
         variance = width**2 + rounding
         tail = 1 / (variance + square / 2)
         pairs = unit * variance * tail * tail * tail
-        total = np.zeros_like(peak)
-        if box.size:
-            total[..., box[first]] = np.add.reduceat(pairs, first, axis=-1)
-        objects.append(total)
-    rest = np.exp(anywhere - peak), np.exp(arrays.meaningless - peak)
-    return Densities(objects, *rest, peak, pairs, centre, size, square, tail)
+        objects.append(_sum_by_box(pairs, box, np.zeros_like(peak)))
+    return Densities(
+        objects=objects,
+        anywhere=np.exp(anywhere - peak),
+        meaningless=np.exp(arrays.meaningless - peak),
+        peak=peak,
+        pairs=pairs,
+        centre=centre,
+        size=size,
+        square=square,
+        tail=tail,
+    )
+
+
+def _log_units(boxes: Boxes, log_side: Floats) -> Floats:
+    """Return (..., n) what turns log densities in shares of the image into those of numbers."""
+    away = np.abs(boxes.centre - 0.5)
+    # Right boxes rarely leave the image.
+    outside = _both(np.maximum(0, away + boxes.side / 2 - 0.5)).clip(max=_MOST_OUTSIDE)
+    return np.asarray(-2 * _both(np.log(boxes.scale)) - _both(log_side) - _OUTSIDE * outside)
+
+
+def _log_anywhere(arrays: RunArrays, boxes: Boxes, log_side: Floats) -> Floats:
+    """Return (..., n) log densities, in shares of the image, of boxes that mean no object."""
+    mean, spread = arrays.log_sides
+    middle = centre_density(np.abs(boxes.centre - 0.5))
+    sides = 0.5 * ((log_side - mean) / spread) ** 2 + np.log(spread * np.sqrt(2 * np.pi))
+    return _both(np.log(middle) - sides)
+
+
+def _sum_by_box(pairs: Floats, box: Indices, total: Floats) -> Floats:
+    """Add (..., p) values of pairs, in the order of their boxes, to (..., n) totals."""
+    if box.size:
+        first = np.flatnonzero(np.diff(box, prepend=-1))
+        total[..., box[first]] = np.add.reduceat(pairs, first, axis=-1)
+    return total
 
 
 # --- fits -------------------------------------------------------------------------------------
@@ -222,7 +265,8 @@ def screen(
         frame = arrays.coordinate_map(known[rows[0]].space.map_of).of(arrays.box_query)
         corners = np.array([known[row].order.corners for row in rows])
         densities = likelihood(arrays, to_boxes(arrays.numbers, frame, corners), (width,))
-        logs[rows], nothing[rows] = densities.logs(), densities.logs(follows=0.0)
+        logs[rows] = densities.logs()
+        nothing[rows] = densities.logs(follows=0.0)
     return logs, nothing
 
 
@@ -240,8 +284,8 @@ def convention_distance(
     """Return 1 − mean IoU of objects, written in ``first`` (distorted), read in ``second``."""
     if not arrays.truths.size:
         return 0.0
-    where, both = arrays.truth_query, (first, second)
-    written_in, read_in = (arrays.coordinate_map(each.space.map_of).of(where) for each in both)
+    written_in = arrays.coordinate_map(first.space.map_of).of(arrays.truth_query)
+    read_in = arrays.coordinate_map(second.space.map_of).of(arrays.truth_query)
     numbers = to_numbers(arrays.truths, written_in.distorted(distortion), first.order.numbers)
     boxes = to_boxes(numbers, read_in, second.order.corners)
     return float(1 - iou(boxes.corners, arrays.truths).mean())
@@ -250,14 +294,17 @@ def convention_distance(
 # --- frames that no row describes -----------------------------------------------------------------
 
 # Standard deviations of weak models' habits on the benchmark, in shares of sides
-SHIFT, SIZE = 0.04, 0.07
+SHIFT = 0.04
+SIZE = 0.07
 
 _SETTLED = 5e-4  # a step this small in scale and offset ends the fit
-_FIRST_ROUNDS, _FIRST_BOXES = 10, 300
+_FIRST_ROUNDS = 10
+_FIRST_BOXES = 300
 _SCALES = np.exp(np.linspace(-2.2, 2.2, 41))  # from a ninth to nine times
 _USUAL = ("grid1000", "pixels", "longer1000", "letterbox1000")
 # Nats: of conventions that bend to the same frame, the declared or the best is named.
-_BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
+_BONUS_BEST = 10.0
+_BONUS_DECLARED = 20.0
 
 
 def fit_distortion(
@@ -270,7 +317,7 @@ def fit_distortion(
 ) -> Distortion:
     """Fit scale, offset and habits by iteratively reweighted least squares.
 
-    In a wrong frame positions and sides scale alike; a model's drift to the middle only moves
+    In a wrong frame positions scale as sides do; a model's drift to the middle only moves
     positions. ``shift`` is the standard deviation of the habit of shifted boxes; without ``free``
     only habits are fitted.
     """
@@ -282,7 +329,8 @@ def fit_distortion(
     centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, unit, none]
     rows = np.array([centres, [none, unit, none, unit]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
     across = rows.swapaxes(1, 2)
-    priors = np.diag([1e-6 if free else 1e12] * 2 + [shift**-2, SIZE**-2])
+    frame_prior = 1e-6 if free else 1e12
+    priors = np.diag([frame_prior, frame_prior, shift**-2, SIZE**-2])
     distortion = start
     for _ in range(rounds):
         boxes = placed(arrays, convention, distortion)
@@ -315,7 +363,8 @@ def fit_distortion(
 
 def _errors(arrays: RunArrays, pulls: Floats, inverse: Floats) -> Floats:
     """Return (2, 4) standard errors by axis, clustered by image."""
-    names, image = np.unique(arrays.images[arrays.box_query[arrays.pair_box]], return_inverse=True)
+    image_of_pair = arrays.images[arrays.box_query[arrays.pair_box]]
+    names, image = np.unique(image_of_pair, return_inverse=True)
     rows = pulls.reshape(8, 2, -1).sum(1)
     sums = np.array([np.bincount(image, row, len(names)) for row in rows])
     spread = matmul(inverse, sums.reshape(2, 4, -1))
@@ -340,5 +389,5 @@ def best_distortion(
         distortion = fit_distortion(few, base, start, shift, rounds=_FIRST_ROUNDS)
         nats = fit_convention(few, base, distortion).nats + bonus.get(base.name, 0.0)
         tried.append((nats, base, distortion))
-    _, base, distortion = max(tried, key=lambda each: each[0])
+    base, distortion = max(tried, key=lambda each: each[0])[1:]
     return fit_convention(arrays, base, fit_distortion(arrays, base, distortion, shift))

@@ -14,16 +14,16 @@ from .conventions import SPACES, USUAL, Convention, Floats, SpaceRow
 from .diagnosis import (
     ALIKE,
     DECIDES,
-    DECLARED,
     FEWEST_ANSWERED,
     FEWEST_BOXES,
     SIGNAL,
     SIGNAL_A_BOX,
     STEADY,
     Verdict,
+    preference,
     z_over_images,
 )
-from .likelihood import MEANINGLESS, to_boxes, to_numbers
+from .likelihood import MEANINGLESS, centre_density, to_boxes, to_numbers
 from .orders import Order
 from .run_arrays import RunArrays
 
@@ -32,7 +32,6 @@ Y_FIRST = Order("yx", 0.5, np.eye(4)[[1, 0, 3, 2]])
 
 _FOLLOWS = 0.6  # share of points that mean an object
 _WIDTHS = (0.08, 0.2)  # errors in shares of the object's side
-_MARGIN = 0.02  # shares of the image
 
 
 class PointFit(NamedTuple):
@@ -84,7 +83,7 @@ class _Read(NamedTuple):
 
 
 def point_conventions(declared: Convention) -> list[Convention]:
-    """List all spaces in both orders, the declared one first."""
+    """List all spaces in both orders, the declared convention first."""
     spaces: dict[str, SpaceRow] = {declared.space.name: declared.space, **SPACES}
     every = [Convention(row, order) for row in spaces.values() for order in (X_FIRST, Y_FIRST)]
     return sorted(every, key=lambda each: each.name != declared.name)
@@ -97,7 +96,8 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
         return PointDiagnosis(Verdict.TOO_FEW, declared, *counts)
 
     def worth(read: _Read) -> float:
-        return float(read.logs.sum()) - read.convention.cost + _preference(read, declared)
+        nats = float(read.logs.sum()) - read.convention.cost
+        return nats + preference(read.convention, declared)
 
     known = [_read(arrays, each) for each in point_conventions(declared)]
     best = max(known, key=worth)
@@ -123,22 +123,17 @@ def _decide(fit: PointFit, points: int) -> Verdict:
     return Verdict.OTHER if sure else Verdict.UNDECIDED
 
 
-def _preference(read: _Read, declared: Convention) -> float:
-    space = read.convention.space.name == declared.space.name
-    return DECLARED * (space + (read.convention.order.name == declared.order.name))
-
-
 def _read(arrays: RunArrays, convention: Convention) -> _Read:
     """Read the points of a run in a convention."""
     frame = arrays.coordinate_map(convention.space.map_of).of(arrays.box_query)
     places = to_boxes(arrays.numbers, frame, convention.order.corners)
-    truth, box = arrays.paired, arrays.pair_box
+    truth = arrays.paired
+    box = arrays.pair_box
     error = (places.centre[:, box] - truth.centre) / truth.side
     # From densities in shares of the image to those of numbers
     units = -np.log(places.scale).sum(0)
     away = np.abs(places.centre - 0.5)
-    inside = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
-    anywhere = units + np.log(inside + 0.015 * np.exp(-np.minimum(away, 600))).sum(0)
+    anywhere = units + np.log(centre_density(away)).sum(0)
     meaningless = -np.log((np.abs(arrays.numbers[:2]) + 0.01) * 32).sum(0)
     others = np.exp(anywhere) * (1 - _FOLLOWS - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS
     nothing = np.log(np.exp(anywhere) * (1 - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS)
@@ -161,8 +156,9 @@ def _distance(arrays: RunArrays, left: Convention, right: Convention) -> float:
         return 0.0
     middle = np.tile((arrays.truths[:2] + arrays.truths[2:]) / 2, (2, 1))
     owner = arrays.truth_query
-    frames = (arrays.coordinate_map(each.space.map_of).of(owner) for each in (left, right))
-    written = to_numbers(middle, next(frames), left.order.numbers)
-    read = to_boxes(written, next(frames), right.order.corners).centre
+    written_in = arrays.coordinate_map(left.space.map_of).of(owner)
+    read_in = arrays.coordinate_map(right.space.map_of).of(owner)
+    written = to_numbers(middle, written_in, left.order.numbers)
+    read = to_boxes(written, read_in, right.order.corners).centre
     outside = (read < arrays.truths[:2]) | (read > arrays.truths[2:])
     return float(outside.any(0).mean())

@@ -140,11 +140,15 @@ def run_arrays(queries: Sequence[AnsweredQuery]) -> RunArrays:
     truths, truth_query, truth_labels = _stacked([(q.truths, q.truth_labels) for q in queries])
     truths = truths / np.tile(sizes[:, truth_query], (2, 1))
     has_sides = (truths[2] > truths[0]) & (truths[3] > truths[1])
-    truths, truth_query = truths[:, has_sides], truth_query[has_sides]
+    truths = truths[:, has_sides]
+    truth_query = truth_query[has_sides]
+    truth_labels = truth_labels[has_sides]
     numbers, box_query, labels = _stacked([(q.numbers, q.labels) for q in queries])
     usable = (np.abs(numbers) < _LARGEST_NUMBER).all(0)
-    numbers, box_query = numbers[:, usable], box_query[usable]
-    box, truth = _pairs(box_query, truth_query, labels[usable], truth_labels[has_sides])
+    numbers = numbers[:, usable]
+    box_query = box_query[usable]
+    labels = labels[usable]
+    box, truth = _pairs(box_query, truth_query, labels, truth_labels)
     return RunArrays(
         sizes=sizes,
         images=images,

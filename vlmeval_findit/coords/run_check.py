@@ -21,7 +21,7 @@ from ..protocol.replies import Reply
 from ..protocol.scored_row import add_up
 from ..protocol.settings import Settings
 from .conventions import SPACES, Convention, Distortion, conventions, row_of
-from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
+from .diagnosis import ALIKE, Diagnosis, RunFit, SecondConvention, diagnose
 from .likelihood import convention_distance, screen, to_boxes
 from .orders import ORDERS
 from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
@@ -77,7 +77,7 @@ def replies_of_run(
         return RunReplies(Convention(row_of(space), X_FIRST), matched, variant.match_rule)
     row = run.answering.row or "" if run is not None else ""
     name = reply_format(model, variant, settings, row).numbers.name
-    # Other formats, such as eight numbers, were read into corners.
+    # Other formats (eight numbers, say) were read into corners.
     order = ORDERS.get(name, ORDERS["xyxy"])
     return RunReplies(Convention(row_of(space), order), matched)
 
@@ -93,15 +93,15 @@ def _queries(reply: ScoredReply, declared: Convention) -> Iterator[AnsweredQuery
     labelled = bool(truth.labels and reading.labels)
     for frame in sorted({0, *truth.frames, *where}):
         true = [i for i, at in enumerate(truth.frames) if at == frame]
-        said = [i for i in usable if where[i] == frame]
+        stated = [i for i in usable if where[i] == frame]
         yield AnsweredQuery(
             query.width,
             query.height,
             query.images[0],
             [truth.boxes[i] for i in true],
-            [numbers[i] for i in said],
+            [numbers[i] for i in stated],
             [truth.labels[i] for i in true] if labelled else (),
-            [reading.labels[i] for i in said] if labelled else (),
+            [reading.labels[i] for i in stated] if labelled else (),
         )
 
 
@@ -146,7 +146,8 @@ class CoordinateCheck:
     lines: Sequence[Line]
 
     def as_dict(self) -> dict[str, Any]:
-        diagnosis, fit = self.diagnosis, self.diagnosis.fit
+        diagnosis = self.diagnosis
+        fit = diagnosis.fit
         return {
             "verdict": diagnosis.verdict.value,
             "alarm": diagnosis.verdict.alarms,
@@ -160,15 +161,14 @@ class CoordinateCheck:
 
 
 def _evidence(fit: RunFit) -> dict[str, Any]:
-    bent, second = fit.unlisted, fit.second
-    found = {"convention": second.convention.name, "share": round(second.share, 3)}
+    bent = fit.unlisted
     return {
         "best": fit.best.name,
         "description": fit.best.space.description,
         **{name: round(getattr(fit, name), 2) for name in ("llr", "z", "z_iou", "signal")},
         "distance": round(fit.distance, 4),
         "agree": fit.agree,
-        "alike": list(fit.alike),
+        "alike": list(fit.lookalikes),
         "rivals": list(fit.rivals),
         "distortion": {
             "in": bent.convention.name,
@@ -176,7 +176,15 @@ def _evidence(fit: RunFit) -> dict[str, Any]:
             "distance": round(bent.distance, 4),
             **distortion_as_dict(bent.distortion),
         },
-        "second": found | {"gain": round(second.gain, 1)} if second.is_clear else None,
+        "second": _second_as_dict(fit.second) if fit.second.is_clear else None,
+    }
+
+
+def _second_as_dict(second: SecondConvention) -> dict[str, Any]:
+    return {
+        "convention": second.convention.name,
+        "share": round(second.share, 3),
+        "gain": round(second.gain, 1),
     }
 
 
@@ -204,10 +212,12 @@ def check_run(run: RunReplies) -> CoordinateCheck:
 
 def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convention]:
     """Choose the conventions to show (declared, best, likely, usual), without lookalikes."""
-    declared, fit = diagnosis.declared, diagnosis.fit
+    declared = diagnosis.declared
+    fit = diagnosis.fit
     first = [declared] if fit is None else [declared, fit.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
-    known, few = conventions(declared), arrays.some(200)
+    known = conventions(declared)
+    few = arrays.some(200)
     nats = screen(few, known)[0].sum(1) - [convention.cost for convention in known]
     likely = [known[i] for i in np.argsort(-nats, kind="stable")[:40]]
     shown: list[Convention] = []

@@ -56,7 +56,7 @@ class DrawnBox(NamedTuple):
 
 
 class DrawnLine(NamedTuple):
-    """A line of text, such as what was right or what was answered."""
+    """A line of text: what was right, or what was answered."""
 
     role: Role
     text: str
@@ -101,10 +101,10 @@ class PromptSet(NamedTuple):
     """One version of all prompts."""
 
     name: str  # Changes whenever a word does
-    message: Callable[[Any, Any], Message]  # (query, question) -> see :meth:`Benchmark.message`
+    message: Callable[[Any, Any], Message]  # (query, variant) -> see :meth:`Benchmark.message`
 
     def hash(self, dataset: AnyDataset) -> str:
-        """Hash all messages of the task that models share."""
+        """Hash all messages of the dataset that models share."""
         queries = dataset.shared_dataset.queries.values()
         return prompt_hash(self.message(query, dataset.variant) for query in queries)
 
@@ -113,7 +113,7 @@ class PromptSet(NamedTuple):
 class Baseline:
     """A model without weights, to compare scores with."""
 
-    # (message with image files, question) -> reply and its record
+    # (message with image files, variant) -> reply and its record
     answer: Callable[[Message, Any], tuple[str, ReplyRecord]]
     space: Mapping[str, Any] | None = None  # Coordinate space of its answers
     tables: frozenset[str] | None = None  # That it can answer (None: all)
@@ -131,12 +131,12 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A model that judges answers, such as an encoder."""
+    """A model that judges answers, for example an encoder."""
 
     name: str  # For people
-    settings: Mapping[str, str]  # Only runs with equal ones are compared
+    settings: Mapping[str, str]  # Only runs with equal settings are compared
     source: str  # Who chose it
-    versions: Mapping[str, str] = field(default_factory=dict)  # ReplyRecord, not compared
+    versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
@@ -167,9 +167,8 @@ class Benchmark(ABC):
     name: str  # For people and files
     metrics: tuple[Metric, ...]  # The headline first
     ranking: tuple[Metric, ...]  # Compare formats, most important first
-    headline_counting_failures: (
-        Metric  # The headline with failed calls as wrong; no other metric counts them
-    )
+    # The headline with failed calls as wrong; no other metric counts them
+    headline_counting_failures: Metric
     lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
     extra_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
@@ -182,12 +181,12 @@ class Benchmark(ABC):
     reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart
 
     def for_variant(self, variant: Any) -> Benchmark:
-        """Return the benchmark with the metrics of a question."""
+        """Return the benchmark with the metrics of a variant."""
         return self
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        """Return the names of the headlines of its questions."""
+        """Return the names of the headlines of its variants."""
         return (self.metrics[0].name,)
 
     @property
@@ -214,7 +213,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def load(self, name: str) -> AnyDataset:
-        """Load a question with the rows of its table.
+        """Load a variant with the rows of its table.
 
         Raises:
             DatasetNameError: the name cannot be parsed.
@@ -234,13 +233,13 @@ class Benchmark(ABC):
         return known[name]
 
     def query_set_key(self, variant: Any) -> tuple[object, ...]:
-        """Return a key that is equal for questions with the same queries."""
+        """Return a key that is equal for variants with the same queries."""
         return variant.table, variant.frames
 
     def for_model(
         self, dataset: AnyDataset, model: str, recorded: Mapping[str, str] | None = None
     ) -> AnyDataset:
-        """Return the task for one model; by default the shared one.
+        """Return the dataset for one model; by default that which models share.
 
         Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run. A
         ValueError says what is missing to ask this model.

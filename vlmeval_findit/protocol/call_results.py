@@ -45,12 +45,12 @@ class StopReason(Enum):
     NOT_LOADED = "it cannot be loaded"
 
 
+# No call was made, or its answer comes later: nothing is stored
 NOT_MADE = frozenset({StopReason.SPENT, StopReason.LATER, StopReason.NOT_LOADED})
-"""No call was made, or its answer comes later: nothing is stored."""
 
 
 class CallResult(NamedTuple):
-    """The answer to one message, or why there is none."""
+    """What came of a call: the reply to one message, or why there is none."""
 
     text: str
     extra: Any = None  # VLMEvalKit's column ``extra_records``
@@ -63,34 +63,34 @@ class CallResult(NamedTuple):
         return record_in(self.extra)
 
 
-def refused_if_it_quotes(answer: CallResult) -> CallResult:
-    """Fail an answer that quotes a credential: it may be neither stored nor changed."""
-    if answer.error is not None:
-        return answer
-    # Do not parse the records of most answers.
-    has_thought = not isinstance(answer.extra, str) or '"thought"' in answer.extra
-    thought = str(answer.record.get("thought", "")) if has_thought else ""
-    which = credential_in(answer.text) or credential_in(thought)
+def refused_if_it_quotes(result: CallResult) -> CallResult:
+    """Fail a reply that quotes a credential: it may be neither stored nor changed."""
+    if result.error is not None:
+        return result
+    # Do not parse the records of most replies.
+    has_thought = not isinstance(result.extra, str) or '"thought"' in result.extra
+    thought = str(result.record.get("thought", "")) if has_thought else ""
+    which = credential_in(result.text) or credential_in(thought)
     if not which:
-        return answer
+        return result
     error = f"the reply quotes a credential ({which}): it is not stored"
-    log.warning("%s: %s", error, quoted(answer.text or thought, 500))
-    record = parse_record(answer.extra)
+    log.warning("%s: %s", error, quoted(result.text or thought, 500))
+    record = parse_record(result.extra)
     if record == NOTHING_RECORDED:
-        return answer._replace(text="", error=error)
+        return result._replace(text="", error=error)
     without = replace(record, thought="", ends_in_thought=False, token_logprobs=None)
     failed = replace(without, finish_reason="", call={**record.call, "error": error})
-    return answer._replace(text="", extra=failed.as_json(), error=error)
+    return result._replace(text="", extra=failed.as_json(), error=error)
 
 
 class ModelClient(Protocol):
     """Answers batches: a model, a server, a replica elsewhere."""
 
     def ask(self, batch: Batch) -> list[CallResult]:
-        """Return the answers in the order of the messages; a failure has an error."""
+        """Return the results in the order of the messages; a failure has an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:
-        """Return whether it batches messages over the same images, or else of the same question."""
+        """Return whether it batches messages over the same images, or else of the same variant."""
 
 
 class CancelledError(BaseException):

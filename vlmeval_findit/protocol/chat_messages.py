@@ -64,7 +64,7 @@ def messages_in(value: object) -> Sequence[Mapping[str, Any]]:
 
 
 def is_assistant(message: Mapping[str, Any]) -> bool:
-    """Return whether the model said it."""
+    """Return whether a message is the model's."""
     return bool(message.get("role", "assistant") == "assistant")
 
 
@@ -98,13 +98,14 @@ def answer_in(message: Mapping[str, Any]) -> ReplyText:
 
 def tool_calls_in(message: Mapping[str, Any]) -> list[Any]:
     """Return the calls of tools in a message, as the service states them."""
-    calls = message.get("tool_calls")
-    found = [*calls] if isinstance(calls, list) else []
+    listed = message.get("tool_calls")
+    calls = [*listed] if isinstance(listed, list) else []
     if message.get("function_call"):
-        found.append(message["function_call"])
+        calls.append(message["function_call"])
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    return found + [p for p in parts if isinstance(p, Mapping) and p.get("type") == "tool_use"]
+    objects = [part for part in parts if isinstance(part, Mapping)]
+    return calls + [part for part in objects if part.get("type") == "tool_use"]
 
 
 def _content(content: object) -> ReplyText:
@@ -179,7 +180,7 @@ _HOSTS = {"prediction", "extra_records"}  # Keys of VLMEvalKit's structured reco
 def host_record(value: object) -> Mapping[str, Any] | None:
     """Return the reply and record that VLMEvalKit put into one cell, or None.
 
-    ``--api-mode`` stores the object; files in which one call failed store Python's spelling of it.
+    ``--api-mode`` stores the object; where a call failed, a file stores Python's spelling of it.
 
     >>> host_record("{'prediction': '[]', 'extra_records': '{}'}")
     {'prediction': '[]', 'extra_records': '{}'}
@@ -203,7 +204,7 @@ def _spelt(text: str) -> object:
 
 
 def stored_reply(value: object) -> ReplyText:
-    """Return the reply in a parsed JSON value: a message's text, or the value's own JSON text.
+    """Return the reply in a parsed JSON value: a message's text, or the value as JSON text.
 
     Raises:
         NotAReplyError: the reply is a text inside the value, which was not unpacked.

@@ -70,7 +70,7 @@ class Query(Protocol):
     @property
     def support(self) -> tuple[str, ...]: ...  # References
     @property
-    def cluster(self) -> str: ...  # Queries of a cluster, such as a photograph, are not independent
+    def cluster(self) -> str: ...  # Queries of a cluster (a photograph, say) are not independent
 
 
 def is_index(number: int) -> bool:
@@ -80,10 +80,10 @@ def is_index(number: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlainVariant:
-    """A question without formats.
+    """A variant without formats.
 
-    >>> question = PlainVariant("Hues_Few", table="HuesFew", images="Hues", family_name="Letters")
-    >>> question.board_dataset
+    >>> variant = PlainVariant("Hues_Few", table="HuesFew", images="Hues", family_name="Letters")
+    >>> variant.board_dataset
     'HuesFew'
     """
 
@@ -112,7 +112,7 @@ QueryT = TypeVar("QueryT", bound=Query, covariant=True)
 
 @dataclass(frozen=True)
 class LoadedDataset(Generic[VariantT, QueryT]):
-    """A question over its table: every query by its index, in the table's order."""
+    """A variant over its table: every query by its index, in the table's order."""
 
     name: str  # As typed, perhaps not canonical
     variant: VariantT
@@ -120,20 +120,19 @@ class LoadedDataset(Generic[VariantT, QueryT]):
     queries: Mapping[int, QueryT]
     # Settled options ("mark": "oval-red")
     resolved_options: Mapping[str, str] = field(default_factory=dict)
-    base_dataset: LoadedDataset[VariantT, QueryT] | None = (
-        None  # The task before :meth:`.Benchmark.for_model`
-    )
+    # The dataset before :meth:`.Benchmark.for_model`
+    base_dataset: LoadedDataset[VariantT, QueryT] | None = None
 
     def __post_init__(self) -> None:
         """Refuse an invalid index with a DatasetNameError."""
         for index in self.queries:
             if not is_index(index):
-                why = f"{index} is no number of a row: they begin at 0"
+                why = f"{index} is not the number of a row: they begin at 0"
                 raise DatasetNameError(f"{self.table}, column index: {why}")
 
     @property
     def shared_dataset(self) -> LoadedDataset[VariantT, QueryT]:
-        """Return the task that all models share, by which runs are compared."""
+        """Return the dataset that all models share, by which runs are compared."""
         return self.base_dataset or self
 
 

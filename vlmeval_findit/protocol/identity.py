@@ -27,8 +27,8 @@ SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
 IMAGES = "images"  # Key in :attr:`Identity.made_by`
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
+# Settings that runs of 1.0 recorded, and on which no answer depends
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
-"""Settings that runs of 1.0 recorded, and on which no answer depends."""
 
 
 class IdentityError(ValueError):
@@ -37,7 +37,7 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answering(Config):
-    """Who answers: all that an answer depends on besides the question (None: not known)."""
+    """Who answers: all that an answer depends on besides the messages (None: not known)."""
 
     kind: Text | None = None  # Class of the model
     row: Text | None = None  # Its row of the model table
@@ -74,7 +74,7 @@ class Answering(Config):
         return next((place[name] for place in places if place.get(name) is not None), None)
 
     def is_elsewhere(self, server: object) -> bool:
-        """Tell whether a server, as a reply names it, is none of the recorded endpoints.
+        """Return whether a server, as a reply names it, is not among the recorded endpoints.
 
         >>> Answering(endpoint="http://a/v1, http://b/v1").is_elsewhere("http://b/v1 (2)")
         False
@@ -110,7 +110,7 @@ class Identity(Config):
     dataset: Text
     answering: Answering = field(default_factory=Answering)
     prompts: Text | None = None
-    prompt_hash: Text | None = None  # Over all rows of the shared task, whichever are asked
+    prompt_hash: Text | None = None  # Over all rows of the shared dataset, whichever are asked
     # The user's texts (:class:`.CustomPrompt`); ``prompts`` has their hash
     custom_prompt: Mapping[str, Text | None] = field(default_factory=dict)
     # As in :class:`.LoadedDataset`
@@ -211,7 +211,7 @@ class IdentityConflict:
         return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
 
 
-NOT_SET = object()  # A value that one of two records does not have
+NOT_SET = object()  # Stands for a value that a record lacks
 _LONGEST_VALUE = 400  # Characters of a value in a message
 
 

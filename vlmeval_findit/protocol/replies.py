@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
@@ -36,7 +37,7 @@ class TokenLogprobs:
 
     Token i ends before character ``ends[i]``; a token that ends within a character, or was
     stripped, shares its end with the token before. ``logprobs[i]`` is a natural logarithm under the
-    model's own distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
+    model's distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
 
     Raises:
         ValueError: lengths that differ, ends that go back, a logprob that is not finite.
@@ -71,8 +72,10 @@ class TokenLogprobs:
         """
         if not begin:
             return self
-        left = [each for each in zip(self.ends, self.logprobs, strict=True) if each[0] > begin]
-        return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(each for _, each in left))
+        # Ends never go back.
+        first = bisect_right(self.ends, begin)
+        ends = tuple(end - begin for end in self.ends[first:])
+        return TokenLogprobs(ends, self.logprobs[first:])
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a record; :func:`parse_record` reads them back."""
@@ -178,7 +181,7 @@ class Reply:
         return self.recorded.finish_reason == "length"
 
 
-Replies = Sequence[Reply]  # of a run, in the order of its file
+Replies = Sequence[Reply]  # Of a run, in the order of its file
 
 
 class ParseFailure(NamedTuple):
@@ -201,7 +204,7 @@ ParsedT = TypeVar("ParsedT")
 class FailureReasons:
     """What :func:`read_reply` returns for a reply that is no answer: a :class:`ParseFailure`.
 
-    A benchmark whose readings have a reason of their own overrides both methods.
+    A benchmark with readings that hold their reason overrides both methods.
     """
 
     def unread(self, reason: str) -> Any:

@@ -31,7 +31,7 @@ class ScoredRow:
     reason: str | None = None  # Why the answer could not be read
     slices: Mapping[str, str] = field(default_factory=dict)  # Value by kind
     details: Mapping[str, Any] = field(default_factory=dict)  # For the details file
-    # Sums by (kind, value), all of one kind, such as an image's classes
+    # Sums by (kind, value), all of one kind: an image's classes, say
     parts: Mapping[tuple[str, str], Sums] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

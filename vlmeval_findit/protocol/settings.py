@@ -28,7 +28,7 @@ class Settings:
     """User settings for scoring a run."""
 
     space: str | Mapping[str, Any] | None = None  # A name or the fields of :class:`.Space`
-    reads_like: str | None = None  # Row of a model that replies alike to ``unconstrained``
+    reads_like: str | None = None  # Row of a model whose replies to ``unconstrained`` look the same
     force: bool = False  # Overrides what the run recorded
     source: str = "setting"  # Of the space; a variable never overrides a record
     encoder: ChosenEncoder | None = None  # None: the dataset's default
@@ -77,12 +77,13 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
             raise SettingsError(f"{where}={space}: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     if not isinstance(reads_like, str | None):
-        raise SettingsError(f"reads_like: {reads_like!r} is no name")
-    if not isinstance(force := values.get("force") or False, bool):
+        raise SettingsError(f"reads_like: {reads_like!r} is not a name")
+    force = values.get("force") or False
+    if not isinstance(force, bool):
         raise SettingsError(f"force: {force!r} should be true or false")
     encoder = values.get("encoder")
     if encoder and not isinstance(encoder, str):
-        raise SettingsError(f"encoder: {encoder!r} is no name")
+        raise SettingsError(f"encoder: {encoder!r} is not a name")
     named = os.environ.get(ENCODER_VARIABLE)
     chosen = ChosenEncoder(encoder) if encoder else None
     if chosen is None and named:

@@ -1,4 +1,4 @@
-"""Thoughts in replies: the table of their marks, and the one function that takes them out.
+"""Thoughts in replies: the table of their marks, and the function that takes them out.
 
 The rule is on the page reference/protocol.md, section 3.
 """
@@ -28,14 +28,28 @@ class ThoughtMarks:
 THINK = ThoughtMarks("<think>", "</think>")  # Most models
 CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # Gemma 4
 
-_TAGS = ("thinking", "thought", "thoughts", "reasoning", "reflection", "analysis", "scratchpad")
-_MORE_TAGS = ("seed:think", "longcat_think", "mm:think", "cot", "rationale", "inner_monologue")
+_TAGS = (
+    "thinking",
+    "thought",
+    "thoughts",
+    "reasoning",
+    "reflection",
+    "analysis",
+    "scratchpad",
+    "seed:think",
+    "longcat_think",
+    "mm:think",
+    "cot",
+    "rationale",
+    "inner_monologue",
+)
+_IN_TAGS = tuple(ThoughtMarks(f"<{tag}>", f"</{tag}>") for tag in _TAGS)
 _FINAL = "<|channel|>final<|message|>"
 
 MARKS: tuple[ThoughtMarks, ...] = (
     THINK,
     CHANNEL,
-    *(ThoughtMarks(f"<{tag}>", f"</{tag}>") for tag in (*_TAGS, *_MORE_TAGS)),
+    *_IN_TAGS,
     ThoughtMarks("[THINK]", "[/THINK]"),  # Magistral
     ThoughtMarks("◁think▷", "◁/think▷"),  # Kimi-VL
     ThoughtMarks("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -59,7 +73,7 @@ MARKS: tuple[ThoughtMarks, ...] = (
 class ThoughtRule:
     """What is known of a model's thoughts, besides :data:`MARKS`."""
 
-    marks: ThoughtMarks | None = None  # Its own
+    marks: ThoughtMarks | None = None  # Those that only this model uses
     opened: bool = False  # Its chat template opens a thought, so replies lack that mark
 
 
@@ -122,13 +136,13 @@ def split_thought(text: str, rule: ThoughtRule = USUAL) -> SplitReply:
     outside, ends_inside = _outside(text, marks)
     if rule.opened and marks[0].closes:
         del outside[0]
-    said = (span for span in reversed(outside) if text[slice(*span)].strip())
-    begin, end = next(said, (len(text), len(text)))
-    part = text[begin:end]
+    answers = (span for span in reversed(outside) if text[slice(*span)].strip())
+    begin, end = next(answers, (len(text), len(text)))
+    answer = text[begin:end]
     if end < len(text):
-        part = part.rstrip()
-    begin += len(part) - len(part.lstrip())
-    return SplitReply(part.lstrip(), _rest(text, marks, begin, end), ends_inside, begin)
+        answer = answer.rstrip()
+    begin += len(answer) - len(answer.lstrip())
+    return SplitReply(answer.lstrip(), _rest(text, marks, begin, end), ends_inside, begin)
 
 
 def opened_by(prompt: str, marks: ThoughtMarks) -> str:
@@ -144,7 +158,7 @@ class _Mark(NamedTuple):
     start: int
     end: int
     closes: bool
-    family: str  # The mark that closes such a thought, in lower case
+    family: str  # The mark that closes its thought, in lower case
 
 
 def _outside(text: str, marks: Sequence[_Mark]) -> tuple[list[Span], bool]:
@@ -163,26 +177,29 @@ def _outside(text: str, marks: Sequence[_Mark]) -> tuple[list[Span], bool]:
 
 
 def _closings(marks: Sequence[_Mark]) -> list[int | None]:
-    """Return for each mark the next that closes its thought; a closing mark is its own.
+    """Return for each mark the place of the next that closes its thought, or None.
 
-    That is the next of its family, else the next of a family that was not opened before.
+    That is the next of its family, else the next of a family that was not opened before. A closing
+    mark closes itself.
     """
-    result: list[int | None] = []
     opened: set[str] = set()
-    strange: list[bool] = []
+    is_unopened: list[bool] = []  # Closes a family that was not opened before
     for mark in marks:
-        strange.append(mark.closes and mark.family not in opened)
+        is_unopened.append(mark.closes and mark.family not in opened)
         if not mark.closes:
             opened.add(mark.family)
-    another: int | None = None
-    own: dict[str, int] = {}
-    for at in range(len(marks) - 1, -1, -1):
-        if marks[at].closes:
-            own[marks[at].family] = at
-        if strange[at]:
-            another = at
-        result.append(own.get(marks[at].family, another))
-    return result[::-1]
+    closings: list[int | None] = []
+    next_unopened: int | None = None
+    next_of_family: dict[str, int] = {}
+    for at in reversed(range(len(marks))):
+        mark = marks[at]
+        if mark.closes:
+            next_of_family[mark.family] = at
+        if is_unopened[at]:
+            next_unopened = at
+        closings.append(next_of_family.get(mark.family, next_unopened))
+    closings.reverse()
+    return closings
 
 
 def _rest(text: str, marks: Sequence[_Mark], begin: int, end: int) -> str:
@@ -258,8 +275,8 @@ def unnamed_marks(answer: str) -> str:
     if name.lower() in _PARTS_OF_ANSWERS:
         return ""
     opens, closes = (mark.format(name) for mark in _SPELT[kind])
-    _, found, behind = answer[first.end() :].partition(closes)
-    return f"{opens} {closes}" if found and behind.strip() else ""
+    after = answer[first.end() :].partition(closes)[2]
+    return f"{opens} {closes}" if after.strip() else ""
 
 
 # --- marks in a text ------------------------------------------------------------------------------
@@ -279,8 +296,9 @@ def _marks_in(text: str, more: ThoughtMarks | None) -> Iterator[_Mark]:
     table = _table(more)
     strings = _Strings(text)
     families: dict[str, str] = {}
-    for found in table.pattern.finditer(text.translate(_LOWER)):
-        (start, end), mark = found.span(), found[0]
+    for match in table.pattern.finditer(text.translate(_LOWER)):
+        start, end = match.span()
+        mark = match[0]
         if strings.have(start, end):
             continue
         if mark not in families:
@@ -293,8 +311,8 @@ class _Strings:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found = _STRING.finditer(text)
-        self._span: Span = (0, 0)
+        self._strings = _STRING.finditer(text)
+        self._span: Span = (0, 0)  # Of the last string that was looked at
 
     def have(self, start: int, end: int) -> bool:
         """Return whether a part is quoted: between two quotes, or in a string of JSON."""
@@ -302,10 +320,11 @@ class _Strings:
         if before in _QUOTES and _QUOTES[before] == self._text[end : end + 1]:
             return True
         while self._span[1] < end:
-            found = next(self._found, None)
-            self._span = found.span(1) if found else (len(self._text), len(self._text))
-            if found is None:
+            string = next(self._strings, None)
+            if string is None:
+                self._span = (len(self._text), len(self._text))
                 break
+            self._span = string.span(1)
         return self._span[0] < start and end < self._span[1]
 
 

@@ -13,8 +13,8 @@ from ..protocol.replies import Reply
 
 _MOST = 4  # Most models that a note names
 
+# What a reply records of its model: items of :attr:`.ReplyRecord.model`
 ModelRecord = tuple[tuple[str, str], ...]
-"""What a reply records of its model: items of :attr:`.ReplyRecord.model`."""
 
 
 class AnsweringModel(NamedTuple):
@@ -63,7 +63,7 @@ def _sum(left: int | None, right: Any) -> int | None:
 
 
 def answered_note(models: Sequence[AnsweringModel], run: Identity | None) -> str | None:
-    """Say that several models answered, or another than the one that was asked; else None.
+    """Say that several models answered, or another than was asked; else None.
 
     >>> from vlmeval_findit.protocol.identity import Answering
     >>> run = Identity("M", "FindIt_Pascal_xyxy_json", Answering(checkpoint="gpt-x"))
@@ -84,7 +84,7 @@ def answered_note(models: Sequence[AnsweringModel], run: Identity | None) -> str
 
 
 def _is_other(name: str, run: Identity) -> bool:
-    """Tell whether a model is none that was asked; one on this machine is what was loaded."""
+    """Return whether another model was asked; on this machine what was loaded answers."""
     who = run.answering
     if who.runs_here or who.server is not None or who.checkpoint is None:
         return False

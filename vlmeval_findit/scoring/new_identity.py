@@ -20,8 +20,8 @@ from ..protocol.benchmark import PromptSet
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import ENGINES, PROVIDER, Answering, Identity
 
+# Packages whose version at inference a run records
 _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
-"""Packages whose version at inference a run records."""
 
 
 def run_identity(
@@ -33,10 +33,10 @@ def run_identity(
     prompt_hash: str | None = None,
     prompts: PromptSet | None = None,
 ) -> Identity:
-    """Return the identity of a run over a task that starts now.
+    """Return the identity of a run over a dataset that starts now.
 
     ``rows`` are the indices that are asked. ``prompts`` are by default the prompt set in force;
-    without its hash over the task every message is made here.
+    without its hash over the dataset every message is made here.
     """
     prompts = prompts or benchmark_of(dataset.variant).prompts()[0]
     spaces = [space["kind"]] if space else ()

@@ -53,7 +53,7 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
     files: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
+            raise FileNotFoundError(f"{path}: does not exist")
         inside = [path]
         if path.is_dir():
             inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]

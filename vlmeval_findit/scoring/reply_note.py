@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ..protocol.replies import Reply
 
-_MANY = 0.5  # Share of empty replies that is said without any other sign
+_MANY = 0.5  # Share of empty replies that is reported without any other sign
 
 EMPTY = "empty"
 IN_THOUGHT = "empty beside a thought"
@@ -67,7 +67,7 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
         )
     told = counts.get(IN_THOUGHT, 0) + counts.get(IN_TOOLS, 0)
     if empty >= _MANY * of and empty > told:
-        yield f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's own log"
+        yield f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log"
     if counts.get(FILTERED):
         yield f"{_share(counts, FILTERED)} refused or cut by a content filter"
 

@@ -192,7 +192,7 @@ class CellResult:
     """The score of one cell; ``path`` is its prediction file.
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
-    ``compared``: its format is one of the axes', not that of a question which the sweep names.
+    ``compared``: its format is one of the axes', not that of a variant which the sweep names.
     ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
     models answered, or another than was asked, ``reply_note`` what is odd in its replies.
     ``dropped``: a race stopped asking in its format, so it is never compared with results over more

@@ -47,7 +47,7 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """One scored run: a model over one question."""
+    """One scored run: a model over one variant."""
 
     model: str
     variant: DatasetVariant
@@ -150,7 +150,7 @@ def _provenances(path: Path) -> list[Path]:
             raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_remedy(path)}")
         return inside
     if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder; {_EXAMPLE}")
+        raise FileNotFoundError(f"{path}: does not exist; {_EXAMPLE}")
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(

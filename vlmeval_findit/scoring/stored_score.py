@@ -1,4 +1,4 @@
-"""Read the files of a score: what is wrong in one is said with its line and key."""
+"""Read the files of a score: an error names line and key."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 def lmu_data_root() -> Path:
     """Find VLMEvalKit's data folder as VLMEvalKit does, but without creating it."""
-    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
+    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's spelling)
     if named and os.path.exists(named):  # called often; a Path is slower
         return Path(named)
     return Path.home() / "LMUData"
@@ -218,7 +218,7 @@ def config_file() -> Path | None:
     named = os.environ.get("FINDIT_CONFIG")
     if named:
         if not Path(named).is_file():
-            raise FolderError(f"FINDIT_CONFIG={named}: no such file")
+            raise FolderError(f"FINDIT_CONFIG={named}: the file is not there")
         return Path(named)
     for base in filter(None, (Path(), clone())):
         path = base / "configs" / "datasets.yaml"

@@ -1,7 +1,7 @@
 """The content of an image, by which calls, answers and runs are compared.
 
-It is the SHA-256 of the file, and whether it is transparent: FindIt's models are shown such an
-image on white. Version 1.0 did not do that, so its answers are about another content.
+It is the SHA-256 of the file, and whether it is transparent: FindIt's models are shown a
+transparent image on white. Version 1.0 did not do that, so its answers are about another content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Shown = Mapping[str, str]
 
 
 class ImageChangedError(ImageFileError):
-    """An image is not the one that the run planned to send."""
+    """An image is not what the run planned to send."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(path, "changed during the run")

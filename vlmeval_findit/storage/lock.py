@@ -81,7 +81,7 @@ class Lock:
                 return True
             if _beat(self._path) != first_beat:
                 return False
-        # filelock takes nothing over on disks that cannot exchange two names, such as NFS.
+        # filelock takes nothing over on disks that cannot exchange two names (NFS).
         return self._replaced(first_lease)
 
     def _replaced(self, dead: bytes | None) -> bool:

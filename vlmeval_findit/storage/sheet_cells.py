@@ -1,7 +1,7 @@
 """What a cell of a sheet holds, and the whole replies of sheets that cut them.
 
 xlsx is VLMEvalKit's default format. A cell holds 32,767 characters, and XML not all of them; the
-run's journal, which lies beside the sheet, has every reply whole.
+run's journal, which lies next to the sheet, has every reply whole.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def for_cell(text: str) -> str:
     ('a\\u0000b', 32767)
     """
     unfit = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
-    return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)[:XLSX_CELL_LIMIT]
+    return re.sub(unfit, lambda match: f"\\u{ord(match[0]):04x}", text)[:XLSX_CELL_LIMIT]
 
 
 def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -50,7 +50,7 @@ def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     more = f", and {len(cut) - _SHOWN} more" if len(cut) > _SHOWN else ""
     log.error(
         "%s: a cell of xlsx holds %s characters, so the sheet cuts column prediction of %s%s. "
-        "Scores rest on the whole replies in %s: keep it beside the sheet. For whole predictions "
+        "Scores rest on the whole replies in %s: keep it next to the sheet. For whole predictions "
         "type PRED_FORMAT=json",
         path,
         f"{XLSX_CELL_LIMIT:,}",

@@ -182,7 +182,7 @@ def _queries(path: Path, sha256: str, kind: Any, how_to_make: str, query: Any) -
     for line, cells in _lines(path, read_bytes(path), _columns(kind), how_to_make):
         query_ = _query(f"{path}, line {line}", kind, cells, query)
         if query_.index in queries:
-            raise TableError(f"{path}, line {line}, column index: {query_.index} stands twice")
+            raise TableError(f"{path}, line {line}, duplicate index {query_.index}")
         queries[query_.index] = query_
     return tuple(queries.values())
 

@@ -1,4 +1,4 @@
-"""Transparent images are laid on white, as the models' own processors do.
+"""Transparent images are laid on white, as the models' processors do.
 
 What colours lie below full transparency is arbitrary: viewers do not show them, and neither an
 annotator nor a model should see them.
