@@ -32,7 +32,7 @@ smartquotes = False  # "--model" is no dash
 html_theme = "furo"
 html_title = "vlmeval_findit"
 html_static_path = ["style"]
-html_css_files = ["doors.css"]
+html_css_files = ["site.css"]
 
 
 def skip_undocumented_fields(app, what, name, obj, skip, options):
