@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -50,8 +51,8 @@ DIFFICULT = "objects marked as difficult"
 IGNORED = "objects marked as ignored"
 REGION = "regions where nothing counts"  # Of a class that is no object: KITTI's DontCare
 
+# An answer lies in these by the share of the answer's area; it need not fill them
 _COMPARED_BY_SHARE = (CROWD, REGION)
-"""An answer lies in these by the share of the answer's area; it need not fill them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,12 @@ class Sample:
 
     def by_label(self) -> list[Sample]:
         """Return a sample for each label; a sample without boxes is a negative."""
+        boxes: dict[str, list[AnnotatedBox]] = {label: [] for label in self.labels}
+        for box in self.boxes:
+            if box.label in boxes:
+                boxes[box.label].append(box)
         return [
-            replace(self, label=label, boxes=tuple(b for b in self.boxes if b.label == label))
-            for label in self.labels
+            replace(self, label=label, boxes=tuple(of_label)) for label, of_label in boxes.items()
         ]
 
 
@@ -191,9 +195,10 @@ def expression_samples(
     sizes: Mapping[str, Size],
 ) -> Samples:
     """Return samples of expressions with their counts; a box of several queries counts once."""
+    boxes = chain.from_iterable(query.counted for query in queries)
     counts = Counts(
-        images=len({name for query in queries for name in query.images}),
-        boxes=len({box.where for query in queries for box in query.counted}),
+        images=len(set(chain.from_iterable(query.images for query in queries))),
+        boxes=len({box.where for box in boxes}),
         queries=len(queries),
         negatives=sum(not query.counted for query in queries),
     )

@@ -24,6 +24,7 @@ from ..storage.table_files import source_checksum
 from .rendered import scene_drawing as drawing
 from .rendered.scene_drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 
+# (width, height) in pixels
 SIZES = (
     (224, 224),
     (320, 240),
@@ -36,27 +37,25 @@ SIZES = (
     (1600, 2400),
     (4600, 1500),
 )
-"""(width, height) in pixels."""
 
+# About where an object's centre lies, in shares of width and height: four scenes a size.
+#
+# The first two lie across from each other, so that half of the scenes tell a scale from an offset.
 CENTRES = ((0.2, 0.3), (0.7, 0.68), (0.76, 0.22), (0.34, 0.78))
-"""About where an object's centre lies, in shares of width and height: four scenes a size.
 
-The first two lie across from each other, so that half of the scenes tell a scale from an offset.
-"""
-
+# An object's sides, from and to, in shares of width and height
 SIDES = (0.12, 0.28)
-"""An object's sides, from and to, in shares of width and height."""
 
 _LOOKS = (("circle", "red"), ("cross", "blue"), ("ring", "green"), ("circle", "purple"))
 _BACKGROUND = (208, 208, 204)
 _SEED = 13
 _JITTER = 0.03
+# Of the two sides in shares: were they equal, some orders of numbers would look the same
 _LEAST_ASPECT = 1.25
-"""Of the two sides in shares: were they equal, some orders of numbers would look the same."""
+# How many times as long as wide a shape is, where the sides allow it: it is still a circle
 _STRETCH = 1.3
-"""How many times as long as wide a shape is, where the sides allow it: it is still a circle."""
+# Pairs of sides that are drawn; the best is used
 _DRAWN = 200
-"""Pairs of sides that are drawn; the best is used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from ..core.plugin_rows import Group, PluginTable
 from ..storage.table_files import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
+# The licence of what needs no download
 SHIPPED = "this package's"
-"""The licence of what needs no download."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class DataSource:
 
 WHOLE_REF_L4 = "RefL4Full"
 
+# The files of a source that needs none of the user's
 NOTHING = "nothing: photographs of installed packages"
-"""The files of a source that needs none of the user's."""
 
 
 # --- the rows -------------------------------------------------------------------------------------
@@ -196,13 +196,13 @@ def _problem(row: DataSource) -> str | None:
     return None
 
 
+# The table, by the name of the image folder or of the set
 SOURCES: PluginTable[DataSource] = PluginTable(
     Group.SOURCES,
     _rows(),
     DataSource,
     _problem,
 )
-"""The table, by the name of the image folder or of the set."""
 
 
 def published_sets() -> Mapping[str, DataSource]:

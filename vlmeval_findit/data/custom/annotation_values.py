@@ -152,7 +152,8 @@ def segmentation_of_coco(value: Any, size: Size | None, where: str) -> PackedMas
 
 def mask_pixels(folder: Path, name: str, where: str) -> Mask:
     """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
-    if why := unsafe(name):
+    why = unsafe(name)
+    if why:
         raise AnnotationError(f"{where}: {name!r} {why}")
     try:
         # A grey image has three equal channels.

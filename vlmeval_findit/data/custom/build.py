@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from filecmp import cmp
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +112,16 @@ def import_samples(
         frames=frames,
     )
     _register(name, row)
+    return ImportedDataset(name, row, tables, _values_by_kind(checked), samples.ledger)
+
+
+def _values_by_kind(queries: Sequence[Sample]) -> dict[str, list[str]]:
+    """Return the values of every kind of tag."""
     tags: dict[str, set[str]] = {}
-    for kind, value in (pair for query in checked for pair in query.tags.items()):
-        tags.setdefault(kind, set()).add(value)
-    kinds = {kind: sorted(values) for kind, values in tags.items()}
-    return ImportedDataset(name, row, tables, kinds, samples.ledger)
+    for query in queries:
+        for kind, value in query.tags.items():
+            tags.setdefault(kind, set()).add(value)
+    return {kind: sorted(values) for kind, values in tags.items()}
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -123,8 +129,10 @@ def import_samples(
 
 def _account_for_others(samples: Samples, folder: Path) -> None:
     """Note the images in the folders of those of queries that no query asks about."""
-    named = {name for query in samples.queries for name in (*query.images, *query.support)}
-    files = {folder / name for name in (*named, *samples.sizes)}
+    named = set(samples.sizes)
+    for query in samples.queries:
+        named.update(query.images, query.support)
+    files = {folder / name for name in named}
     for place in sorted({file.parent for file in files}):
         for path in sorted(place.iterdir()) if place.is_dir() else ():
             if suffix_of(path) in IMAGE_SUFFIXES and path not in files:
@@ -178,8 +186,9 @@ def _write(
     single = [query for query in checked if isinstance(query.label, str)]
     multi = [query for query in checked if not isinstance(query.label, str)]
     # A dataset always has a table of single labels.
-    single = single or [sample for query in multi for sample in query.by_label()]
-    out, multi_name = lmu_data_root(), f"{name}_multilabel"
+    single = single or list(chain.from_iterable(query.by_label() for query in multi))
+    out = lmu_data_root()
+    multi_name = f"{name}_multilabel"
     ledger = samples.ledger.as_json()
     origin = {"source": samples.source.name, "imported as": name, "ledger": ledger, **origin}
     tables = [write_table(out, name, _queries(single, sizes, frames), origin)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.error_costs import OBJECTS, SIZE
@@ -20,17 +21,17 @@ from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .stored_pixels import refusal
 
+# (width, height) of every image, in stored pixels
 Sizes = Mapping[str, Size]
-"""(width, height) of every image, in stored pixels."""
 
+# The largest number of frames in a name
 _MOST_FRAMES = 9999
-"""The largest number of frames in a name."""
 
+# Kinds of slices that every score has
 _BUILT_IN = (SIZE, OBJECTS, LABEL, REFERENCE)
-"""Kinds of slices that every score has."""
 
+# Pixels by which a box may leave its image: some tools round it so
 _MARGIN = 1.0
-"""Pixels by which a box may leave its image: some tools round it so."""
 
 
 def check_samples(samples: Samples) -> None:
@@ -71,8 +72,10 @@ def _shape_problem(family: Family, query: Sample) -> str | None:
 def _check_frames(samples: Samples) -> None:
     """Require one number of frames, or at least as many as queries are thinned to."""
     by_length = sorted(samples.queries, key=lambda query: len(query.images))
-    fewest, most = by_length[0], by_length[-1]
-    least, why = len(fewest.images), ""
+    fewest = by_length[0]
+    most = by_length[-1]
+    least = len(fewest.images)
+    why = ""
     if samples.frames is None and len(most.images) != least:
         why = (
             f", but {most.where} has {len(most.images)}; every query needs as many: say "
@@ -149,10 +152,10 @@ def check_frame_sizes(queries: Sequence[Sample], sizes: Sizes) -> None:
         first, *others = query.images
         for other in others:
             if sizes[other] != sizes[first]:
-                (w1, h1), (w2, h2) = sizes[first], sizes[other]
+                here, there = (f"{w}x{h}" for w, h in (sizes[first], sizes[other]))
                 raise AnnotationError(
-                    f"{query.where}: {first} is {w1}x{h1}, but {other} is {w2}x{h2}; the frames "
-                    "of a query have one size"
+                    f"{query.where}: {first} is {here}, but {other} is {there}; the frames of a "
+                    "query have one size"
                 )
 
 
@@ -238,7 +241,7 @@ def _name_problem(name: str, replace: bool) -> str | None:
     if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
         return "only letters, digits, '-', and single '_' between them"
     # Words that have a meaning in a variant's name; f8 is a number of frames, cx- an experiment.
-    words = {word for key in (*KEYS, *STRUCTURES) for word in key.split("_")}
+    words = set(chain.from_iterable(key.split("_") for key in (*KEYS, *STRUCTURES)))
     words |= {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption", PREFIX.rstrip("_").lower()}
     for part in name.lower().split("_"):
         if part in words or re.fullmatch(r"f\d+|cx-.*", part):

@@ -185,8 +185,8 @@ def _file_name(row: CocoImage, path: Path) -> str:
 # --- annotations ----------------------------------------------------------------------------------
 
 
+# Masks that are filled at once
 _AT_ONCE = 100
-"""So many masks are filled at once."""
 
 
 class _AnnotationReader:

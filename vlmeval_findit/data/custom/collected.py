@@ -18,8 +18,8 @@ from .image_names import ImageNames
 from .json_records import RecordT, read_record
 from .reader_options import ReaderOptions
 
+# The corners of an object whose box cannot be used
 NO_BOX: Corners = (math.nan, math.nan, math.nan, math.nan)
-"""The corners of an object whose box cannot be used."""
 
 
 class Collected:

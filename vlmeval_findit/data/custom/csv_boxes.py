@@ -23,8 +23,8 @@ from .image_names import ImageNames
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 
+# Sides of an image that its tool did not know
 _NOT_STATED = {"", "0", "0.0"}
-"""Sides of an image that its tool did not know."""
 
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 _CORNERS = COLUMNS[2:]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from ...benchmarks.findit.findit_datasets import Family
@@ -117,18 +118,19 @@ def _with_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) 
         (image, rules.name_of(label), corners): area
         for (image, label, corners), area in detections.areas.items()
     }
+
+    def renamed(labels: Iterable[str]) -> list[str]:
+        return [rules.name_of(label) for label in labels if label not in gone]
+
     absent = None
     if detections.absent is not None:
-        absent = {
-            image: [rules.name_of(label) for label in labels if label not in gone]
-            for image, labels in detections.absent.items()
-        }
+        absent = {image: renamed(labels) for image, labels in detections.absent.items()}
     return replace(
         detections,
         objects=objects,
-        classes=[rules.name_of(name) for name in detections.classes if name not in gone],
+        classes=renamed(detections.classes),
         not_exhaustive={
-            image: frozenset(rules.name_of(label) for label in labels)
+            image: frozenset(map(rules.name_of, labels))
             for image, labels in detections.not_exhaustive.items()
         },
         absent=absent,
@@ -242,6 +244,6 @@ def _multilabel(
 
 def _joined(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
     labels = sorted(query.labels[0] for query in queries)
-    boxes = [box for query in queries for box in query.boxes]
+    boxes = list(chain.from_iterable(query.boxes for query in queries))
     boxes.sort(key=lambda box: bool(box.ignored))
     return Sample((image,), tuple(labels), tuple(boxes), boxes[0].where)

@@ -54,8 +54,8 @@ def _expression_line(path: Path) -> str:
     )
 
 
+# Folders of annotations; datumaro wants the folder above
 _INNER = ("annotations", "Annotations", "gt", "wider_face_split")
-"""Folders of annotations; datumaro wants the folder above."""
 
 
 def _datumaro(form: str) -> Callable[[Path], str]:
@@ -180,6 +180,7 @@ def _is_wider(file: Glimpse) -> bool:
 
 
 # Earlier rows come first: VOTT's files have regions, too.
+# Formats by the first sign that fits
 FOREIGN_FORMATS = (
     ForeignFormat("CrowdHuman's annotations (.odgt)", _keys("ID", "gtboxes"), _json_line),
     ForeignFormat(
@@ -268,4 +269,3 @@ FOREIGN_FORMATS = (
     ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),
     ForeignFormat("Parquet", _suffixes(".parquet", ".arrow"), _json_line),
 )
-"""Formats by the first sign that fits."""

@@ -12,8 +12,8 @@ from ..annotated_samples import AnnotationError
 from .annotation_values import json_of
 from .json_sections import sections
 
+# Elements of JSON that are looked at: formats have their keys at the beginning
 _ELEMENTS = 1000
-"""So many elements of JSON are looked at: formats have their keys at the beginning."""
 
 _BYTES = 1 << 16
 _LINES = 100

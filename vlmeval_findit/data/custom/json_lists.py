@@ -56,7 +56,8 @@ def read_createml(path: Path, images: Path, options: ReaderOptions | None = None
             _CreateMLBox, entry.annotations, f"{where}, annotations"
         ):
             sides = collected.record(_CreateMLSides, box.coordinates, f"{place}, coordinates")
-            half_width, half_height = sides.width / 2, sides.height / 2
+            half_width = sides.width / 2
+            half_height = sides.height / 2
             corners = (
                 sides.x - half_width,
                 sides.y - half_height,

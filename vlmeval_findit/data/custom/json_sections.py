@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from ...core.files import open_regular
 from ..annotated_samples import AnnotationError
 
+# Bytes that are read at once; an element that is longer is read in larger ones
 _CHUNK = 1 << 20
-"""Bytes that are read at once; an element that is longer is read in larger ones."""
 
 
+# What may stand behind a number that is not read to its end: nothing yet, or more of it
 _OF_NUMBERS = ("", *"0123456789.eE+-")
-"""What may stand behind a number that is not read to its end: nothing yet, or more of it."""
 
 
 class Element(NamedTuple):

@@ -84,8 +84,8 @@ def read_jsonl(path: Path, images: Path, options: ReaderOptions | None = None) -
     return samples_of_lines(path, images, options, Ledger(), lines_of(path))
 
 
+# The file and the line in it
 Place = str
-"""The file and the line in it."""
 
 
 def lines_of(path: Path) -> Iterator[tuple[Place, Any]]:
@@ -199,11 +199,11 @@ def _boxes(line: QueryLine, where: str, frames: int, folder: Path) -> list[Annot
         lists = {f"{where}, boxes[{at}]": boxes for at, boxes in enumerate(line.boxes)}
     if len(lists) != frames or not all(isinstance(boxes, list) for boxes in lists.values()):
         raise AnnotationError(f"{where}, boxes: should be {frames} lists of boxes, one a frame")
-    return [
-        _box(value, f"{place}[{at}]", frame, line.labels, folder)
-        for frame, (place, boxes) in enumerate(lists.items())
-        for at, value in enumerate(boxes)
-    ]
+    result = []
+    for frame, (place, boxes) in enumerate(lists.items()):
+        for at, value in enumerate(boxes):
+            result.append(_box(value, f"{place}[{at}]", frame, line.labels, folder))
+    return result
 
 
 def _box(

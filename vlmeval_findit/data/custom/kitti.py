@@ -12,8 +12,8 @@ from .collected import Collected
 from .found_files import files_below
 from .reader_options import ReaderOptions
 
+# Truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space
 _NUMBERS = 14
-"""Truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space."""
 
 
 def is_kitti(line: str) -> bool:

@@ -186,11 +186,9 @@ def _corners(region: _StudioRegion, size: Size | None, where: str, collected: Co
 
 
 def _numbers(value: Mapping[str, Any], names: Sequence[str], where: str) -> _Sides:
-    numbers: _Sides = validated(
-        Annotated[_Sides, Expected(", ".join(names))],
-        [value.get(name, 0 if name == "rotation" else None) for name in names],
-        where,
-    )
+    stated = {"rotation": 0, **value}
+    expected = Annotated[_Sides, Expected(", ".join(names))]
+    numbers: _Sides = validated(expected, [stated.get(name) for name in names], where)
     return numbers
 
 
@@ -208,7 +206,8 @@ def _around_turned_corner(
     sine = math.sin(math.radians(angle))
     points = []
     for right, down in ((0.0, 0.0), (w, 0.0), (0.0, h), (w, h)):
-        across, along = right * width, down * height
+        across = right * width
+        along = down * height
         points.append(
             (
                 round(x + (across * cosine - along * sine) / width, 9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,14 +109,15 @@ def _add(
     polygons = [validated(PointsOfJson, each.points, f"{place}, points") for each, place in group]
     if len(group) > 1:
         collected.ledger.note("polygons with one group_id that are one object", where, len(group))
-    points = [point for polygon in polygons for point in polygon]
+    points = list(chain.from_iterable(polygons))
     if shape.shape_type == "circle" and len(points) == 2:
         corners = _around_circle(*points)
     else:
         corners = around_points(points)
     mask: PackedMask | None = None
     if shape.shape_type == "polygon" and size is not None and collected.options.masks:
-        mask = filled([[number for point in each for number in point] for each in polygons], size)
+        outlines = [list(chain.from_iterable(polygon)) for polygon in polygons]
+        mask = filled(outlines, size)
     collected.add(image, shape.label, corners, where, mask=mask)
 
 

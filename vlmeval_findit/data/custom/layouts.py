@@ -30,8 +30,8 @@ from .glimpse import glimpse
 from .splits import chosen_split
 
 _LISTINGS = (".json", ".jsonl", ".csv", ".tsv")
+# Files of an unknown folder that are looked into, to say what it holds
 _LOOKED_INTO = 50
-"""So many files of an unknown folder are looked into, to say what it holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def filled(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None
 
 def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
     """Return the masks of many objects, as :func:`filled` returns that of one."""
-    polygons = [polygon for each in objects for polygon in each.polygons]
+    polygons = list(chain.from_iterable(each.polygons for each in objects))
     if not polygons:
         return [None for _ in objects]
     counts = [len(each.polygons) for each in objects]
@@ -53,13 +54,16 @@ def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
     pixels = sizes[:, 0] * sizes[:, 1]
     # There is no run behind the last pixel.
     fits_image = place < pixels[owner]
-    owner, place = owner[fits_image], place[fits_image]
+    owner = owner[fits_image]
+    place = place[fits_image]
     lengths = np.bincount(owner, minlength=len(objects)) + 1
     packed = pack_several(_runs(place, lengths, pixels), lengths)
-    return [
-        PackedMask(each.size[1], each.size[0], text) if length > 1 else None
-        for each, text, length in zip(objects, packed, lengths.tolist(), strict=True)
-    ]
+    masks: list[PackedMask | None] = []
+    for each, text, length in zip(objects, packed, lengths.tolist(), strict=True):
+        width, height = each.size
+        is_empty = length == 1  # one run, of pixels outside
+        masks.append(None if is_empty else PackedMask(height, width, text))
+    return masks
 
 
 def _borders(polygons: Sequence[Sequence[float]], sizes: NDArray[np.int64]) -> tuple[_Places, ...]:
@@ -130,7 +134,9 @@ def _joined(polygon: _Places, owner: _Places, place: _Places) -> tuple[_Places, 
     steps = 1 - 2 * (within % 2)
     # Where one ends and the next begins there is no border: beginnings first.
     order = np.lexsort((-steps, place, owner))
-    owner, place, steps = owner[order], place[order], steps[order]
+    owner = owner[order]
+    place = place[order]
+    steps = steps[order]
     inside = np.cumsum(steps)
     at_border = ((inside == 1) & (steps == 1)) | (inside == 0)
     return owner[at_border], place[at_border]

@@ -42,10 +42,9 @@ class ExifPixels(Enum):
 # --- turning --------------------------------------------------------------------------------------
 
 
+# How a viewer turns a stored image, by the EXIF orientation (from 1), in this order: t transposes,
+# m mirrors left for right, f flips top for bottom.
 _TURNS = ("", "", "m", "mf", "f", "t", "tm", "tmf", "tf")
-"""How a viewer turns a stored image, by the EXIF orientation (from 1), in this order: t transposes,
-m mirrors left for right, f flips top for bottom.
-"""
 
 
 def turned_size(size: Size, orientation: int) -> Size:
@@ -127,8 +126,8 @@ class CheckedImage:
         return _BACK[self.orientation] if self.is_decoded else self.orientation
 
 
+# The orientation that undoes an orientation: a quarter to the left undoes one to the right
 _BACK = (0, 1, 2, 3, 4, 5, 8, 7, 6)
-"""By an orientation, which turns back: a quarter to the left after one to the right."""
 
 
 def checked_images(
@@ -185,8 +184,8 @@ def _without(samples: Samples, problems: Mapping[str, str]) -> Samples:
     return replace(samples, queries=tuple(queries))
 
 
+# Problems that a refusal lists
 _LISTED = 10
-"""Problems that a refusal lists."""
 
 
 def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> AnnotationError:
@@ -205,7 +204,8 @@ def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> Annota
 
 def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
     """Return an image, or why it cannot be used."""
-    if why := unsafe(name):
+    why = unsafe(name)
+    if why:
         return f"{name!r} {why}, so it does not lie below {folder}"
     path = folder / name
     try:
@@ -248,9 +248,13 @@ def to_stored_pixels(
     Raises:
         AnnotationError: nothing says which pixels they are.
     """
-    boxed = dict.fromkeys(q.images[box.frame] for q in samples.queries for box in q.boxes)
-    pixels = {n: exif or images[n].pixels for n in boxed if images[n].orientation != 1}
-    if unknown := [name for name, known in pixels.items() if known is None]:
+    boxed: dict[str, None] = {}
+    for query in samples.queries:
+        boxed.update(dict.fromkeys(query.images[box.frame] for box in query.boxes))
+    turned_images = [name for name in boxed if images[name].orientation != 1]
+    pixels = {name: exif or images[name].pixels for name in turned_images}
+    unknown = [name for name, known in pixels.items() if known is None]
+    if unknown:
         raise AnnotationError(
             f"{samples.source}: {len(unknown)} images have an EXIF orientation by which viewers "
             f"turn them, the first: {unknown[0]} (orientation {images[unknown[0]].orientation}). "
@@ -268,21 +272,22 @@ def to_stored_pixels(
         if known is not None:
             what = f"images with an EXIF orientation: boxes refer to the {known.value} image"
             samples.ledger.note(what, name)
-    queries = tuple(
-        replace(query, boxes=tuple(converted(query, box) for box in query.boxes))
-        for query in samples.queries
-    )
+    queries = []
+    for query in samples.queries:
+        boxes = tuple(converted(query, box) for box in query.boxes)
+        queries.append(replace(query, boxes=boxes))
     turned = {
         name: images[name].other_orientation(known)
         for name, known in pixels.items()
         if known is not None
     }
-    return StoredQueries(queries, turned)
+    return StoredQueries(tuple(queries), turned)
 
 
 def _converted(box: AnnotatedBox, size: Size, turn: int, units: Units) -> AnnotatedBox:
     """Convert a box of an image that is turned to the decoded image of ``size`` (w, h)."""
-    corners, mask = box.corners, box.mask
+    corners = box.corners
+    mask = box.mask
     if units is not Units.PIXELS:
         w, h = turned_size(size, turn)
         x1, y1, x2, y2 = (number / units.scale for number in corners)

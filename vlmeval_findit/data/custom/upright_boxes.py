@@ -36,5 +36,6 @@ def around_turned(corners: Corners, angle: float) -> Corners:
     sine = abs(math.sin(radians))
     width = (x2 - x1) * cosine + (y2 - y1) * sine
     height = (x2 - x1) * sine + (y2 - y1) * cosine
-    x, y = (x1 + x2) / 2, (y1 + y2) / 2
+    x = (x1 + x2) / 2
+    y = (y1 + y2) / 2
     return (x - width / 2, y - height / 2, x + width / 2, y + height / 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,8 +35,8 @@ class _ViaRegion(JsonRecord):
     region_attributes: ObjectOfJson
 
 
+# What people call the attribute that says what a region shows
 _LABELS = ("label", "class", "name", "category", "type", "object", "class_name")
-"""What people call the attribute that says what a region shows."""
 
 
 def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -82,7 +83,8 @@ def _listed(regions: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
-    used = list(dict.fromkeys(key for region in regions for key in region.region_attributes))
+    attributes = chain.from_iterable(region.region_attributes for region in regions)
+    used = list(dict.fromkeys(attributes))
     if len(used) == 1:
         return used[0]
     named = [key for key in used if key.lower() in _LABELS]

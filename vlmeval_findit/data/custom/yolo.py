@@ -24,8 +24,8 @@ from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
+# Text files among labels that are none, in lower case
 _NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
-"""Text files among labels that are none, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,7 @@ def _folders_of_splits(
     """Return the splits by the names of folders: labels/val, or val/labels."""
     labels = folder / "labels"
     if labels.is_dir():
-        there = {path.name for root in (labels, images) if root.is_dir() for path in root.iterdir()}
-        there = {name for name in there if (labels / name).is_dir()}
+        there = {path.name for path in labels.iterdir() if path.is_dir()}
         if any(map(names_a_split, there)) or stated in there:
             return {name: _LabelledFolder(images / name, labels / name) for name in sorted(there)}
         return {}
@@ -214,7 +213,10 @@ def _in_place(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]
                 f"{label}: which image is it about, {' or '.join(path.name for path in there)}? "
                 "Rename one, with its labels"
             )
-    return {path: labels.get(stem) for stem, there in images.items() for path in there}
+    pairs: dict[Path, Path | None] = {}
+    for stem, there in images.items():
+        pairs |= dict.fromkeys(there, labels.get(stem))
+    return pairs
 
 
 def _by_image(

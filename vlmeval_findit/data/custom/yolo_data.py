@@ -18,8 +18,8 @@ _YAML = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _DARKNET = "obj.data"
 _LISTS = ("classes.txt", "obj.names", "classes.names")
 _SPLITS = ("train", "val", "valid", "test")
+# Files that say what the classes and splits are
 DATA_FILES = (*_YAML, _DARKNET, *_LISTS)
-"""Files that say what the classes and splits are."""
 
 _READ = frozenset((*_SPLITS, "names", "path"))
 _NOT_NEEDED = frozenset(("nc", "download", "roboflow", "kpt_shape", "flip_idx"))

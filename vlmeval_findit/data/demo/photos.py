@@ -127,8 +127,10 @@ def prepare_demo() -> list[PreparedTable]:
     origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path
     tables = {name: read_table(shipped_table(name)) for name in demo_tables()}
-    queries = [query for rows in tables.values() for query in rows]
-    for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
+    names: dict[str, None] = {}
+    for query in chain.from_iterable(tables.values()):
+        names.update(dict.fromkeys((*query.images, *query.support)))
+    for name in names:
         encoded = io.BytesIO()
         image(name).save(encoded, format="PNG")
         write_once(folder / name, encoded.getvalue())

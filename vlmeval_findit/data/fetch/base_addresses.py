@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from ...core.formatting import nearest
 from ...storage.folders import config_file, read_config
 
+# The commit of the release's repository whose subsets are fetched
 RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
-"""The commit of the release's repository whose subsets are fetched."""
 
+# Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
+#
+# None: the owners ask for a form or publish no plain file, so no address is shipped. Once a user
+# sets one (of a mirror that they may use), the dataset is fetched like the others.
 BASE_ADDRESSES: Mapping[str, str | None] = {
     "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
     "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
@@ -20,11 +24,6 @@ BASE_ADDRESSES: Mapping[str, str | None] = {
     "visual_genome": "https://cs.stanford.edu/people/rak248/",
     **dict.fromkeys(("flickr30k", "d3", "hrinsdet", "robotools")),
 }
-"""Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
-
-None: the owners ask for a form or publish no plain file, so no address is shipped.  Once a user
-sets one (of a mirror that they may use), the dataset is fetched like the others.
-"""
 
 
 class SourceError(ValueError):

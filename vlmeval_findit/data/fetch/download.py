@@ -23,14 +23,14 @@ from ... import __version__
 from ...core.files import atomic_write
 from ...core.text_files import read_json
 
+# Bytes that are read at once; where a connection breaks, at most so many are lost
 CHUNK = 1 << 14
-"""Bytes that are read at once; where a connection breaks, at most so many are lost."""
 
+# Statuses after which another attempt makes sense
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which another attempt makes sense."""
 
+# Why a file cannot be used, or None when it can
 Check = Callable[[Path], str | None]
-"""Why a file cannot be used, or None when it can."""
 
 
 class DownloadError(ValueError):
@@ -115,7 +115,8 @@ class Client:
             raise DownloadError(f"{url}: not tried, {self._failures} files in a row failed")
         if host in self._unreachable:
             raise DownloadError(self._unreachable[host])
-        wait, trouble = 0.0, ""
+        wait = 0.0
+        trouble = ""
         for attempt in range(1, self.policy.attempts + 1):
             if self._stopped.wait(wait):
                 raise DownloadError("stopped")
@@ -190,7 +191,8 @@ class Client:
 
 
 def _check(response: requests.Response) -> None:
-    status, url = response.status_code, response.url
+    status = response.status_code
+    url = response.url
     if any(r.url.startswith("https:") for r in response.history) and url.startswith("http:"):
         raise DownloadError(f"{url}: a redirect away from https")
     if status in (404, 410):

@@ -27,13 +27,13 @@ from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
 
+# Why an image could not be fetched, by its name
 Problems = dict[str, str]
-"""Why an image could not be fetched, by its name."""
 
 BY_HAND = "to be got by hand: see the steps"
 
+# Bytes of an archive that is downloaded
 _LARGEST_ARCHIVE = 1 << 34
-"""Bytes."""
 
 
 class Progress(Protocol):
@@ -251,7 +251,8 @@ def _from_videos(job: FetchJob, pattern: str, names: Sequence[str], videos: Path
     by_video: dict[str, dict[int, str]] = {}
     problems: Problems = {}
     for name in names:
-        if frame := re.fullmatch(pattern, name):
+        frame = re.fullmatch(pattern, name)
+        if frame is not None:
             by_video.setdefault(frame[1], {})[int(frame[2])] = name
         else:
             problems[name] = "its name does not say a frame of a video"
@@ -263,11 +264,13 @@ def _from_videos(job: FetchJob, pattern: str, names: Sequence[str], videos: Path
 
 def _cut_video(job: FetchJob, videos: Path, video: str, frames: dict[int, str]) -> Problems:
     """Save the frames of a video; return why some could not be cut."""
-    left, problems = dict(frames), {}
+    left = dict(frames)
+    problems: Problems = {}
     try:
         for number, image in cut_frames(find_video(videos, video), frames):
             name = left[number]
-            if why := _save_frame(job.store, name, image):
+            why = _save_frame(job.store, name, image)
+            if why:
                 problems[name] = why
             del left[number]
             job.progress.finished(name)

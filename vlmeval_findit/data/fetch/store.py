@@ -12,8 +12,8 @@ from pathlib import Path
 from ...core.files import unsafe
 from ...storage.image_files import Size, problem
 
+# The folder below an image folder where files lie until they are whole
 PARTS = ".findit-parts"
-"""The folder below an image folder where files lie until they are whole."""
 
 
 class StoreError(ValueError):

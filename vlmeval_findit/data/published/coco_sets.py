@@ -30,6 +30,7 @@ EXPORTED = "_annotations.coco.json"
 # Scores stay comparable: their images without objects never made queries.
 _PUBLISHED = ReaderOptions(negatives=False)
 
+# The folder in a subset's in which its splits lie
 _ODINW_13 = {
     "AerialMaritimeDrone": "large",
     "Aquarium": "Aquarium Combined.v2-raw-1024.coco",
@@ -45,7 +46,6 @@ _ODINW_13 = {
     "thermalDogsAndPeople": "",
     "VehiclesOpenImages": "416x416",
 }
-"""The folder in a subset's in which its splits lie."""
 
 
 def find_val2017(folder: Path) -> Sequence[PublishedPart]:

@@ -32,6 +32,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -56,8 +57,8 @@ from ..custom.annotation_values import (
 )
 from ..sources import PublishedPart
 
+# Images may have 50 MB
 _ROWS_AT_ONCE = 16
-"""Images may have 50 MB."""
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ class ParquetImages:
             try:
                 with pq.ParquetFile(path) as file:
                     batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
-                    rows = (cells for batch in batches for cells in batch.to_pylist())
+                    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
                     for number, cells in enumerate(rows):
                         where = f"{path}, row {number}"
                         yield where, validated(kind, cells, where)
@@ -159,8 +160,8 @@ class _GroundingMERow:
     height: Count
 
 
+# First bytes of image files, and the suffixes of their names
 _SUFFIXES = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"RIFF", ".webp"))
-"""First bytes of image files, and the suffixes of their names."""
 
 
 def find_groundingme(folder: Path) -> Sequence[PublishedPart]:

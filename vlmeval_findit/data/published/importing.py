@@ -47,7 +47,8 @@ def run_import(
 
 def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
     """Return the parts to import."""
-    folder, only = options.folder, options.only
+    folder = options.folder
+    only = options.only
     if only is not None and row.datasets == 1:
         raise AnnotationError(f"{row.name} is one dataset: there is nothing to choose")
     try:
@@ -79,7 +80,8 @@ def _import(
             "(data get: --force); its .meta.json will list the differences"
         )
     origin = {"set": row.name, "published at": row.address, "licence": row.licence}
-    if plugin := SOURCES.plugin_of(row.name):
+    plugin = SOURCES.plugin_of(row.name)
+    if plugin:
         origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)

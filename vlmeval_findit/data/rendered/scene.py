@@ -16,23 +16,23 @@ from ...boxes.representation import Corners
 from . import scene_drawing as drawing
 from .scene_drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
 
+# Scenes are of these sizes, (width, height) in pixels; the seed decides which
 SIZES = ((192, 144), (144, 192), (168, 168))
-"""Scenes are of these sizes, (width, height) in pixels; the seed decides which."""
 
+# Reference shots are of this size, (width, height) in pixels
 SHOT_SIZE = (96, 96)
-"""Reference shots are of this size, (width, height) in pixels."""
 
+# Half the size of an object in pixels, from and to, by what an expression calls it
 HALVES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
-"""Half the size of an object in pixels, from and to, by what an expression calls it."""
 
+# Of the smaller of two objects, when they are placed
 _MOST_OVERLAP = 0.3
-"""Of the smaller of two objects, when they are placed."""
+# Share of an object's pixels that must be visible, or all objects are placed again
 _LEAST_SEEN = 0.55
-"""Share of an object's pixels that must be visible, or all objects are placed again."""
 
 
+# height x width: the place of the object that is seen there, -1 where none is
 Owners = npt.NDArray[np.int64]
-"""height x width: the place of the object that is seen there, -1 where none is."""
 
 
 class Stream(Enum):

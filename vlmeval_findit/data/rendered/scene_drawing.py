@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+# height x width x 3, RGB
 Pixels = npt.NDArray[np.uint8]
-"""height x width x 3, RGB."""
+# height x width
 Masks = npt.NDArray[np.bool_]
-"""height x width."""
 Colour = tuple[int, int, int]
 Rng = np.random.RandomState
 
+# Signed distance to an outline around the origin, in units of its half size: negative inside. ``x``
+# points right, ``y`` down; the shape fills [-1, 1] x [-1, 1].
 Distance = Callable[[Floats, Floats], Floats]
-"""Signed distance to an outline around the origin, in units of its half size: negative inside.
-``x`` points right, ``y`` down; the shape fills [-1, 1] x [-1, 1]."""
 
 
 SHAPES: dict[str, Distance] = {
@@ -51,8 +51,8 @@ COLOURS: dict[str, Colour] = {
     "orange": (245, 140, 30),
 }
 
+# How much of a texture's second colour lies at a point, 0 to 1; ``x``, ``y`` in pixels
 Share = Callable[[Floats, Floats], Floats]
-"""How much of a texture's second colour lies at a point, 0 to 1; ``x``, ``y`` in pixels."""
 
 
 def _part(number: Floats) -> Floats:
@@ -87,8 +87,8 @@ class Placement(NamedTuple):
 
 # --- backgrounds ----------------------------------------------------------------------------------
 
+# width x height pixels around a colour: height x width x 3, 0 to 255
 Background = Callable[[Rng, int, int, Colour], Floats]
-"""width x height pixels around a colour: height x width x 3, 0 to 255."""
 
 
 def _flat(rng: Rng, width: int, height: int, colour: Colour) -> Floats:

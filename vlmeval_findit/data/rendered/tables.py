@@ -138,8 +138,8 @@ _PAIRS = 1  # names the random numbers of a seed's pair, which are not those of 
 
 _ATTRIBUTES = 5  # in which the two images of a pair may differ
 
+# Where an object lies: centre x, y and half its size in pixels; the seed of its tint
 Placed = tuple[float, float, float, int]
-"""Where an object lies: centre x, y and half its size in pixels; the seed of its tint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,8 @@ def pair_stream(seed: int) -> tuple[Rng, tuple[int, int]]:
 
 def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> Pixels:
     canvas = background.copy()
-    objects, tints = [], []
+    objects = []
+    tints = []
     for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
         # "a large striped orange triangle at the left"
         texture, colour, shape = words.split()[2:5]
