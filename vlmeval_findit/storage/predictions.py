@@ -98,8 +98,9 @@ def _unpacked(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
-            columns = shown(list(row), 200)
-            raise PredictionError(f"{where}: no column {column!r}; the columns are {columns}")
+            raise PredictionError(
+                f"{where}: no column {column!r}; the columns are {shown(list(row), 200)}"
+            )
     cells: dict[str, Any] = {}
     for column, read in _CELL_READERS.items():
         try:

@@ -118,27 +118,39 @@ def for_model(
         not is_best and recorded in (None, dataset.resolved_options)
     ):
         return dataset
-    key = MARK if is_best else GOOD_MARKS
     marks: MarkChoice | GoodMarks
     if recorded is None:
         marks, who = best_mark(model, dataset.variant.name)
-    elif {key, MARK_SOURCE} <= set(recorded):
-        marks = (MarkChoice if is_best else GoodMarks).from_name(recorded[key])
-        who = recorded[MARK_SOURCE]
     else:
-        raise BestMarkError(f"the run did not record its {key}: {dataset.variant.name}")
+        marks, who = _recorded_marks(dataset.variant, recorded)
     result = _marked(dataset, stage2_rows(dataset.table), marks, who)
     return replace(result, base_dataset=dataset) if is_best else result
+
+
+def _recorded_marks(
+    variant: Stage2Variant, recorded: Mapping[str, str]
+) -> tuple[MarkChoice | GoodMarks, str]:
+    """Return the marks that a run recorded, and who chose them."""
+    is_best = variant.naming is RegionNaming.BEST_MARK
+    key = MARK if is_best else GOOD_MARKS
+    if key not in recorded or MARK_SOURCE not in recorded:
+        raise BestMarkError(f"the run did not record its {key}: {variant.name}")
+    kind = MarkChoice if is_best else GoodMarks
+    return kind.from_name(recorded[key]), recorded[MARK_SOURCE]
 
 
 def _marked(
     dataset: LoadedStage2, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
 ) -> LoadedStage2:
-    queries, images, boxes = {}, [], 0
+    described = dataset.variant.described
+    queries = {}
+    images = []
+    boxes = 0
     for row in rows:
         choice = marks.drawn_for(row.index)
-        queries[row.index], of_row = asking.query_with_marks(row, choice, dataset.variant.described)
-        images += of_row
+        query, images_of_row = asking.query_with_marks(row, choice, described)
+        queries[row.index] = query
+        images += images_of_row
         boxes += asking.count_without_outline(row, choice.shape)
     folder = image_folder(dataset.variant.images)
     draw_missing(
