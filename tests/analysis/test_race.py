@@ -227,5 +227,5 @@ def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
     best = tmp_path / "best.yaml"
     config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
     best.write_text("models: {FullImage: {FindIt: {winner: xyxy_text}}}")
-    with pytest.raises(ValueError, match="--formats asks each model in a single format"):
+    with pytest.raises(ValueError, match="--formats names one for each model"):
         sweep_command.main([str(config), "--formats", str(best)], standalone_mode=False)

@@ -16,8 +16,8 @@ from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.protocol.replies import ReplyRecord, TokenLogprobs
 from vlmeval_findit.storage.identity_file import read_identity
 from vlmeval_findit.storage.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
+from vlmeval_findit.sweeps.model_runs import UnfinishedError
 from vlmeval_findit.sweeps.sweep_file import Sweep
-from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 CONFIG = """
 models: Qwen3-VL

@@ -164,7 +164,7 @@ def test_only_samples_of_one_run_are_taken_together(world: World) -> None:
     identity = RunFiles(other).identity
     identity.write_text(identity.read_text().replace('"temperature": 0.7', '"temperature": 1.0'))
     assert main(["score", str(other)]) == 0
-    with pytest.raises(SamplesError, match=r"is no sample of .* setting temperature"):
+    with pytest.raises(SamplesError, match=r"is not a sample of .* setting temperature"):
         load_samples(path)
     world.predict("M", NAME, saying("[]"), rows=5, folder=f"{MORE_SAMPLES}/2")
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
@@ -313,6 +313,6 @@ def test_samples_of_points_have_no_consensus(
     path = sampled(world, [saying('[{"point_2d": [400, 400]}]')] * 2, "FindIt_Pascal_point_json")
     assert main(["samples", str(path)]) == 0
     printed = capsys.readouterr()
-    assert "no consensus: FindIt_Pascal_point_json: its answers are no boxes" in printed.err
+    assert "no consensus: FindIt_Pascal_point_json: its answers are not boxes" in printed.err
     assert "Pointing accuracy" in printed.out
     assert "pass@2" in printed.out

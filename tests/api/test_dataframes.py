@@ -108,12 +108,14 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -
     runs = findit.open_runs(world.runs)
     expected = findit.compare(runs[0], runs[1])
     assert findit.compare(run.path, str(other.path)).equals(expected)
-    with pytest.raises(ValueError, match="'A' is no file or folder here, and no run in outputs"):
+    with pytest.raises(
+        ValueError, match="'A' is neither a file, nor a folder, nor a run in outputs"
+    ):
         findit.compare("A", "B")
     assert findit.compare("A", f"B_{JSON}", within=world.runs).equals(expected)
     with pytest.raises(ValueError, match=rf"'B_{JSON[:-1]}' is .*: did you mean B_{JSON}\?"):
         findit.compare("A", f"B_{JSON[:-1]}", within=world.runs)
-    with pytest.raises(ValueError, match=rf"2 runs, and one is needed: .*A_{JSON}"):
+    with pytest.raises(ValueError, match=rf"2 runs, but one is needed: .*A_{JSON}"):
         findit.compare(world.runs, other.path)
     with pytest.raises(ValueError, match="int is no run"):
         findit.compare(3, other.path)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_a_baseline_is_asked_about_images_of_all_kinds(tmp_path) -> None:
         assert shown.parsed.kind is findit.ReplyKind.BOXES
     (tmp_path / "b.png").write_text("no image")
     for image, form, message in (
-        (np.zeros((3, 100, 200), np.float32), "xyxy_json", r"float32 is no image: .*byte"),
+        (np.zeros((3, 100, 200), np.float32), "xyxy_json", r"float32 is not an image: .*byte"),
         (tmp_path / "b.png", "xyxy_json", r"b\.png"),
         (IMAGE, "xyxy_jsn", "did you mean json"),
     ):

@@ -66,7 +66,7 @@ def test_labels_and_frames() -> None:
         ({"space": "grid100"}, "did you mean grid1000"),
         ({"space": None}, "not guessed(.|\n)*grid1000"),
         ({"frames": 0}, "frames: 0"),
-        ({"text": b"[]"}, "bytes is neither a text nor"),
+        ({"text": b"[]"}, "bytes is neither text nor"),
         ({"size": (640.5, 480)}, "whole pixels"),
         ({"size": (0, 480)}, r"size \(0, 480\)"),
     ],

@@ -111,7 +111,7 @@ def test_completions_of_a_chat_are_replies() -> None:
     assert findit.reward(messages, [boxes] * 2, **options).tolist() == [1, 1]
     for reply in (many[0], many[0][0], many[2]):
         assert findit.reward(reply, boxes, **options) == 1
-    with pytest.raises(TypeError, match="reply 0: no message of the assistant among 1"):
+    with pytest.raises(TypeError, match="reply 0: none of the 1 messages is the assistant's"):
         findit.reward([[{"role": "user", "content": right}]], [boxes], **options)
-    with pytest.raises(TypeError, match="reply 1: int is neither a text nor messages"):
+    with pytest.raises(TypeError, match="reply 1: int is neither text nor messages"):
         findit.reward([right, 3], [boxes] * 2, **options)

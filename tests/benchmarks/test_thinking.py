@@ -194,10 +194,10 @@ def test_thought_marks_come_from_the_user_or_the_row(
     assert len(findit.read(text, FORMAT, size=SIZE, **named).boxes) == 1
     assert findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, **named).sums["tp"] == 1
     assert findit.reward(text, [TRUTH], FORMAT, sizes=SIZE, **named) == 1.0
-    with pytest.raises(ValueError, match="no pair of marks: type '<plan> </plan>'"):
+    with pytest.raises(ValueError, match="not a pair of marks, as '<plan> </plan>'"):
         findit.read(text, FORMAT, size=SIZE, space=SPACE, thought_marks="<plan>")
     assert settings_from({"thought_marks": "<plan> </plan>"}).thought_marks == PLAN
-    with pytest.raises(SettingsError, match="no pair of marks"):
+    with pytest.raises(SettingsError, match="not a pair of marks"):
         settings_from({"thought_marks": "<plan>"})
     monkeypatch.setenv("FINDIT_THOUGHT_MARKS", "<plan> </plan>")
     assert settings_from({}).thought_marks == PLAN

@@ -45,9 +45,9 @@ def test_a_wrong_path_or_gpu_is_named_with_its_flag(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5b")
     for words, message in (
-        ("leaderboard . --out table.csv", "--out table.csv: it takes a folder"),
-        ("leaderboard . --out Board.CSV", "--out Board.CSV: it takes a folder"),
-        ("leaderboard . --out board.Html", "--out board.Html: it takes a folder"),
+        ("leaderboard . --out table.csv", "--out table.csv: it should be a folder"),
+        ("leaderboard . --out Board.CSV", "--out Board.CSV: it should be a folder"),
+        ("leaderboard . --out board.Html", "--out board.Html: it should be a folder"),
         ("report --watch none.YAML", "none.YAML: no such file"),
         ("report . --out .", "Invalid value for '--out': File '.' is a directory"),
         (

@@ -70,9 +70,9 @@ ASKED --model my-ft=ADAPTER --like Qwen3-VL
 ASKED --model FindIt-Nanno
   unknown model 'FindIt-Nanno': did you mean FindIt-Nano?
 NANO --dtype floot16
-  --dtype floot16: did you mean
+  unknown --dtype 'floot16': did you mean
 NANO --work-dir THIS_FILE
-  test_early_checks.py is no folder
+  test_early_checks.py is not a folder
 --config config.json
   python -m vlmeval
 NANO --judge-args '{"space": "gird1000"}'
@@ -84,7 +84,7 @@ NANO --judge-args '{"spase": "unit"}'
 ASKED --model mine=/nowhere
   /nowhere: the folder does not exist
 ASKED --model mine=owner/name
-  Say which known model it is run like: --like NAME
+  it shares: --like NAME
 ASKED --model Qwen/Qwen2.5-VL-7B-Instruct
   Type --model Qwen2.5-VL-7B, which is the same checkpoint, asked as the protocol says, or
 ASKED --model models/my-ft
@@ -104,7 +104,7 @@ ASKED
 NANO --limit 0
   --limit: 0 should be a whole number, at least 1
 NANO --mode evl
-  --mode evl: did you mean eval?
+  unknown --mode 'evl': did you mean eval?
 NANO --api-nprc 3
   unknown flag '--api-nprc': did you mean --api-nproc?
 ASKED --model mine SERVER
@@ -116,25 +116,25 @@ ASKED --model GPT-5.4 --provider opnai
 search --model Qwen3-VL-9B --space unit --data Scenes_mini
   unknown model 'Qwen3-VL-9B': did you mean Qwen3-VL
 NANO --image-root Pascal=.
-  no dataset of --data has the key 'Pascal' (there are: Scenes_mini)
+  no dataset of --data has images called 'Pascal' (there are: Scenes_mini)
 NANO --device gpu
-  --device gpu: no such device; cpu, cuda
+  --device gpu: unknown device; devices are cpu, cuda
 sweep sweep.yaml --formats best_formats.yaml
   --formats best_formats.yaml: no such file
 ASKED --model FullImage --temperature 1.5
   --temperature has no effect: FullImage is a baseline
 NANO --samples 8
-  samples: 8 greedy replies of FindIt-Nano would be equal: say --temperature 0.7
+  samples: 8 greedy replies of FindIt-Nano would be equal: type --temperature 0.7
 NANO --samples 8 --temperature 1 --mode eval
   --samples: leave --mode out
 NANO --data MMBench --samples 8 --temperature 1
-  --samples: MMBench is no dataset of FindIt's
+  --samples: MMBench is not FindIt's
 ASKED --model GPT-6-Astra --provider openai --temperature 1 --dry-run
-  temperature: GPT-6-Astra takes none at openai
+  temperature: GPT-6-Astra accepts none at openai
 ASKED --model Qwen3-VL SERVER --batch-size 2
   --batch-size has no effect: Qwen3-VL is a model of a server
 NANO --space unit --judge-args '{"space": "grid1000"}'
-  --space unit and another in --judge-args
+  --space unit and --judge-args name two spaces
 NANO --judge someone
   --judge has no effect: no judge scores
 NANO --max-usd 2
@@ -262,7 +262,9 @@ def test_every_flag_has_its_users() -> None:
 
 def test_a_name_at_a_server_without_its_address_is_refused() -> None:
     entry = ModelEntry("Qwen3-VL", served="mine")
-    with pytest.raises(ValueError, match=r"mine is its name at a server: at which[?] --base-url"):
+    with pytest.raises(
+        ValueError, match=r"mine is its name at a server\. Name the server: --base-url"
+    ):
         check_model(entry, access_of(entry))
 
 
@@ -271,8 +273,8 @@ def test_a_name_at_a_server_without_its_address_is_refused() -> None:
     [
         ("cpu", "", ""),
         ("cuda:1", "4,7", ""),
-        ("cuda:2", "4,7", "--device cuda:2: this machine has 2 of cuda; use cpu"),
-        ("cuda:first", "0", "--device cuda:first: no such device"),
+        ("cuda:2", "4,7", "--device cuda:2: this machine has 2 cuda devices; use cpu"),
+        ("cuda:first", "0", "--device cuda:first: unknown device"),
     ],
 )
 def test_a_device_that_is_not_there_is_refused_without_torch(
@@ -296,7 +298,7 @@ def test_a_dry_run_or_a_cluster_needs_no_device(
     grid = demo_sweep(tmp_path, config, limit=1)
     on_ray = sweep.backends_for(grid, ModelOptions(executor="ray"), Budget())
     assert on_ray.keys() == {"FindIt-Nano"}
-    with pytest.raises(ValueError, match="--device gpu: no such device"):
+    with pytest.raises(ValueError, match="--device gpu: unknown device"):
         sweep.backends_for(grid, ModelOptions(), Budget())
 
 

@@ -64,6 +64,7 @@ def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
     """Return the environment of every line: commands set variables of their process."""
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
+    (folder / "lmu").mkdir(exist_ok=True)
     monkeypatch.setenv("LMUData", str(folder / "lmu"))
     monkeypatch.setenv("FINDIT_TABLES", str(folder))
     monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")

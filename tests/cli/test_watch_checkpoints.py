@@ -116,7 +116,7 @@ def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
         (["nowhere", *FLAGS, "--once"], "nowhere: no such folder"),
         (["empty", *FLAGS, "--once"], "empty has no complete checkpoint"),
         (["empty", "--like", "FindIt-Nano", "--data", "FindIt_Pascl_xyxy_json"], "Pascal"),
-        (["training", *FLAGS, "--name", "a/b"], "names files: no slash in it"),
+        (["training", *FLAGS, "--name", "a/b"], "should have no slash"),
     ):
         assert main(["watch-checkpoints", *arguments]) == 2
         assert message in capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     assert "My Model (space-pixels)" in table
     export = ["export", "--to", "coco", "--out", str(tmp_path / "coco")]
     assert main([*export, str(other.score)]) == 2
-    assert "not in the space that the run recorded" in capsys.readouterr().err
+    assert "in another space than the run recorded" in capsys.readouterr().err
 
 
 def read(path: Path, model: str = "Model", space: Any = None) -> RunReplies:

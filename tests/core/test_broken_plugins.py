@@ -28,8 +28,8 @@ BROKEN = {
     "no python": ("MODELS = (", None, "SyntaxError"),
     "an exit": ("raise SystemExit(3)", None, "SystemExit: 3"),
     "no row": ("MODELS = [7]", "models", "should be a ModelRow, and is 7"),
-    "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is no name"),
-    "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "no slash in it"),
+    "a name": ("MODELS = ModelRow('', 'x', GRID)", "models", "'' is not a name"),
+    "a slash": ("MODELS = ModelRow('a/b', 'x', GRID)", "models", "should have no slash"),
     "a regex": ("MODELS = ModelRow('A', '(', GRID)", "models", "unterminated subpattern"),
     "a built-in name": (
         "MODELS = ModelRow('Qwen3-VL', 'x', GRID)", "models", "is a row of vlmeval_findit",

@@ -51,7 +51,7 @@ def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
         assert "x_min, x_max, y_min, y_max" in str(output)
         result = findit.read("[[0, 256, 0, 512]]", "xxyy_text", size=(100, 50), space="grid512")
         assert result.boxes == ((0, 0, 50, 50),)
-        with pytest.raises(ValueError, match="Cornered is asked at a server: base_url="):
+        with pytest.raises(ValueError, match="Cornered needs a server: base_url="):
             findit.open_model("Cornered")
     assert find_model("cornered-7b") is None
     with pytest.raises(SpaceError):

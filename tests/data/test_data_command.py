@@ -50,7 +50,10 @@ def test_the_list_says_what_is_on_disk_and_its_licence(
     [
         (["VPBench"], "python run_findit.py data get VPBench --from PATH"),
         (["SelfRetrieval"], "the dataset.json of D3 self-retrieval"),
-        (["ScreenSpot-Pro", "Pascal"], "ScreenSpot-Pro is made from your files: name it alone"),
+        (
+            ["ScreenSpot-Pro", "Pascal"],
+            "ScreenSpot-Pro is made from your files: get it in a separate command",
+        ),
     ],
 )
 def test_what_is_not_fetched_says_what_to_get(names: list[str], says: str, capsys) -> None:

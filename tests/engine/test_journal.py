@@ -186,7 +186,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     for opens in (Journal, JournalView):
-        with pytest.raises(JournalError, match="holds no record of a journal"):
+        with pytest.raises(JournalError, match="is not a journal of this version"):
             opens(path)
     assert path.read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock"
@@ -195,7 +195,7 @@ def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path
 def test_only_a_regular_file_is_a_journal(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo"):
-        with pytest.raises(JournalError, match="is no regular file"):
+        with pytest.raises(JournalError, match="is not a regular file"):
             Journal(path)
     assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
 

@@ -90,7 +90,7 @@ def test_a_view_creates_no_journal(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         JournalView(path)
     assert not list(path.parent.iterdir())
-    with pytest.raises(JournalError, match="is no regular file"):
+    with pytest.raises(JournalError, match="is not a regular file"):
         JournalView(path.parent)
 
 

@@ -130,7 +130,7 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
     assert capsys.readouterr().err.count("left out: ") == 2
     assert main(["score", str(runs), "--space", "grid1000"]) == 0
     assert to_coco(runs) == 2
-    assert "no run's answers are boxes for COCO" in capsys.readouterr().err
+    assert "no run has boxes for COCO" in capsys.readouterr().err
     assert not Path("coco").exists()
     (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
     assert main(["score", str(runs), "--space", "grid1000"]) == 0

@@ -265,7 +265,7 @@ def test_a_refusal_leaves_no_file(world: World, out: Path, capsys) -> None:
     assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
     unscored.rename(path)
     assert main(["export", str(path), "--to", "trackio", "--out", str(world.runs)]) == 2
-    assert f"--out {world.runs} holds the run {path}" in capsys.readouterr().err
+    assert f"--out {world.runs}: the run {path} is in it" in capsys.readouterr().err
     assert not (world.runs / CHECKSUMS).exists()
 
 

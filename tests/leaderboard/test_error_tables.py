@@ -266,7 +266,7 @@ def test_refusals(world: World, capsys) -> None:
     for words, message in (
         ([run.path, "--by", "sizes"], "size"),
         ([run.path, "--against", "nowhere.json"], "no such file"),
-        ([run.path, "--against", world.runs], "2 runs are there: name the file of a run"),
+        ([run.path, "--against", world.runs], "2 runs in it: name the file of a single run"),
         (["nothing"], "nothing: does not exist"),
     ):
         assert main(["errors", *map(str, words)]) == 2

@@ -21,7 +21,10 @@ from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contra
     [
         (lambda: Style(Shape.OVAL, "round"), "unknown variant 'round' of oval"),
         (lambda: Style(Shape.TAG, "digit squre"), "did you mean digit square?"),
-        (lambda: Style(Shape.BOX, "none", 0), "a line is 1, 2, 3 … pixels wide, not 0"),
+        (
+            lambda: Style(Shape.BOX, "none", 0),
+            "the width of a line should be 1, 2, 3 … pixels, not 0",
+        ),
     ],
 )
 def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
@@ -34,9 +37,9 @@ def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
     [
         ({"size": [2, 2]}, "has no 'counts'"),
         ({"size": [2, 2], "counts": [3]}, "come to 3 pixels, its size to 2 x 2"),
-        ({"size": [2, 2], "counts": "é"}, "no run lengths of COCO: 'é'"),
-        ({"size": [2, 2], "counts": "T"}, "no run lengths of COCO: the text breaks off"),
-        ({"size": [2, 2], "counts": None}, "no run lengths of COCO"),
+        ({"size": [2, 2], "counts": "é"}, "not run lengths of COCO: 'é'"),
+        ({"size": [2, 2], "counts": "T"}, "not run lengths of COCO: the text breaks off"),
+        ({"size": [2, 2], "counts": None}, "not run lengths of COCO"),
     ],
 )
 def test_what_is_no_mask_is_refused(coco: Any, says: str) -> None:

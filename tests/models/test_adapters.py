@@ -53,7 +53,7 @@ def test_the_row_is_that_of_the_base(base: str, row: str, tmp_path: Path) -> Non
 
 def test_another_base_needs_like(tmp_path: Path) -> None:
     folder = str(write_adapter(tmp_path / "ft", write_base(tmp_path / "sft")))
-    with pytest.raises(ValueError, match="Say which known model it is run like: --like NAME"):
+    with pytest.raises(ValueError, match="it shares: --like NAME"):
         row_of_checkpoint("my-ft", folder)
     assert ModelOptions(like="Qwen3-VL").entry(f"my-ft={folder}").like == "Qwen3-VL"
 
@@ -93,7 +93,7 @@ def test_files_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (folder / "adapter_model.safetensors").unlink()
     refused("no weights: neither adapter_model.safetensors nor")
     (base / "config.json").unlink()
-    refused("base: no config.json there")
+    refused("base: no config.json in this folder")
     (folder / "adapter_config.json").write_text("[")
     refused("adapter_config.json: not the settings of an adapter")
 
@@ -158,7 +158,7 @@ def test_the_rank_is_the_next_that_vllm_takes(rank: int, limit: str, tmp_path: P
     ],
 )
 def test_what_vllm_does_not_take(name: str, value: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"vLLM takes no adapter with {name}"):
+    with pytest.raises(ValueError, match=f"vLLM does not load adapters with {name}"):
         vllm_flags(write_adapter(tmp_path / "ft", HUB, **{name: value}))
 
 

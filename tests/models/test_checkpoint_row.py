@@ -147,7 +147,7 @@ def test_a_config_that_says_nothing_decides_and_contradicts_nothing(
     (folder / "config.json").write_text(config)
     assert architecture_of(str(folder)) is None
     assert row_of_checkpoint("mine", str(folder), "InternVL3").name == "InternVL3"
-    with pytest.raises(ValueError, match=r"does not say what model it is.*--like NAME"):
+    with pytest.raises(ValueError, match=r"does not say which model it is.*--like NAME"):
         row_of_checkpoint("mine", str(folder))
 
 

@@ -170,7 +170,7 @@ def test_what_is_no_dual_encoder_is_refused_by_name(
 ) -> None:
     sizes = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 32}
     hf.BertConfig(num_hidden_layers=1, **sizes).save_pretrained(tmp_path)
-    with pytest.raises(EncoderError, match=f"{tmp_path}: BertModel is no dual encoder"):
+    with pytest.raises(EncoderError, match=f"{tmp_path}: BertModel is not a dual encoder"):
         named_encoder(str(tmp_path))
     without = shutil.ignore_patterns("*.safetensors")
     folder = shutil.copytree(checkpoints["CLIP"], tmp_path / "damaged", ignore=without)

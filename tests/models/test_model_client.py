@@ -36,7 +36,8 @@ from vlmeval_findit.protocol.identity import Described
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, parse_record
 from vlmeval_findit.storage.folders import image_folder
 from vlmeval_findit.storage.predictions import read_predictions
-from vlmeval_findit.sweeps.sweep_run import UnfinishedError, run_sweep
+from vlmeval_findit.sweeps.model_runs import UnfinishedError
+from vlmeval_findit.sweeps.sweep_run import run_sweep
 
 
 class Asking:

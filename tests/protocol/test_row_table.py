@@ -82,13 +82,16 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"slices": {"floor": 3}}, "the slice 'floor' is 3, no text: write '3'"),
-        ({"sums": {"error": float("nan")}}, "the sum 'error' is nan, no finite plain number"),
+        ({"slices": {"floor": 3}}, "the slice 'floor' is 3, not a text: write '3'"),
+        ({"sums": {"error": float("nan")}}, "the sum 'error' is nan, not a finite number"),
         ({"sums": {"right": True}}, "the sum 'right' is True"),
         ({"sums": {"iou": np.float64(0.5)}}, "the sum 'iou' is np.float64(0.5)"),
         ({"parts": {("class", "a"): {"iou": None}}}, "the sum 'iou' is None"),
-        ({"parts": {("class", "a"): {}, ("size", "b"): {}}}, "parts are of one kind"),
-        ({"parts": {("class", "a"): {}}, "slices": {"class": "a"}}, "none of its slices: class"),
+        ({"parts": {("class", "a"): {}, ("size", "b"): {}}}, "parts need one kind"),
+        (
+            {"parts": {("class", "a"): {}}, "slices": {"class": "a"}},
+            "other than those of its slices: class",
+        ),
     ],
 )
 def test_a_row_that_could_not_be_added_up_is_refused(more: dict[str, Any], says: str) -> None:

@@ -143,10 +143,10 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     ("left", "right", "expected"),
     [
         ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
-        ("Early", "Lat", "--compare Lat: no model has this name: did you mean Late?"),
+        ("Early", "Lat", "--compare Lat: unknown model: did you mean Late?"),
         ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
         ("Early", "Lte=xyxy_json", "--compare Lte=xyxy_json: no run of 'Lte': did you mean Late?"),
-        ("Early=xyxy_json", "Early", "no dataset has two runs of them that can be compared"),
+        ("Early=xyxy_json", "Early", "no dataset has two runs of these that can be compared"),
     ],
 )
 def test_sides_of_compare(board: Board, left: str, right: str, expected: object) -> None:

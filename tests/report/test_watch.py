@@ -246,7 +246,7 @@ def test_ctrl_c_leaves_a_page_that_is_no_longer_updated(tmp_path: Path) -> None:
     [
         (["--every", "3"], "--every needs --watch"),
         (["--watch", "outputs"], "--watch follows one sweep"),
-        (["--watch", "--cards", "3"], "--watch does not go with"),
+        (["--watch", "--cards", "3"], "--watch excludes"),
         (["--watch", "--every", "nan"], "nan"),
     ],
 )

@@ -64,11 +64,11 @@ def test_what_cannot_be_loaded_says_why(world: World, tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_runs([tmp_path / "nowhere"])
-    with pytest.raises(RunError, match=r"no scored run in it.*run_findit\.py demo"):
+    with pytest.raises(RunError, match=r"no scored runs in this folder.*run_findit\.py demo"):
         load_runs([empty])
     unscored = empty / f"B_{JSON}.json"
     unscored.write_text("[]")
-    with pytest.raises(RunError, match=r"no scored run in it.*run_findit\.py score"):
+    with pytest.raises(RunError, match=r"no scored runs in this folder.*run_findit\.py score"):
         load_runs([empty])
     with pytest.raises(RunError, match=r"not scored yet.*run_findit\.py score"):
         load_runs([unscored])

@@ -207,9 +207,12 @@ def test_an_adapter_is_served_over_its_base(
     ("command", "why"),
     [
         ("sweep FILE --serve vlm", "unknown program 'vlm': did you mean vllm?"),
-        ("sweep FILE --serve vllm --gpus 8", "--gpus 8: this machine shows 4"),
+        ("sweep FILE --serve vllm --gpus 8", "--gpus 8: this machine has 4"),
         ("sweep FILE --serve vllm --gpus 1.5", "--gpus 1.5: a whole number"),
-        ("sweep FILE --serve vllm --tensor-parallel 3", "--gpus 4 cannot be shared out to servers"),
+        (
+            "sweep FILE --serve vllm --tensor-parallel 3",
+            "--gpus 4 should be a multiple of --tensor-parallel 3",
+        ),
         ("sweep FILE --serve vllm --serve-args '", "--serve-args ': No closing quotation"),
         ("sweep FILE --tensor-parallel 2", "--tensor-parallel has no effect"),
         ("search --model Qwen3-VL --serve vllm --base-url http://a/v1", "--serve has no effect"),

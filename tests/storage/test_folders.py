@@ -30,7 +30,7 @@ def test_the_first_folder_that_has_a_table_wins(
         find_table("Odd")
     reply = str(error.value)
     assert all(str(folder) in reply for folder in table_folders())
-    assert reply.endswith("make it with: python run_findit.py data get Odd [--from DIR]")
+    assert reply.endswith("Make it: python run_findit.py data get Odd [--from DIR]")
     for folder in (lmu, here, named):
         (folder / "Odd.tsv").write_text("same")
         assert find_table("Odd").samefile(folder / "Odd.tsv")

@@ -197,7 +197,7 @@ def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
 def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / f"{STEM}_identity.json").write_text(content)
-    with pytest.raises(IdentityError, match="not the record of a run"):
+    with pytest.raises(IdentityError, match="not a record of a run"):
         read_identity(tmp_path / f"{STEM}.json")
 
 
@@ -227,7 +227,7 @@ def test_a_damaged_key_of_an_identity_is_named(
     path.write_text(json.dumps({**identity_values(RUN), **changes}))
     with pytest.raises(IdentityError) as refused:
         read_identity(tmp_path / f"{STEM}.json")
-    assert str(refused.value).startswith(f"{path}: not the record of a run: {why}")
+    assert str(refused.value).startswith(f"{path}: not a record of a run: {why}")
 
 
 @pytest.mark.parametrize("name", ["model", "dataset", "answering", "rows", "left_out", "forced"])

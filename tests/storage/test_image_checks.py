@@ -52,7 +52,7 @@ def test_where_images_are_searched(
     [
         *((text, "") for text in ("- a", "images: 7", "images: [a", "sources: x")),
         ("images: {Pascal: 2014}", "images, Pascal: 2014 should be text: write it in quotes"),
-        ("images: [[Pascal, voc]]", "images: .* is no mapping of names"),
+        ("images: [[Pascal, voc]]", "images: .* is not a mapping of names"),
         ("image: {Pascal: voc}", "unknown section 'image': did you mean images"),
     ],
 )

@@ -258,7 +258,7 @@ INSIDE: list[tuple[object, str]] = [
     ({"content": SAID}, "'content'"),
     ([SAID], "a list of 1 texts"),
     (["a", "b"], "a list of 2 texts"),
-    ({"role": "user", "content": "Find"}, "no message of the assistant among 1"),
+    ({"role": "user", "content": "Find"}, "none of the 1 messages is the assistant's"),
     ({"role": "assistant", "content": [{"type": "image_url"}]}, "type 'image_url'"),
     ({"role": "assistant", "content": [7]}, "a part of the content is a number"),
     ({"role": "assistant", "content": {"bbox": 1}}, "content is an object"),
@@ -282,14 +282,14 @@ ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} f
 TSV = as_tsv(ROWS)
 TWICE = '[{"index": 4, "prediction": "a"}, {"index": 4, "prediction": "a"}]'
 DAMAGED: list[tuple[str, bytes | str, str]] = [
-    ("xlsx", as_xlsx(ROWS)[:-300], "not a sheet that can be read"),
+    ("xlsx", as_xlsx(ROWS)[:-300], "not a readable xlsx sheet"),
     ("json", json.dumps(ROWS)[:-100], "not JSON: "),
     ("json", "", "not JSON"),
     ("json", "[1]", "row 1: should be an object, not 1"),
-    ("json", "{}", "should be a list of objects"),
+    ("json", "{}", "should be a list with an object for each query"),
     ("json", TWICE, "row 2: duplicate index 4"),
     ("json", '[{"index": -1, "prediction": "a"}]', "row 1, column index: -1 is not the number"),
-    ("tsv", "", "has no line of column names"),
+    ("tsv", "", "no line of column names"),
     ("tsv", TSV[: TSV.rfind(b"2, 3")], "unexpected end of data"),  # in a reply
     ("tsv", TSV[: TSV.rfind(b'\t"[49')], "row 50: 1 cells for 3"),  # before a reply
     ("tsv", "index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
@@ -299,7 +299,7 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
         "index\tanswer\n1\ta\n",
         "row 1: no column 'prediction'; the columns are ['index', 'answer']",
     ),
-    ("csv", "", "there are: .json, .tsv, .xlsx"),
+    ("csv", "", "formats: .json, .tsv, .xlsx"),
 ]
 
 
@@ -314,7 +314,7 @@ def test_a_damaged_file(tmp_path: Path, suffix: str, content: bytes | str, why: 
 
 
 def test_a_sheet_without_cells(tmp_path: Path) -> None:
-    with pytest.raises(PredictionError, match="has no line of column names"):
+    with pytest.raises(PredictionError, match="no line of column names"):
         read_predictions(sheet(tmp_path))
 
 
@@ -366,7 +366,7 @@ def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) 
     ],
 )  # fmt: skip
 def test_a_name_without_a_dataset(name: str) -> None:
-    with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --data"):
+    with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* type --data"):
         names_of(Path(name))
 
 

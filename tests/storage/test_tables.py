@@ -120,10 +120,10 @@ BELOW = "images lie below their dataset's folder"
         ("sightings", '[{"image": "a.jpg"}]', "[0][box] is missing"),
         ("boxes", "[[[1,2,3,null]]]", "[0][0][3] should be a valid number: None"),
         ("boxes", "[[],[]]", "2 lists for 1 images"),
-        ("box_labels", "[[]]", "not an entry for every box"),
+        ("box_labels", "[[]]", "should have an entry for every box"),
         ("tags", '{"a": " "}', "is empty"),
         ("label", "", "is empty"),
-        ("index", "-1", "-1 is no number of a row: they begin at 0"),
+        ("index", "-1", "-1 is out of range: rows are numbered from 0"),
         ("image_path", "", "is empty"),
         ("cluster", " ", "is empty: it says what is not independent"),
         ("width", "0", "0 is not a size in pixels"),
@@ -151,7 +151,7 @@ def test_a_table_that_was_edited_is_refused(tmp_path: Path) -> None:
         read_table(path)
     assert str(error.value) == (
         f"{path}: SHA-256 is {file_sha256(path)}, but Pascal.meta.json records {recorded}: the "
-        "table was changed after it was made; make it again with: python run_findit.py data get "
+        "table was changed after it was made. Make it again with: python run_findit.py data get "
         "Pascal [--from DIR]"
     )
     meta_path(path).unlink()

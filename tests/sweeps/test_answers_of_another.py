@@ -170,7 +170,7 @@ def test_predictions_about_other_images_are_asked_again(
     path.write_text(json.dumps(rows))
     ours.journal.unlink()
     assert run(ours, A).calls == 2
-    assert "2 images were replaced since: their calls are repeated" in caplog.text
+    assert "2 images were replaced since then: their calls are repeated" in caplog.text
     written = [json.loads(row["image_sha256"]) for row in json.loads(path.read_text())]
     shown = [record["image_sha256"][0][:16] for record in records(ours.journal)]
     assert sorted(next(iter(each.values())) for each in written) == sorted(shown)

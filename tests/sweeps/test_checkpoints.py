@@ -73,7 +73,7 @@ def test_checkpoints_are_sorted_and_equal_steps_refused(tmp_path: Path) -> None:
     assert [each.step for each in checkpoints_in(tmp_path)] == [7, 30, 200, 1000]
     assert checkpoints_in(tmp_path / "nowhere") == []
     shutil.copytree(NANO, tmp_path / "checkpoint-30")
-    with pytest.raises(ValueError, match=r"are both of step 30: move one elsewhere"):
+    with pytest.raises(ValueError, match=r"are both step 30: move one of them away"):
         checkpoints_in(tmp_path)
 
 

@@ -78,7 +78,7 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     assert [variant.mark for variant in asked[19:]] == ["box", "point"]
     assert replace(asked[19], mark=None) == replace(asked[20], mark=None)
     assert replace(asked[19], mark=None) in asked
-    with pytest.raises(ValueError, match="Demo shows no reference pictures: there is nothing"):
+    with pytest.raises(ValueError, match="Demo shows no reference images"):
         search(tmp_path, marks=("box",))
 
 

@@ -95,8 +95,8 @@ def test_a_sweep_over_two_benchmarks_writes_two_winners(
         ("Letters_Zoo_plian", "a name is Letters_<table>_<plain|json|quoted>"),
         ("Pascl", "unknown dataset 'Pascl': did you mean Pascal?"),
         ("FindIt_Pascal_point_json", "points are compared by a sweep"),
-        ("VPBench_Stage1", "asked in one format: there is none to search. Ask it: python"),
-        ("Letters_Zoo_plain --marks all", "there is nothing to mark"),
+        ("VPBench_Stage1", "has a single format, so there is nothing to search. Run it: python"),
+        ("Letters_Zoo_plain --marks all", "shows no reference images"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(

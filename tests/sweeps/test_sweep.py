@@ -309,7 +309,7 @@ def test_a_model_that_records_its_space_cannot_be_given_another(
 
 def test_servers_take_no_checkpoint() -> None:
     host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
-    with pytest.raises(ValueError, match="say their name for it, `served`"):
+    with pytest.raises(ValueError, match="give their name for it as `served`"):
         host.check(ModelEntry("Qwen3-VL", checkpoint="/models/mine"))
 
 

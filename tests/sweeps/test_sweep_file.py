@@ -29,24 +29,24 @@ BAD = {
     GOOD + "models: FullImage": "line 3: duplicate key models",
     "models:\n - FullImage\n - FulImage\ndatasets: Demo":
         "line 3: unknown model 'FulImage': did you mean FullImage?",
-    MODELS + "[{name: Mine}]": "that the table does not have needs `like` or",
+    MODELS + "[{name: Mine}]": "(other models need `like` or `space`)",
     MODELS + "[{name: Mine, space: gird1000}]":
         "line 2: unknown coordinate space 'gird1000': did you mean grid1000?",
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
         "line 2: smart_resize needs the min_pixels",
-    MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "no slash in it",
+    MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "should have no slash",
     "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: duplicate FullImage",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
         "line 4: unknown dataset 'Pascl': did you mean Pascal?",
     "models: FullImage\ndatasets: []": "line 2: an empty list",
     GOOD + "representations:\n  - xyxy\n  - xyxx\n":
         "line 5: unknown representation 'xyxx': did you mean xyxy?",
-    GOOD + "marks: [none, box]": "marks: box fits no cell",
-    GOOD + "keys: [bbox, class_name]": "line 3: keys: class_name fits no cell",
+    GOOD + "marks: [none, box]": "marks: no cell of this sweep has box",
+    GOOD + "keys: [bbox, class_name]": "line 3: keys: no cell of this sweep has class_name",
     GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json":
         "line 2: no cell of Demo fits the axes",
     GOOD + "frames: 0": "line 3: frames: 0 should be a whole number, at least 1",
-    GOOD + "stages: [{outputs: all}]\nkeys: all": "line 4: keys stands in every stage",
+    GOOD + "stages: [{outputs: all}]\nkeys: all": "line 4: write keys in each stage",
     GOOD + "stages:\n- representations: winner": "line 4: winner is the best format of the",
     GOOD + "representations: winner": "there is none",
     MODELS + "{name: Mine, space: unit}\nmax_usd: 0":
@@ -56,16 +56,16 @@ BAD = {
     MODELS + "[{name: GPT-5.4, provider: opnai}]":
         "line 2: unknown provider 'opnai': did you mean openai?",
     MODELS + "[{name: GPT-5.4, provider: openai, checkpoint: a/b}]":
-        "line 2: a checkpoint is of a model on this machine",
+        "line 2: a checkpoint is of a local model",
     MODELS + "[{name: FullImage, thought_marks: <plan>}]":
-        "line 2: thought_marks: '<plan>' is no pair of marks: type '<plan> </plan>'",
-    MODELS + "[{name: FullImage, thought_marks: 3}]": "line 2: thought_marks: 3 is no pair of",
+        "line 2: thought_marks: '<plan>' is not a pair of marks, as '<plan> </plan>'",
+    MODELS + "[{name: FullImage, thought_marks: 3}]": "line 2: thought_marks: 3 is not a pair of",
     MODELS + "[{name: GPT-5.4, prices: 3}]":
-        "line 2: prices 3: IN,OUT in US dollars a million tokens",
+        "line 2: prices 3: should be IN,OUT in US dollars per million tokens",
     GOOD + "race: true\nrepresentations: xyxy\noutputs: json":
-        "one format only: nothing to race",
+        "a race needs several formats",
     "models: FullImage\nrace: true\ndatasets: [FindIt_Demo_xyxy_text, VPBench_Stage1]":
-        "line 2: FindIt and VP-Bench do not race each other",
+        "line 2: FindIt and VP-Bench cannot race each other",
     MODELS + "[{name: FullImage, line: 3}]": "line 2: unknown key 'line'",
     "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo":
         "line 4: unknown key 'seting': did you mean settings?",
@@ -76,7 +76,7 @@ BAD = {
         "line 2: datasets of several benchmarks have no common best format",
     "models: FullImage\ndatasets: [Demo, FindIt_Demo_xyx_json]": "unknown representation 'xyx'",
     "models: FullImage\ndatasets: FindIt_Demo_xyxy_json\nstages: [{keys: all}, {outputs: winner}]":
-        "line 2: winner: no table is named",
+        "line 2: winner: `datasets` names no table",
 }
 # fmt: on
 

@@ -121,7 +121,7 @@ class CocoBoxes:
             not isinstance(variant, FindItVariant)
             or variant.match_rule is not MatchRule.BOX_OVERLAP
         ):
-            raise NotBoxesError(f"{variant.name}: its answers are no boxes for COCO")
+            raise NotBoxesError(f"{variant.name}: its answers are not boxes, as COCO needs them")
         self._variant = variant
         # Labels are categories and images are images.
         self._by_label = variant.data.family is Family.OBJDET

@@ -43,7 +43,7 @@ class Evaluator:
             needs = f"average precision needs pycocotools: {install('calibration')}"
             raise ConfidenceError(needs) from None
         if all(truth["ignore"] for truth in boxes.truth):
-            raise ConfidenceError("no query has an object: there is no average precision")
+            raise ConfidenceError("no query has an object, so average precision is undefined")
         names = sorted({*boxes.sources.values()})
         place = {name: at for at, name in enumerate(names)}
         self.images = len(names)

@@ -45,7 +45,7 @@ def write_consensus(runs: Sequence[Run]) -> Run:
     """
     first, variant = runs[0], runs[0].variant
     if not isinstance(variant, FindItVariant) or variant.match_rule is not MatchRule.BOX_OVERLAP:
-        raise NotBoxesError(f"{variant.name}: its answers are no boxes that could be merged")
+        raise NotBoxesError(f"{variant.name}: its answers are not boxes, so they cannot be merged")
     opened = open_predictions(first.path, settings_from({}))
     replies = [{each.index: each for each in read_predictions(run.path)} for run in runs]
     rows = [

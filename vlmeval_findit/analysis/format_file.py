@@ -42,7 +42,7 @@ def best_format(results: Sequence[CellResult]) -> DatasetVariant:
     refuse_unanswered(results)
     if formats := averages(results):
         return formats[0].variant
-    raise SearchError("no format was run on every table: there is no average to choose by")
+    raise SearchError("no format was run on every table, so there is no average to choose by")
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -101,11 +101,11 @@ def _dataset_and_table(run: Run) -> str:
 def _sums_with_events(run: Run) -> Sums:
     analysis = run.benchmark.errors
     if not run.rows:
-        raise StatisticsError(f"{run.path}: a run without rows has no errors")
+        raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
     sums = totals(with_events(analysis, run.rows))
     if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
-            f"{run.path}: its score does not say what it lost; score it again: "
+            f"{run.path}: its score does not record errors. Score it again: "
             f"{score_command(run.path, run.variant.name)}"
         )
     return sums

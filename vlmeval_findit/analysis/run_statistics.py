@@ -21,7 +21,7 @@ class StatisticsError(ValueError):
 def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     """Estimate metrics of a run that has rows (default: all), with each image's influence."""
     if not run.rows:
-        raise StatisticsError(f"{run.path}: a run without rows has no interval")
+        raise StatisticsError(f"{run.path}: the run has no rows, so it has no intervals")
     return estimate_metrics(
         metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.variant.images)
     )

@@ -58,10 +58,12 @@ def load_samples(first: Path) -> list[Run]:
         recorded = runs[0].provenance.identity
         now = other.provenance.identity
         if recorded is None or now is None:
-            raise SamplesError(f"{other.path}: nothing says that it is a sample of {first}")
+            raise SamplesError(f"{other.path}: has no record that it is a sample of {first}")
         for conflict in identity_conflicts(recorded, now):
             if conflict.what != f"setting {SAMPLE}":
-                raise SamplesError(f"{other.path} is no sample of {first}: {conflict.comparison}")
+                raise SamplesError(
+                    f"{other.path} is not a sample of {first}: {conflict.comparison}"
+                )
     return runs
 
 

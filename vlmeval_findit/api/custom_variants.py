@@ -1,4 +1,4 @@
-"""Custom questions without a table: their prompts and formats, and replies to them."""
+"""Custom queries without a table: their prompts and formats, and replies to them."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _CUSTOM = {
     )
     for family in Family
 }
-"""Datasets of custom questions: a row for each family."""
+"""Datasets of custom queries: a row for each family."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomVariant(FindItVariant):
-    """The variant of a custom question; ``dataset`` is the name of a family."""
+    """The variant of a custom query; ``dataset`` is the name of a family."""
 
     @property
     def data(self) -> Dataset:
@@ -74,7 +74,7 @@ def variant_of(
     family: Family | str = Family.OBJDET,
     caption: bool = False,
 ) -> FindItVariant:
-    """Return the variant of a custom question.
+    """Return the variant of a custom query.
 
     >>> variant_of("xyxy_json_bbox_2d", frames=8).reply.key
     'bbox_2d'
@@ -87,7 +87,7 @@ did you mean json?
         format: ``<representation>_<text|json>[_<key>][_<structure>]…``, the end of a FindIt name.
         frames: number of shown frames of a video; 1: an image.
         multilabel: whether every box has a label.
-        family: the task family.
+        family: the family of queries.
         caption: whether a caption is shown.
 
     Raises:
@@ -107,7 +107,7 @@ did you mean json?
     if (variant.multilabel, variant.caption, variant.frames) != (multilabel, caption, frames):
         raise VariantError(
             f"{format}: frames, labels and captions are separate arguments "
-            "(frames=8, multilabel=True), and no part of a format"
+            "(frames=8, multilabel=True), not parts of a format"
         )
     return variant
 
@@ -145,13 +145,13 @@ list in this form: [{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...]. Answer with
 
     Args:
         label: what to find: a label, an expression, or several labels.
-        format: format of the boxes: the end of a FindIt name, such as ``xyxy_json``.
+        format: format of the boxes: the end of a FindIt name, as ``xyxy_json``.
         images: path of the image, or paths of the frames in their order.
-        family: ``objdet`` (every instance of the labels), ``refexp`` (the one object that an
+        family: ``objdet`` (every instance of the labels), ``refexp`` (the object that an
             expression describes), ``refexp_all`` (every object that it describes, possibly none),
             ``insdet`` (the object of the references).
         references: paths of images of the object, for ``insdet``.
-        caption: a text about the image that is shown before the question.
+        caption: a text about the image that is shown before the prompt.
 
     Returns:
         The parts in the order in which a model sees them: (kind, text or path) each.
@@ -174,11 +174,11 @@ def custom_query(
     caption: str = "",
     size: tuple[int, int] = (0, 0),
 ) -> tuple[FindItQuery, FindItVariant]:
-    """Return the query of a custom question, and its variant."""
+    """Return a custom query and its variant."""
     paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
     labels = (label,) if isinstance(label, str) else tuple(label)
     if not paths or not labels:
-        raise VariantError(f"no {'label' if paths else 'image'}: at least one is needed")
+        raise VariantError(f"at least one {'label' if paths else 'image'} is needed")
     several = not isinstance(label, str)
     variant = variant_of(format, len(paths), several, family, bool(caption))
     if variant.has_references != bool(references):
@@ -227,7 +227,7 @@ def _reply(at: int, value: ReplyLike) -> Reply:
             raise TypeError(f"reply {at}: {error}") from None
         return Reply(at, text, ReplyRecord(thought=thought) if thought else _PLAIN)
     raise TypeError(
-        f"reply {at}: {type(value).__name__} is neither a text nor messages "
+        f"reply {at}: {type(value).__name__} is neither text nor messages "
         '{"role": "assistant", "content": …} (None: the call failed)'
     )
 

@@ -154,7 +154,7 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
         return value
     if not isinstance(value, (str, PathLike)):
         raise ValueError(
-            f"{type(value).__name__} is no run: use a run of open_runs(…), the path of its "
+            f"{type(value).__name__} is not a run: use a run of open_runs(…), the path of its "
             "predictions, or its name"
         )
     if Path(value).exists():
@@ -164,11 +164,11 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
         runs = [run for run in every if value in (run.model, run.path.stem)]
         if not runs:
             near = nearest(str(value), {n: 0 for run in every for n in (run.model, run.path.stem)})
-            why = f"is no file or folder here, and no run in {within}{near}"
+            why = f"is neither a file, nor a folder, nor a run in {within}{near}"
             raise ValueError(f"{str(value)!r} {why}")
     if len(runs) != 1:
         several = ", ".join(str(run.path) for run in runs[:3]) + ", …" * (len(runs) > 3)
-        raise ValueError(f"{value}: {len(runs)} runs, and one is needed: {several}")
+        raise ValueError(f"{value}: {len(runs)} runs, but one is needed: {several}")
     return runs[0]
 
 

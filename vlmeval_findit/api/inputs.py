@@ -46,11 +46,13 @@ def in_memory(image: ImageLike) -> Image.Image:
     if isinstance(image, Image.Image):
         return as_rgb(image)
     if not hasattr(image, "__array__"):
-        raise ValueError(f"{type(image).__name__} is no image: use a path, a PIL image or an array")
+        raise ValueError(
+            f"{type(image).__name__} is not an image: use a path, a PIL image or an array"
+        )
     values = np.asarray(image)
     if values.dtype != np.uint8 or values.shape[2:] not in ((), (3,), (4,)) or values.ndim < 2:
         raise ValueError(
-            f"an array {values.shape} of {values.dtype} is no image: it should be "
+            f"an array {values.shape} of {values.dtype} is not an image: it should be "
             "(height, width, 3) of uint8. A tensor (3, height, width) from 0 to 1: "
             "(255 * tensor).byte().permute(1, 2, 0)"
         )

@@ -77,7 +77,7 @@ class Model:
             format: format of the boxes: the end of a FindIt name.
             family: as for :func:`.prompt`.
             references: images of the object, for ``insdet``.
-            caption: a text about the image that is shown before the question.
+            caption: a text about the image that is shown before the prompt.
 
         Returns:
             Boxes (x1, y1, x2, y2) in pixels of the image.
@@ -95,8 +95,8 @@ class Model:
             more: Any = {"family": family, "references": shots, "caption": caption}
             query, variant = custom_query(label, format, shown, **more, size=size)
             reply = self._ask(self._words.message(query, variant), variant)
-        alike: Any = {"frames": variant.frames, "multilabel": variant.multilabel}
-        return ModelAnswer(reply, read(reply, format, size=size, **alike))
+        form: Any = {"frames": variant.frames, "multilabel": variant.multilabel}
+        return ModelAnswer(reply, read(reply, format, size=size, **form))
 
 
 @contextmanager
@@ -137,16 +137,16 @@ def open_model(
             identifier, or the checkpoint alone; with ``base_url`` the server's name for it, or
             ``NAME=SERVED``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
-        provider: the model's maker, asked in its own protocol with your key: ``"openai"``,
+        provider: the model's maker, asked in the maker's protocol with your key: ``"openai"``,
             ``"anthropic"``, ``"google"``; ``NAME=SERVED`` for a model that the table lacks.
         space: the coordinate space of its answers, if the model table does not know it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: from its variable);
             OpenRouter's is in OPENROUTER_API_KEY.
-        like: known model whose prompts and space this model shares, where the checkpoint's own
+        like: known model whose prompts and space this model shares, where its checkpoint's
             ``config.json`` does not say it.
         temperature: of sampling (None: greedy, or as the model's row says).
-        system: a file with a text that goes before every question.
-        prompt_template: a file with a Jinja template of the question, in place of FindIt's words.
+        system: a file with a text that goes before every prompt.
+        prompt_template: a file with a Jinja template of the prompt, in place of FindIt's words.
         settings: of a model on this machine, fields of
             :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
             ``device`` and so on.
@@ -155,51 +155,83 @@ def open_model(
         ValueError: the model or a setting does not exist, or a URL or key cannot be used.
         OSError: the checkpoint does not exist.
     """
-    space = space.as_dict() if isinstance(space, Space) else space
-    short, _, checkpoint = name.partition("=")
-    known = find_model(short)
-    files = [None if path is None else fspath(path) for path in (system, prompt_template)]
-    prompt = custom_prompt(*files)
-    if prompt is not None:
-        prompt.check(BENCHMARK)
+    stated = space.as_dict() if isinstance(space, Space) else space
+    prompt = _prompt(system, prompt_template)
     fields = {} if temperature is None else {"temperature": temperature}
     if provider is not None or base_url is not None:
         _refuse(settings, f"{provider or 'a server'} sets them")
-        return _served(name, provider, base_url, key, prompt, space=space, fields=fields, like=like)
-    here = {**settings, **fields, **({} if space is None else {"space": space})}
-    if like is None and short in baselines():
-        _refuse(here, f"{short} has none")
-        if prompt is not None:
-            raise ValueError(f"system, prompt_template: {short} reads no words. Leave them out")
-        baseline = baselines()[short]
-        return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
+        more: Any = {"space": stated, "fields": fields, "like": like}
+        return _served(name, provider, base_url, key, prompt, **more)
+    here = {**settings, **fields}
+    if stated is not None:
+        here["space"] = stated
+    if like is None and name.partition("=")[0] in baselines():
+        return _baseline(name, here, prompt)
+    local = _local_row(name, like, space_stated=stated is not None)
+    if local is not None:
+        row, checkpoint = local
+        return Model(name, _asks_here(checkpoint, row, here), prompt)
+    _refuse(settings, "OpenRouter sets them")
+    return _served(name, OPENROUTER, None, key, prompt, space=stated, fields=fields)
+
+
+def _prompt(
+    system: str | PathLike[str] | None, template: str | PathLike[str] | None
+) -> CustomPrompt | None:
+    """Read the files of a prompt, and refuse what FindIt's queries cannot be put into."""
+    files = [None if path is None else fspath(path) for path in (system, template)]
+    prompt = custom_prompt(*files)
+    if prompt is not None:
+        prompt.check(BENCHMARK)
+    return prompt
+
+
+def _baseline(name: str, settings: dict[str, Any], prompt: CustomPrompt | None) -> Model:
+    short = name.partition("=")[0]
+    _refuse(settings, f"{short} has none")
+    if prompt is not None:
+        raise ValueError(f"system, prompt_template: {short} reads no prompts. Leave them out")
+    baseline = baselines()[short]
+    return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
+
+
+def _local_row(name: str, like: str | None, space_stated: bool) -> tuple[ModelRow, str] | None:
+    """Return a local model's row and its checkpoint; None for a model of OpenRouter's.
+
+    Raises:
+        ValueError: the model does not exist, or runs neither here nor at OpenRouter.
+    """
+    short, _, checkpoint = name.partition("=")
+    known = find_model(short)
     is_path = "/" in name or Path(name).is_dir()
     if not checkpoint and known is None and (like is not None or is_path):
         short, checkpoint = Path(name).name, name
     if checkpoint:
-        row = row_of_checkpoint(short, checkpoint, like, space_stated=space is not None)
-        return Model(name, _asks_here(checkpoint, row, here), prompt)
+        return row_of_checkpoint(short, checkpoint, like, space_stated=space_stated), checkpoint
     if known is None:
-        names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
-        meant = nearest(short, names)
-        if ours := same_checkpoint(short):
-            meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
-        raise ValueError(
-            f"unknown model {short!r}{meant}; base_url=… asks a server; NAME=CHECKPOINT, or the "
-            "checkpoint alone, runs a folder or an identifier"
-        )
+        raise _unknown(short)
     if known.local is not None:
-        default = known.local.checkpoints.get(short) or next(iter(known.local.checkpoints.values()))
-        row = known
-        if like is not None:
-            row = row_of_checkpoint(short, default, like, space_stated=space is not None)
-        return Model(name, _asks_here(default, row, here), prompt)
+        checkpoints = known.local.checkpoints
+        default = checkpoints.get(short) or next(iter(checkpoints.values()))
+        if like is None:
+            return known, default
+        return row_of_checkpoint(short, default, like, space_stated=space_stated), default
     if like is not None:
-        raise ValueError(f"like: {short} does not run on this machine")
+        raise ValueError(f"like: {short} does not run on this machine. Leave like out")
     if known.api is None:
-        raise ValueError(f"{short} is asked at a server: base_url=…")
-    _refuse(settings, "OpenRouter sets them")
-    return _served(name, OPENROUTER, None, key, prompt, space=space, fields=fields)
+        raise ValueError(f"{short} needs a server: base_url=…")
+    return None
+
+
+def _unknown(name: str) -> ValueError:
+    names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
+    meant = nearest(name, names)
+    if ours := same_checkpoint(name):
+        meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
+    return ValueError(
+        f"unknown model {name!r}{meant}; base_url=… asks a server; NAME=CHECKPOINT, or the "
+        "checkpoint alone, runs a folder or an identifier"
+    )
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:

@@ -152,7 +152,7 @@ def _checked(
         if not all(reply.failed or reply.recorded.space for reply in known):
             raise SpaceError(
                 f"the coordinate space of the replies is not known, and it is not guessed. "
-                f"Say space=… :\n{spaces_help()}"
+                f"Pass space=…:\n{spaces_help()}"
             )
         space = next((r.recorded.space for r in known if r.recorded.space), "grid1000")
     settings = Settings(space=space.as_dict() if isinstance(space, Space) else space)

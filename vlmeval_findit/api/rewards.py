@@ -121,8 +121,8 @@ def rewards_of(
     percent = metric.values(columns)
     if metric.key != _KEYS["adherence"]:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
-        said = [replies[at] for at in empty], [parsed[at] for at in empty]
-        percent[empty] = [100.0 * is_right for is_right in _rejected(*said, variant)]
+        rejected = _rejected([replies[at] for at in empty], [parsed[at] for at in empty], variant)
+        percent[empty] = [100.0 * is_right for is_right in rejected]
         # Finding only ignored objects is not wrong.
         percent[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
     percent[[reply.failed for reply in replies]] = np.nan
@@ -152,5 +152,5 @@ def metric_of(by: str, variant: FindItVariant) -> Metric:
         raise ValueError(f"by: unknown reward {by!r}{nearest(by, _KEYS)}")
     if _KEYS[by] not in known:
         others = ", ".join(name for name, key in _KEYS.items() if key in known)
-        raise ValueError(f"by: {variant.representation} has no {by} (it has: {others})")
+        raise ValueError(f"by: {variant.representation} has no {by} (it has {others})")
     return known[_KEYS[by]]

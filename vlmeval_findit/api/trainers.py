@@ -179,7 +179,9 @@ def _rewards(
     for at, query in enumerate(asked):
         for name in NEEDED:
             if name not in query:
-                raise ValueError(f"query {at} has no {name}: it needs {', '.join(NEEDED)}")
+                raise ValueError(
+                    f"query {at}: {name} is missing; a query needs {', '.join(NEEDED)}"
+                )
         reading = [query[name] for name in ("format", "space", *DEFAULTS)]
         read_alike.setdefault(repr(reading), []).append(at)
     values = [0.0] * len(replies)

@@ -78,11 +78,11 @@ class Space:
                 f"for example {example}"
             )
         if self.side is not None and "side" not in needs:
-            raise SpaceError(f"{self.kind} has no side: leave it out, or say kind=letterbox")
+            raise SpaceError(f"{self.kind} has no side: leave it out, or use kind=letterbox")
         for name in ("scene_max_size", "min_pixels", "max_pixels", "factor", "side"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise SpaceError(f"{name} must be at least 1, not {value}")
+                raise SpaceError(f"{name} should be at least 1, not {value}")
         if self.min_pixels and self.max_pixels and self.min_pixels > self.max_pixels:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
 
@@ -106,7 +106,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
         if key not in fields:
             raise SpaceError(f"unknown setting {key!r} of a coordinate space{nearest(key, fields)}")
     if "kind" not in settings:
-        raise SpaceError(f"the kind of the coordinate space is missing: {', '.join(KINDS)}")
+        raise SpaceError(f"the kind of the coordinate space is missing; kinds: {', '.join(KINDS)}")
     kind = str(settings["kind"])
     try:
         return Space(**{**settings, "kind": ALIASES.get(kind, kind)})
@@ -315,7 +315,7 @@ ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
 def _problem(row: SpaceKind) -> str | None:
     """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reference`."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
-        return f"{row.name!r} is no name of a coordinate space, or another space's"
+        return f"{row.name!r} is not a valid name of a space, or is taken"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
     if not {*row.needs} <= fields:
         return f"needs should be some of {', '.join(sorted(fields))}, not {shown(row.needs, 40)}"

@@ -28,7 +28,7 @@ class Access(Enum):
 
 _HTTP = frozenset({Access.SERVER, Access.PROVIDER})
 _HTTP_OR_BATCH = _HTTP | {Access.BATCH}
-OWN = frozenset({Access.BASELINE, Access.LOCAL, Access.CHECKPOINT})
+LOCAL = frozenset({Access.BASELINE, Access.LOCAL, Access.CHECKPOINT})
 """Models of FindIt's in this process."""
 ASKED_BY_US = _HTTP | {Access.SERVED}
 """FindIt asks them about its datasets by itself: VLMEvalKit is not needed."""
@@ -81,7 +81,7 @@ USED_BY_NONE: Mapping[str, str] = {
     "api_mode": "FindIt's datasets are asked by FindIt, --api-nproc calls at a time",
     **dict.fromkeys(("monitor_interval", "debug"), "it belongs to --api-mode"),
     "custom_prompt": "FindIt's prompts are those of its datasets",
-    "config": "VLMEvalKit's own runner takes it: python -m vlmeval --config FILE",
+    "config": "VLMEvalKit's runner takes it: python -m vlmeval --config FILE",
     "video_llm": "FindIt's videos are asked frame by frame",
     "local_media": "FindIt sends the images themselves",
 }
@@ -158,7 +158,9 @@ def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) 
             continue
         model, access = unused[0]
         users = ", ".join(each.value for each in Access if each in used_by)
+        advice = "Leave the flag out"
+        if len(unused) < len(accesses):
+            advice = "Run that model without it"
         raise ValueError(
-            f"{flag} has no effect: {model} is {access.value}, and the flag is used by {users}. "
-            f"{'Leave the flag out' if len(unused) == len(accesses) else 'Ask that model apart'}"
+            f"{flag} has no effect: {model} is {access.value}; only these use it: {users}. {advice}"
         )

@@ -122,7 +122,7 @@ def _findings(
     listed = (dataset for benchmark in known.values() for dataset in benchmark.variant_names())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
         command = as_called(f"python run_findit.py check {dataset}")
-        raise ValueError(f"{name!r} is only a part of a dataset's name: type {command}")
+        raise ValueError(f"{name!r} is only part of a dataset's name. Type {command}")
     near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"unknown benchmark, model, space, representation or set {name!r}{near}")

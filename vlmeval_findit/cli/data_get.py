@@ -98,11 +98,11 @@ def command(
     if name := next((name for name in names if name in given), None):
         row = given[name]
         if len(names) > 1:
-            raise ValueError(f"{name} is made from your files: name it alone")
+            raise ValueError(f"{name} is made from your files: get it in a separate command")
         if row.holds != NOTHING and folder is None:
             at = f" ({row.address})" if row.address else ""
             raise ValueError(
-                f"{name} is not fetched. Get {row.holds}{at}, then type: "
+                f"{name} cannot be downloaded by FindIt. Get {row.holds}{at}, then type: "
                 f"python run_findit.py data get {name} --from PATH"
             )
         files = folder or Path()

@@ -87,7 +87,7 @@ def command(**flags: Any) -> int:
     path, name = flags["path"], flags["name"]
     replace, exif = flags["replace"], flags["exif"]
     if path is None:
-        raise AnnotationError("FILE or DIR is missing (data import --help)")
+        raise AnnotationError("FILE or DIR is missing: data import --help")
     if flags["set"]:
         _refuse(flags, (*_OF_FORMATS, "image_root"), f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
@@ -95,14 +95,16 @@ def command(**flags: Any) -> int:
         return make_set(flags["set"], options)
     layout = recognise(path, flags["split"])
     form = layout.format
-    _refuse(flags, _OF_SETS, f"{form.name}: it is for published sets (--set)")
+    _refuse(flags, _OF_SETS, f"{form.name}, but for published sets (--set)")
     taken = {*form.flags, "split"} if layout.split_is_chosen else {*form.flags}
     _refuse(flags, [flag for flag in _OF_FORMATS if flag not in taken], form.name)
     if name is None:
-        raise AnnotationError("--name NAME is missing")
+        raise AnnotationError("--name NAME is missing: the dataset will be FindIt_NAME")
     folder = flags["image_root"] or layout.images
     if not folder.is_dir():
-        raise AnnotationError(f"{folder}: no such folder: --image-root names that of the images")
+        raise AnnotationError(
+            f"{folder}: no such folder. Name that of the images: --image-root DIR"
+        )
     if layout.path != path or path.is_dir():
         print_folded(f"{path} is read as {layout.seen}")
     with CountProgress() as progress:

@@ -54,7 +54,7 @@ def command(
         dataset = benchmark.for_model(dataset, model.partition("=")[0])
     index = next(iter(dataset.queries), 0) if index is None else index
     if index not in dataset.queries:
-        raise ValueError(f"{data} has no row {index} (it has {len(dataset.queries)})")
+        raise ValueError(f"{data}: unknown --index {index}; it has {len(dataset.queries)} rows")
     query, variant = dataset.queries[index], dataset.variant
     folder = image_folder(variant.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))
@@ -84,7 +84,7 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
     named, _, checkpoint = model.partition("=")
     row = row_of_checkpoint(named, checkpoint) if checkpoint else find_model(named)
     if row is None:
-        # An unknown model can answer questions whose answers have no space.
+        # An unknown model can answer variants whose answers have no space.
         nobody = Described(Answering(), None)
         benchmark_of(variant).space(named, variant, Settings(), nobody)
         return

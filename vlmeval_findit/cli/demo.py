@@ -178,7 +178,7 @@ def _run_all(demo: Demonstration) -> None:
 
 
 def _run_quick(demo: Demonstration) -> None:
-    """Show that one model scores 2 or 100, depending on the format, and why."""
+    """Show that a model scores 2 or 100, depending on the format, and why."""
     say(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     results = demo.answer([NANO_PX], tables=(grid_tables()[SCENES],), stages=(EIGHT,))
     _print_scores(results)

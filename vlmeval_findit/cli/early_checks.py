@@ -18,7 +18,7 @@ from ..benchmarks import (
     parse,
     prefix_of,
 )
-from ..core.formatting import closest, nearest
+from ..core.formatting import closest, counted, nearest
 from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
     dataset_names,
@@ -101,7 +101,7 @@ def check_host_dataset(name: str) -> str | None:
 def _whose(name: str, ours: str) -> str:
     """Say that a name is VLMEvalKit's; refuse it where FindIt's table of that name is here.
 
-    Who got FindIt's table by this name means that one.
+    Who got FindIt's table by this name means FindIt's.
     """
     table = parse(ours).table
     if any((folder / f"{table}.tsv").is_file() for folder in table_folders()):
@@ -140,12 +140,12 @@ def check_folder(folder: Path) -> None:
     """Refuse a folder of results that cannot be written to."""
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        why = "cannot be written to" if existing.is_dir() else "is no folder"
+        why = "cannot be written to" if existing.is_dir() else "is not a folder"
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
 def check_rows(variants: Iterable[DatasetVariant], skip_missing: bool, limit: int | None) -> None:
-    """Refuse questions whose tables or images do not exist, or whose images were replaced.
+    """Refuse variants whose tables or images do not exist, or whose images were replaced.
 
     Of ``limit`` rows (None: all) the images are compared with those that were imported.
     """
@@ -175,7 +175,7 @@ def check_entry(
     needs_key: bool = True,
     needs_device: bool = True,
 ) -> None:
-    """Refuse a model that is not there, and words that fit none of its questions.
+    """Refuse a model that is not there, and a prompt that fits none of its variants.
 
     Addresses and names at servers are checked by :class:`.ServerBackends`.
     """
@@ -199,7 +199,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
     checkpoint = entry.checkpoint
     if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
         raise ValueError(
-            f"{name}: {entry.served} is its name at a server: at which? --base-url URL"
+            f"{name}: {entry.served} is its name at a server. Name the server: --base-url URL"
         )
     if checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
         stated = entry.space is not None
@@ -238,11 +238,13 @@ def refuse_device(entry: ModelEntry, access: Access) -> None:
         return
     kind, _, number = device.partition(":")
     if kind == "gpu" or (number and not number.isdecimal()):
-        raise ValueError(f"--device {device}: no such device; cpu, cuda, cuda:1, mps … are")
+        raise ValueError(f"--device {device}: unknown device; devices are cpu, cuda, cuda:1, mps …")
     if kind == "cuda" and not AMD_DRIVER.exists():
         count = len(visible_gpus())
         if count <= int(number or 0):
-            raise ValueError(f"--device {device}: this machine has {count} of {kind}; use cpu")
+            raise ValueError(
+                f"--device {device}: this machine has {counted(count, f'{kind} device')}; use cpu"
+            )
 
 
 def check_gpu_numbers() -> None:
@@ -280,7 +282,7 @@ def all_models() -> list[str]:
 def check_answers(
     entry: ModelEntry, access: Access, variant: DatasetVariant, settings: Settings
 ) -> None:
-    """Refuse a model that cannot answer a question, or whose coordinate space is unknown."""
+    """Refuse a model that cannot answer a variant, or whose coordinate space is unknown."""
     if access is Access.BASELINE:
         described = Described(Answering(), baseline_for(entry.name, variant).space)
     elif access is Access.VLMEVALKIT:
@@ -293,11 +295,13 @@ def check_answers(
 
 
 def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None:
-    """Refuse a model's system text or template that cannot be read, or that fits no question."""
+    """Refuse a model's system text or template that cannot be read, or that fits no query."""
     prompt = entry.prompt
     if prompt is None:
         return
     if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
-        raise ValueError("--prompt-template and --prompts (FINDIT_PROMPTS): leave either out")
+        raise ValueError(
+            "--prompt-template and --prompts (FINDIT_PROMPTS) exclude each other: leave one out"
+        )
     for variant in variants:
         prompt.check(benchmark_of(variant))

@@ -59,7 +59,7 @@ def command(
         others = load_runs([against], keep=RowData.SUMS)
         if len(others) != 1:
             raise ValueError(
-                f"--against {against}: {len(others)} runs are there: name the file of a run"
+                f"--against {against}: {len(others)} runs in it: name the file of a single run"
             )
         other = others[0]
         errors_of(other)  # Refused once, and not with every run

@@ -81,7 +81,7 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     for name in specified:
         if name not in TARGETS[target].flags:
             users = " or ".join(_targets_of(name))
-            raise ValueError(f"{flag_name(name)} is for --to {users}: leave it out")
+            raise ValueError(f"{flag_name(name)} is for --to {users}. Leave it out")
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..scoring.scored_run import load_runs
@@ -108,7 +108,7 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):
             # No command would find it there any more.
-            raise ValueError(f"--out {out} holds the run {run.path}: name another folder")
+            raise ValueError(f"--out {out}: the run {run.path} is in it. Name another folder")
         if run.other_space:
-            raise ValueError(f"{run.model}: not in the space that the run recorded: {run.path}")
+            raise ValueError(f"{run.path}: scored in another space than the run recorded")
     return runs

@@ -52,7 +52,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
     """
     if suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
         raise ValueError(
-            f"--out {out}: it takes a folder, for tables of all kinds: --out {out.stem}"
+            f"--out {out}: it should be a folder, for tables of all kinds. Type --out {out.stem}"
         )
     if best_marks:
         return _write_best_marks(runs)

@@ -52,11 +52,11 @@ _OF_SOME: Mapping[str, Option] = {
 """Options of some of these commands."""
 
 _PROMPT: tuple[Option, ...] = (
-    option("--system", "FILE", "Text that goes before every question."),
+    option("--system", "FILE", "Text that goes before every prompt."),
     option(
         "--prompt-template",
         "FILE",
-        "Jinja template of the question, in place of the dataset's words.",
+        "Jinja template of the prompt, in place of the dataset's words.",
     ),
 )
 

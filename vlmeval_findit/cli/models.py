@@ -28,14 +28,14 @@ _VIDEO: DatasetVariant = parse("FindIt_RoboTools_xyxy_json")
 def command(names: tuple[str, ...]) -> int:
     """List the models whose coordinate space is known, or describe some.
 
-    With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have. A part
-    of names lists all that have it.
+    With NAME: checkpoints, coordinate spaces by kind of query, and how many pixels images may
+    have. A part of names lists all that have it.
     """
     for name in names:
         _print_named(name)
     if not names:
         _print_list(MODELS.values())
-        say(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
+        say(as_called("\ncheckpoints, bounds, spaces: python run_findit.py models NAME"))
         say("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
     return 0
 

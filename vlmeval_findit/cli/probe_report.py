@@ -64,7 +64,7 @@ class ProbeReport:
         if named.order.name != self.asked.order.name:
             return f"numbers come as {named.order.name}, and {self.asked.order.name} was asked for"
         if self.space is None:
-            return "FindIt has no such coordinate space: correct the deployment"
+            return "FindIt has no coordinate space like it: correct the deployment"
         return None
 
     def counts(self) -> dict[str, int]:

@@ -75,10 +75,10 @@ def command(
 ) -> int:
     """Write a page for each benchmark: plots, and every answer on its image; needs no network."""
     if every is not None and not 0 < every < 1e6:  # nan, too
-        raise ValueError(f"--every {every:g} is not a number of seconds: --every {EVERY:g}")
+        raise ValueError(f"--every {every:g} should be seconds, more than 0: --every {EVERY:g}")
     if watch:
         if compared or formats or cards != CARDS:
-            raise ValueError(f"--watch does not go with {FLAG}, --format or --cards")
+            raise ValueError(f"--watch excludes {FLAG}, --format and --cards: leave them out")
         if len(runs) > 1:
             raise ValueError("--watch follows one sweep: name its file or its work dir")
         return _watch(runs[0], out, every or EVERY)
@@ -161,7 +161,7 @@ def _files_of(path: Path) -> SweepFiles:
         planned = tuple(_first_cells(sweep))
         return SweepFiles(sweep.work_dir.absolute(), sweep.journal.absolute(), planned)
     if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
-        raise ConfigError(f"{path}: no such file (a work dir may be created later)")
+        raise ConfigError(f"{path}: no such file (a work dir, in contrast, may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL
     return SweepFiles(path.absolute(), journal if journal.is_file() else None)

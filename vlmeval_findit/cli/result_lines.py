@@ -38,7 +38,7 @@ def print_doubts(results: Sequence[CellResult]) -> None:
 
 
 def _print_notes(results: Sequence[CellResult], note: Callable[[CellResult], str | None]) -> None:
-    """Print what is said of runs, once for a model."""
+    """Print notes on runs, once for a model."""
     for model, (first, *others) in _by_model(results, note).items():
         more = f" and {len(others)} more" if others else ""
         print_folded(f"{model} {first.variant.name}{more}: {note(first)}")
@@ -58,7 +58,7 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
 def _by_model(
     results: Sequence[CellResult], doubt: Callable[[CellResult], str | None]
 ) -> dict[str, list[CellResult]]:
-    """Group the results of which something is said by their models."""
+    """Group the results that have a note by their models."""
     by_model: dict[str, list[CellResult]] = {}
     for result in results:
         if doubt(result) is not None:

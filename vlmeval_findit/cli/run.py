@@ -208,9 +208,8 @@ def _run_samples(run: RunLine) -> int:
     settings = {"--judge-args": {*run.settings} - {"space"}}
     unused = [flag for flag, value in {**flags, **settings}.items() if value] + [*run.rest]
     if run.others or unused:
-        is_other = f"{run.others[0]} is no dataset of FindIt's" if run.others else ""
-        what = is_other or f"leave {unused[0]} out"
-        raise ValueError(f"--samples: {what}: only FindIt's engine asks a query more than once")
+        what = f"{run.others[0]} is not FindIt's" if run.others else f"leave {unused[0]} out"
+        raise ValueError(f"--samples: {what}; only FindIt's engine samples a query repeatedly")
     check_image_roots(run)
     check_folder(run.work_dir)
     sweep = _sweep(run)

@@ -80,7 +80,7 @@ class RunLine:
             return settings
         if settings.get("space", space) != space:
             raise ValueError(
-                f"--space {self.options.space} and another in --judge-args: leave either out"
+                f"--space {self.options.space} and --judge-args name two spaces: leave one out"
             )
         return {**settings, "space": space}
 
@@ -116,19 +116,17 @@ class RunCommand(Command):
 def check_named(run: RunLine) -> None:
     """Refuse a command line without a dataset or a model."""
     if run.mode not in _MODES:
-        raise ValueError(f"--mode {run.mode}{nearest(run.mode, _MODES)}")
+        raise ValueError(f"unknown --mode {run.mode!r}{nearest(run.mode, _MODES)}")
     if not run.data:
         raise ValueError(
-            "--model without --data: which dataset is asked? "
+            "--model without --data: name a dataset "
             "(for example --data FindIt_Scenes_mini_xyxy_json)"
             if run.model
-            else "nothing to ask: --data and --model are missing "
+            else "--data and --model are missing "
             "(--config FILE is for VLMEvalKit's own runner: python -m vlmeval)"
         )
     if not run.model:
-        raise ValueError(
-            "--data without --model: which model is asked? (names: run_findit.py models)"
-        )
+        raise ValueError("--data without --model: name a model (names: run_findit.py models)")
 
 
 def check_line(
@@ -138,8 +136,8 @@ def check_line(
     options = run.options
     amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
     check_amounts(options, **amounts)
-    own = [name for name in ("image_root", "prompts") if getattr(run, name)]
-    specified = [*host_values, *own, *options.specified]
+    of_run = [name for name in ("image_root", "prompts") if getattr(run, name)]
+    specified = [*host_values, *of_run, *options.specified]
     if run.variants:
         accesses = [(entry.name, access) for entry, access in run.entries]
         refuse_unused(specified, accesses)
@@ -185,7 +183,7 @@ def flag_names(flags: Sequence[HostFlag]) -> set[str]:
 
 
 def _check_others(run: RunLine) -> None:
-    """Refuse datasets of VLMEvalKit's, and settings, that cannot stand beside FindIt's."""
+    """Refuse datasets of VLMEvalKit's, and settings, that cannot be in one run with FindIt's."""
     if not run.others:
         for key in run.settings:
             if key not in SETTING_NAMES:
@@ -194,7 +192,7 @@ def _check_others(run: RunLine) -> None:
     elif run.is_http or run.options.temperature is not None:
         sampled = run.options.temperature is not None
         flag = "--temperature" if sampled else "--base-url or --provider"
-        raise ValueError(f"{flag}: run FindIt's datasets and others apart")
+        raise ValueError(f"{flag}: run FindIt's datasets and others in separate commands")
     _check_names(run.others)
 
 
@@ -206,7 +204,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None:
-    """Refuse models that are not there, or that cannot answer the questions."""
+    """Refuse models that are not there, or that cannot answer the variants."""
     settings = settings_from(run.settings)
     check_settings(settings)
     check_image_roots(run)
@@ -229,7 +227,7 @@ def check_image_roots(run: RunLine) -> None:
         key, _, folder = pair.partition("=")
         if key not in keys:
             raise ValueError(
-                f"--image-root {pair}: no dataset of --data has the key {key!r}"
+                f"--image-root {pair}: no dataset of --data has images called {key!r}"
                 f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not Path(folder).is_dir() or not folder:
@@ -243,7 +241,7 @@ def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str
     for name in specified:
         if name in FINDIT_ONLY:
             raise ValueError(
-                f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is named"
+                f"{flag_name(name)} is for FindIt's datasets, and --data names none (FindIt_…)"
             )
     if run.options.like is not None:
         known_model(run.options.like, "--like")

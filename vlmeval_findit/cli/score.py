@@ -79,9 +79,9 @@ def command(
 ) -> int:
     """Score prediction files again, without the model.
 
-    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of such files. If a run
-    recorded another space than --space, its score stays, and the new score is written to files with
-    the space in their names. Leaderboard and report show it if such a file is named.
+    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of these. If a run recorded
+    another space than --space, its score stays, and the new score is written to files with the
+    space in their names. Leaderboard and report show it if that file is named.
     """
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
@@ -132,8 +132,8 @@ def _notes(run: RunScore) -> Iterator[str]:
             f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
             f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
         )
-    for said in filter(None, (run.answered_note, run.reply_note)):
-        yield f"{name}: {said}"
+    for note in filter(None, (run.answered_note, run.reply_note)):
+        yield f"{name}: {note}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
     lenient = lenient_note(run.benchmark, run.rows, run.sums)

@@ -242,7 +242,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
         if not path.is_file():
             raise PluginError(f"--plugin {path}: no such file")
         if os.pathsep in str(path.resolve()):
-            raise PluginError(f"--plugin {path}: no {os.pathsep!r} may be in its path")
+            raise PluginError(f"--plugin {path}: its path contains {os.pathsep!r}: move the file")
     files = [str(path.resolve()) for path in paths]
     os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *files]))
     with unreported():

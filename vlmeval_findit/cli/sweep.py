@@ -38,9 +38,10 @@ from ..models.model_entry import ModelEntry, ModelOptions
 from ..scoring.run_score import CellResult
 from ..serving.programs import PROGRAMS
 from ..serving.server_process import end
+from ..sweeps.model_runs import UnfinishedError
 from ..sweeps.sweep_file import Sweep, all_variants, in_best_formats, read_sweep, refuse_samples
-from ..sweeps.sweep_run import UnfinishedError, run_sweep
-from .access import OWN, USED_BY_EACH, Access, access_of, refuse_unused
+from ..sweeps.sweep_run import run_sweep
+from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import (
     check_amounts,
     check_entry,
@@ -102,7 +103,7 @@ def command(
     if formats is not None:
         if sweep.race:
             raise ValueError(
-                f"{config} races formats, and --formats asks each model in a single format"
+                f"{config} races formats, but --formats names one for each model. Leave it out"
             )
         if not formats.is_file():
             raise ValueError(
@@ -174,8 +175,8 @@ def _in_process(
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
     host = cache(lambda: _vlmevalkit(executor, inference, budget))
-    own = OwnModels(host)
-    return {name: own if access in OWN else host() for name, access in models}
+    local = OwnModels(host)
+    return {name: local if access in LOCAL else host() for name, access in models}
 
 
 def servers_for(
@@ -298,7 +299,7 @@ def results_of(
             traceback.print_exc()
         print_note(f"error: {error}")
         status = SOME_FAILED
-    except UnfinishedError as error:  # the progress said so
+    except UnfinishedError as error:  # reported by the progress
         results = error.results
         status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
     finally:

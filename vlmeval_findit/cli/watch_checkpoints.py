@@ -99,7 +99,7 @@ def command(
                 if status:
                     say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
                 _print_curves(name, work_dir, tracker)
-            _say_unfinished(folder, waiting)
+            _report_unfinished(folder, waiting)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
             if once or (until is not None and last >= until):
                 break
@@ -119,11 +119,11 @@ def command(
     return SOME_FAILED if any(statuses.values()) else 0
 
 
-def _say_unfinished(folder: Path, said: set[Checkpoint]) -> None:
-    """Say once of each checkpoint that is not complete that it is left out; adds it to ``said``."""
+def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
+    """Report each checkpoint that is not complete once, and add it to ``reported``."""
     for checkpoint in unfinished_in(folder):
-        if checkpoint not in said:
-            said.add(checkpoint)
+        if checkpoint not in reported:
+            reported.add(checkpoint)
             say(
                 f"{checkpoint.path} is not complete: it is still being written, or what wrote it "
                 "was ended. It is evaluated once it is complete; else delete it"

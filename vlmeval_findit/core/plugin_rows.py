@@ -372,7 +372,7 @@ class PluginTable(Mapping[str, Row]):
     def _refused_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
         """Say why a row cannot have a name; None if it can."""
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
-            return f"{shown(name)} is no name"
+            return f"{shown(name)} is not a name"
         if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
         if name in taken:

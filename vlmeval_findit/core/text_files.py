@@ -82,7 +82,7 @@ def _refuse_binary(f: BufferedReader) -> None:
 
 def _no_text_at(data: bytes, place: int) -> TextError:
     line = data.count(b"\n", 0, place) + 1
-    return TextError(f"byte {data[place]:#04x} is no text in UTF-8: save it so", line)
+    return TextError(f"byte {data[place]:#04x} is not UTF-8: save the file as UTF-8", line)
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 # --- YAML -----------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class YamlLoader(_DepthLimit, yaml.SafeLoader):
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # As !!float x, or the day 2026-13-40
             kind = node.tag.rpartition(":")[2]
-            raise _refused(f"{shown(node.value)} is no {kind}", node.start_mark) from None
+            raise _refused(f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
 
 
 class YamlTexts(_DepthLimit, yaml.BaseLoader):
@@ -184,7 +184,7 @@ def parse_yaml(
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise TextError(
-            f"not YAML: it holds the character U+{ord(text[error.position]):04X}", line
+            f"not YAML: it contains the character U+{ord(text[error.position]):04X}", line
         ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -213,7 +213,7 @@ def _measure(node: yaml.Node, known: dict[int, _Extent | None]) -> _Extent:
     if id(node) in known:
         extent = known[id(node)]
         if extent is None:
-            raise _refused("an alias stands for what it is part of", node.start_mark)
+            raise _refused("an alias refers to a value that contains it", node.start_mark)
         return extent
     known[id(node)] = None
     values = 0
@@ -223,7 +223,7 @@ def _measure(node: yaml.Node, known: dict[int, _Extent | None]) -> _Extent:
         values += inner.values
         depth = max(depth, inner.depth)
     if values >= _MOST_VALUES:
-        raise _refused(f"its aliases make more than {_MOST_VALUES:,} values", node.start_mark)
+        raise _refused(f"its aliases expand to more than {_MOST_VALUES:,} values", node.start_mark)
     if depth >= _DEEPEST:
         raise _refused("it is nested too deeply", node.start_mark)
     extent = _Extent(values + 1, depth + 1)

@@ -108,7 +108,7 @@ Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
 
 def _as_list(value: Any) -> Any:
     if value == []:
-        raise ValueError("an empty list")
+        raise ValueError("the list is empty")
     return value if isinstance(value, list) else [value]
 
 

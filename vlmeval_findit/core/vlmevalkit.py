@@ -83,7 +83,7 @@ def find_runner(arguments: Sequence[str]) -> Runner:
         if path.is_file():
             return Runner(path, f"{version}, {path}")
     raise RunnerError(
-        f"the VLMEvalKit in {folder} has no runner ({version}): pip installs none of upstream's. "
+        f"the VLMEvalKit in {folder} has no runner ({version}): pip installs upstream's without. "
         "In a clone of it, type:\n  python run.py " + shlex.join(arguments)
     )
 

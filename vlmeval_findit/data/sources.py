@@ -85,10 +85,10 @@ class DataSource:
     def parts_in(self, folder: Path) -> Sequence[PublishedPart]:
         """Find the parts of a published set, or raise an AnnotationError."""
         if self.read is None:
-            raise AnnotationError(f"{self.name} is no published set that is read")
+            raise AnnotationError(f"{self.name} is not a published set that can be imported")
         parts = self.read(folder)
         if not isinstance(parts, Sequence):
-            raise AnnotationError(f"the reader of {self.name} gives {shown(parts)}, no list")
+            raise AnnotationError(f"the reader of {self.name} gives {shown(parts)}, not a list")
         for part in parts:
             if not isinstance(part, PublishedPart):
                 raise AnnotationError(

@@ -65,8 +65,8 @@ class BatchLedger:
                 raise ValueError(
                     f"{len(batch.open & keys)} of these calls are on their way in {batch}, asked "
                     f"{was} --logprobs: run with --batch {batch.options['kind']}, and like "
-                    "this, to collect them first, or name another --journal to ask, and pay, them "
-                    "once more"
+                    "this, to collect them first; or name another --journal to ask and pay them "
+                    "again"
                 )
         return batches
 

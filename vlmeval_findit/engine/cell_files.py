@@ -188,7 +188,7 @@ def _new_records(
     for reply in replies:
         if (at := places.get(reply.index)) is None:
             raise PredictionError(
-                f"{path} holds row {reply.index}, which is not among the {len(places)} rows of "
+                f"{path} has row {reply.index}, which is not one of the {len(places)} rows of "
                 f"this run. {elsewhere}"
             )
         call = Call(keys[at], cell, at)
@@ -206,14 +206,16 @@ def _new_records(
             continue  # only JSON holds every reply unchanged
         if known is not None or identity is None or _is_of_another(reply, output.identity):
             raise PredictionError(
-                f"{path} holds a reply to row {reply.index} that is not in the journal "
+                f"{path} has a reply to row {reply.index} that is not in the journal "
                 f"{journal.path}{_whose(reply, output.identity)}. {elsewhere}"
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
         records.append(record_of(call, CallResult(reply.text, extra), identity, logprobs))
     if replaced:
-        log.warning("%s: %d images were replaced since: their calls are repeated", path, replaced)
+        log.warning(
+            "%s: %d images were replaced since then: their calls are repeated", path, replaced
+        )
     if transparent:
         why = "rows show transparent images, which are laid on white now: their calls are repeated"
         log.warning("%s: %d %s", path, transparent, why)

@@ -66,7 +66,7 @@ class HttpService:
 
     def __post_init__(self) -> None:
         if not self.endpoints:
-            raise ValueError("no server is named")
+            raise ValueError("no server is given: --base-url URL")
         self.servers()
 
     def servers(self) -> dict[str, HttpEndpoint]:
@@ -201,7 +201,7 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             self._scheduler.servers_may_come = True
             self._go(self._follow_servers(), calls=False)
             if not servers:
-                log.warning("%s: no server is there yet: calls wait for one", service.model.name)
+                log.warning("%s: no server yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, CallResult]], None]:
         try:

@@ -85,7 +85,7 @@ class OwnModels:
         if entry.checkpoint is not None:
             _local_arguments(entry)  # raises where no row fits
         if entry.headers:
-            raise ValueError(f"{where}headers of {entry.name} are for servers (--base-url)")
+            raise ValueError(f"{where}headers of {entry.name} need a server: --base-url URL")
         if entry.name in baselines():
             try:
                 inspect.signature(baseline_key).bind_partial(**entry.settings, **entry.resources)

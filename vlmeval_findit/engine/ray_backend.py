@@ -126,7 +126,7 @@ class _RayRun(ScheduledRun[WorkResult]):
             except Exception as error:
                 why = _cause(error)
                 if limit.expired():
-                    why = TimeoutError(f"it is not back after {within:g} seconds")
+                    why = TimeoutError(f"it has not come back after {within:g} seconds")
                 self._lose(actor, "does not load its model", why)
             finally:
                 self._starting -= 1

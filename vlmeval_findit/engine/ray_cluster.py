@@ -79,14 +79,14 @@ def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[An
     resources = ray.cluster_resources()
     if not inference.gpus and (gpus := resources.get("GPU", 0)):
         raise ValueError(
-            f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} GPUs. "
+            f"--gpus 0: replicas would run on CPUs, but the cluster has {gpus:g} GPUs. "
             "Type --gpus 1, or start Ray with --num-gpus 0"
         )
     resources_each = {"CPU": inference.cpus, "GPU": inference.gpus}
     needs = {kind: need for kind, need in resources_each.items() if need}
     room = min((resources.get(kind, 0) / need for kind, need in needs.items()), default=1)
     if room < 1:
-        log.warning("a replica needs %s; until the cluster has them, none starts", needs)
+        log.warning("a replica needs %s: none starts until the cluster has them", needs)
     for module in loaded_files():
         # Workers could not import a plug-in's classes.
         ray.cloudpickle.register_pickle_by_value(module)

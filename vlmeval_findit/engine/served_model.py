@@ -83,7 +83,7 @@ class ServedModel:
         if any(getattr(settings, name) for name in _BOUNDS) and not program.takes_bounds:
             raise ValueError(
                 f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
-                "it takes no image bounds with a request. --serve vllm does"
+                "it accepts no image bounds in a request. Type --serve vllm, which does"
             )
         template = {**self._family.template, **settings.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}

@@ -60,13 +60,13 @@ class ServerBackends:
         with naming_model(entry):
             if entry.checkpoint is not None:
                 raise ValueError(
-                    f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
-                    "asked: say their name for it, `served`"
+                    f"checkpoint {entry.checkpoint} is of a model on this machine, but servers are "
+                    "asked: give their name for it as `served`"
                 )
             for name in LOCAL_SETTINGS:
                 if name in entry.settings or name in entry.resources:
                     raise ValueError(
-                        f"{name} is of a model on this machine, and a server is asked, which "
+                        f"{name} is of a model on this machine, but a server is asked, which "
                         "decides it. Leave it out"
                     )
             if self.batch is not None:
@@ -83,8 +83,8 @@ class ServerBackends:
         with naming_model(entry):
             if self.batch and self.batch.is_plain and variant.reply_schema is not None:
                 raise ValueError(
-                    f"{variant.name}: --batch {self.batch.value} holds no reply to a format: ask "
-                    "it one by one, or without _constrained"
+                    f"{variant.name}: --batch {self.batch.value} cannot constrain replies to a "
+                    "format: ask it one by one, or without _constrained"
                 )
             servers = self._endpoints(entry, needs_key=False)
             return chat_of(entry).describe(variant, lasting(servers))
@@ -127,13 +127,15 @@ class ServerBackends:
 
 def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) -> None:
     if provider not in (None, kind.value):
-        raise ValueError(f"it is asked at {provider}, and --batch {kind.value} is another's")
+        raise ValueError(
+            f"it is asked at {provider}, but --batch {kind.value} is another provider's"
+        )
     if provider and len(urls) > 1:
-        raise ValueError(f"--batch {kind.value} is for one address, and there are several")
+        raise ValueError(f"--batch {kind.value} needs a single address, but there are several")
     if not provider and (len(urls) != 1 or urls[0].startswith("@")):
         raise ValueError(
-            f"--batch {kind.value} is for one server: --base-url with its address, up to and with "
-            "/v1, or --provider"
+            f"--batch {kind.value} needs a single server: --base-url with its address, up to and "
+            "with /v1, or --provider"
         )
 
 

@@ -72,7 +72,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             _write(folder / f"{name}_coco_results.json", boxes.results)
             _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
         if len(without_boxes) == len(runs):
-            raise NotExportableError("no run's answers are boxes for COCO: name a run with boxes")
+            raise NotExportableError("no run has boxes for COCO: name a run with boxes")
     written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
     yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"

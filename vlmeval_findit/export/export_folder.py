@@ -133,7 +133,7 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
         stem = run.path.stem
         name = stem if counts[stem] == 1 else f"{run.provenance.digest}/{stem}"
         if name in names:
-            raise RunError(f"{names[name].path} and {run.path} are the same run: name one of them")
+            raise RunError(f"{names[name].path} and {run.path} are the same run: name only one")
         names[name] = run
     return list(names)
 

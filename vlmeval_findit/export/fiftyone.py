@@ -34,7 +34,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     """Write a FiftyOne dataset; runs whose answers are no boxes are left out."""
     shown = [run for run in runs if _shows_boxes(run)]
     if not shown:
-        raise NotExportableError("no run's answers are boxes for FiftyOne: name a run with boxes")
+        raise NotExportableError("no run has boxes for FiftyOne: name a run with boxes")
     transcripts, missing = gather(shown)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")

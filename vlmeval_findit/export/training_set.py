@@ -66,9 +66,9 @@ def to_training(
     tested = _test_data(with_boxes)
     if tested and not yes_test_data:
         raise NotExportableError(
-            f"{', '.join(tested)}: test data. A model that was trained on it cannot be measured on "
-            "it any more. Run the model on data of yours or on FindIt_Scenes_train_…, or add "
-            "--yes-test-data, which the card will say"
+            f"{', '.join(tested)}: test data. A model that is trained on it can no longer be "
+            "measured on it. Run the model on data of yours or on FindIt_Scenes_train_…, or add "
+            "--yes-test-data; the card will say so"
         )
     collected = _collect(with_boxes, chosen, formats)
     samples = list(collected.samples.values())
@@ -133,7 +133,7 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> dict[str, str]:
     """Return the names of the chosen error types by their keys."""
     known = {each.name: each.key for run in runs for each in run.benchmark.errors.error_types}
     if not known:
-        raise NotExportableError("no run's answers are boxes: name a run with boxes")
+        raise NotExportableError("no run has boxes: name a run with boxes")
     for name in errors:
         if name not in known:
             raise ValueError(f"--errors: unknown type {name!r}{nearest(name, known)}")

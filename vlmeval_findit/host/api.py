@@ -45,7 +45,7 @@ class ApiSettings(Config):
     timeout: Seconds = 600.0  # of an attempt
     max_usd: Dollars | None = None  # spending limit
     budget: Budget | None = None  # shared by several models, in place of max_usd
-    max_new_tokens: Count | None = None  # None: the row's limit, else the question's
+    max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
     temperature: Number | None = None  # None: the row's
     prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
 

@@ -57,7 +57,7 @@ class FindItBaseline(FindItModel):
 
 
 def variant_of(dataset: str | None) -> DatasetVariant:
-    """Return the question of a dataset; ValueError if it is none of FindIt's."""
+    """Return the variant that a name means; ValueError if it is not FindIt's."""
     if dataset is None or not resembles_dataset_name(dataset):
         raise ValueError(answers_findit_only("this model", dataset or "another dataset"))
     return parse(dataset)
@@ -66,7 +66,7 @@ def variant_of(dataset: str | None) -> DatasetVariant:
 def answers_findit_only(model: str, dataset: str) -> str:
     """Say that a model of FindIt's cannot answer another dataset, and which could."""
     return (
-        f"{model} answers FindIt's datasets only, and {dataset} is none of them: ask a model of "
+        f"{model} answers FindIt's datasets only, and {dataset} is not one of them: ask a model of "
         "VLMEvalKit's about it, or a server by a class of VLMEvalKit's such as LMDeployAPI"
     )
 

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Names(Sequence[str]):
-    """Names that a class supports: contains all valid questions, lists the first of each table.
+    """Names that a class supports: contains all valid variants, lists the first of each table.
 
     A mistyped name is of its benchmark's first class, which says what is wrong with it: VLMEvalKit
     would skip it.
@@ -77,10 +77,10 @@ _NOT_PASSED = "not passed"
 
 
 class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
-    """A question over its table as a dataset of VLMEvalKit; :func:`dataset_classes` subclass it.
+    """A variant over its table as a dataset of VLMEvalKit; :func:`dataset_classes` subclass it.
 
     Args:
-        dataset: a question's name, or another that its benchmark takes for it.
+        dataset: a variant's name, or another that its benchmark takes for it.
         skip_noimg: the host's; images are checked here in any case.
         space: the coordinate space of the replies (``--config`` files; else ``--judge-args``).
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
@@ -204,12 +204,12 @@ def _refuse_what_is_not_scored(dataset: str) -> None:
         if int(os.environ.get("WORLD_SIZE", 1)) > 1:
             raise SystemExit(SOME_FAILED)  # The other processes are not told, and would wait
         raise DatasetNameError(
-            f"the configuration calls {dataset} {name!r}: VLMEvalKit looks for its predictions "
-            f"under the one name and writes them under the other. Call it {dataset}"
+            f"the configuration calls {dataset} {name!r}: VLMEvalKit writes predictions under "
+            f"one of these names and looks for them under the other. Call it {dataset}"
         )
     if RUNNER.api_mode:
         raise ValueError(
-            "--api-mode is VLMEvalKit's way of asking. FindIt's datasets are asked by FindIt, "
+            "--api-mode is VLMEvalKit's way to ask. FindIt asks its datasets itself, "
             "--api-nproc calls at a time: leave the flag out"
         )
 

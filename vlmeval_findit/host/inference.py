@@ -126,7 +126,7 @@ def _job(given: Mapping[str, Any]) -> Any:
     passed = given["model"]
     if (limit := given.get("limit")) is not None:
         if limit < 1:
-            raise ValueError(f"--limit {limit}: at least 1")
+            raise ValueError(f"--limit {limit} should be at least 1")
         dataset.data = dataset.data.iloc[:limit]
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
         answers = _asked_of(given)

@@ -84,7 +84,7 @@ class FindItLocalModel(FindItModel):
     def generate_variants(
         self, messages: Sequence[HostMessage], dataset: str, **how: Any
     ) -> list[RecordedReply]:
-        """Return the replies to questions over the same images, which are prefilled once.
+        """Return the replies to messages over the same images, which are prefilled once.
 
         ``dataset`` is any of their names: they have images and frames in common.
         """

@@ -72,7 +72,7 @@ class VLMEvalKitBackends:
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
             )
         if entry.headers:
-            raise ValueError(f"{where}headers of {entry.name} are for servers (--base-url)")
+            raise ValueError(f"{where}headers of {entry.name} need a server: --base-url URL")
         try:
             self._check_settings(entry, supported_VLM[entry.name])
         except (TypeError, ValueError) as error:
@@ -86,14 +86,16 @@ class VLMEvalKitBackends:
             settings_of(given)
             return
         if made.is_api and not math.isinf(self._budget.limit):
-            raise ValueError("the cost of VLMEvalKit's model over an API is not known: no limit")
+            raise ValueError(
+                "--max-usd: what VLMEvalKit's model over an API costs is not known. Leave it out"
+            )
         inspect.signature(maker).bind_partial(**given)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = self.host_entry(entry)
         if hasattr(made.cls, "key_settings"):
             return key_settings(made, Answering())
-        # The part in every key is the same for all questions.
+        # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
         return key_settings(made, described(entry.name, made, variant).answering)

@@ -121,7 +121,7 @@ def _refuse_another(name: str, registered: Entry, passed: Entry) -> None:
         ours = registered.cls.__name__ if registered.cls is not None else ""
         raise ValueError(
             f"{name} is FindIt's model of the class {ours}, and VLMEvalKit passes a {kind}{at}: "
-            "its answers would stand under the name of another model. For a server type: "
+            "its answers would be stored under the name of another model. For a server type: "
             f"findit run --data DATASET --model {name} --base-url URL. Else give it a name of its "
             f"own: {name}-served, with FINDIT_SPACE=SPACE if its coordinate space is not known"
         )
@@ -148,7 +148,7 @@ def refuse_another_row(name: str, row: ModelRow | None, checkpoint: str) -> None
         assert row is not None
         raise ValueError(
             f"{name} names the model {named.name}, and VLMEvalKit passes one of {row.name} "
-            f"({checkpoint}): its answers would stand under the name of another model. Call it "
+            f"({checkpoint}): its answers would be stored under the name of another model. Call it "
             f"{Path(checkpoint).name if find_model(Path(checkpoint).name) else row.name}"
         )
 
@@ -266,9 +266,9 @@ def refuse_unknown_bounds(model: str, entry: Entry, variant: DatasetVariant) -> 
     example = '{"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}'
     where = f"the server at {entry.endpoint}" if entry.endpoint else "VLMEvalKit's class"
     raise SpaceError(
-        f"{model} answers in pixels of a resized image, and within which bounds {where} resizes "
-        f"it is not known. State them: FINDIT_SPACE='{example}'; or ask the server by FindIt, "
-        f"which resizes itself: findit run --data DATASET --model {row.name} --base-url URL"
+        f"{model} answers in pixels of a resized image, and the bounds of {where} "
+        f"are not known. State them: FINDIT_SPACE='{example}'; or let FindIt ask the "
+        f"server, which resizes itself: findit run --data DATASET --model {row.name} --base-url URL"
     )
 
 

@@ -127,7 +127,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     stage_1 = [run for run in runs if _is_stage_1(run)]
     if not stage_1:
         raise ValueError(
-            "no scored run over stage 1 of VP-Bench among them: python run_findit.py --data "
+            "none of the runs is of stage 1 of VP-Bench. Make one: python run_findit.py --data "
             "VPBench_Stage1 --model MODEL"
         )
     datasets, excluded = group_comparable(stage_1)

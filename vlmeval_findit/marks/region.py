@@ -134,9 +134,9 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
         if not isinstance(counts, str):
             counts = packed_runs(np.array([int(run) for run in counts], np.int64))
     except KeyError as error:
-        raise RLEError(f"a mask of run lengths has no {error}") from None
+        raise RLEError(f"a mask of run lengths without {error}") from None
     except (TypeError, ValueError) as error:
-        raise RLEError(f"no run lengths of COCO: {error}") from None
+        raise RLEError(f"not run lengths of COCO: {error}") from None
     result = PackedMask(height, width, counts)
     _ = result.extent  # refuses what is invalid
     return result
@@ -184,16 +184,16 @@ def _unpacked(text: str) -> npt.NDArray[np.int64]:
     codes = np.array([*map(ord, text)], np.int64) - 48
     wrong = np.flatnonzero((codes < 0) | (codes > 63))
     if len(wrong):
-        raise RLEError(f"no run lengths of COCO: {text[wrong[0]]!r} packs none")
+        raise RLEError(f"not run lengths of COCO: {text[wrong[0]]!r} packs none")
     if not len(codes):
         return codes
     lasts = np.flatnonzero(codes & 32 == 0)
     if not len(lasts) or lasts[-1] != len(codes) - 1:
-        raise RLEError("no run lengths of COCO: the text breaks off")
+        raise RLEError("not run lengths of COCO: the text breaks off")
     firsts = np.concatenate(([0], lasts[:-1] + 1))
     lengths = lasts - firsts + 1
     if lengths.max() > _MOST_LETTERS:
-        raise RLEError("no run lengths of COCO: a run is longer than any image")
+        raise RLEError("not run lengths of COCO: a run is longer than any image")
     place = np.arange(len(codes)) - np.repeat(firsts, lengths)
     values = np.add.reduceat((codes & 31) << (5 * place), firsts)
     # The highest bit of the last group is the sign.

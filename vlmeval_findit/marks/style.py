@@ -91,7 +91,7 @@ class Style:
             near = nearest(self.variant, variants)
             raise StyleError(f"unknown variant {self.variant!r} of {self.shape.value}{near}")
         if self.width < 1:
-            raise StyleError(f"a line is 1, 2, 3 … pixels wide, not {self.width!r}")
+            raise StyleError(f"the width of a line should be 1, 2, 3 … pixels, not {self.width!r}")
 
 
 def default_style(shape: Shape) -> Style:

@@ -72,8 +72,8 @@ class Adapter:
         }
         for key in filter(unsupported.get, unsupported):
             raise ValueError(
-                f"{config}: vLLM takes no adapter with {key} {values.get(key)!r}: leave --serve "
-                "out, or serve a merged checkpoint"
+                f"{config}: vLLM does not load adapters with {key} {values.get(key)!r}: leave "
+                "--serve out, or serve a merged checkpoint"
             )
         modules = f"{name}={self.folder.resolve()}"
         limit = next(most for most in VLLM_RANKS if most >= rank)
@@ -102,7 +102,7 @@ def adapter_of(checkpoint: str) -> Adapter | None:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not the settings of an adapter: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path}: not the settings of an adapter: no JSON object")
+        raise ValueError(f"{path}: not the settings of an adapter: it should be a JSON object")
     return Adapter(path.parent, values)
 
 
@@ -127,7 +127,7 @@ def refuse_adapter(adapter: Adapter) -> None:
                 "machine"
             )
     elif not (adapter.base_folder / "config.json").is_file():
-        raise ValueError(f"{where}: no config.json there, so it is no checkpoint")
+        raise ValueError(f"{where}: no config.json in this folder, so it is not a checkpoint")
     if not any((adapter.folder / name).is_file() for name in (WEIGHTS, "adapter_model.bin")):
         raise ValueError(f"{adapter.folder}: no weights: neither {WEIGHTS} nor adapter_model.bin")
 

@@ -83,8 +83,9 @@ def row_of_checkpoint(
         near = closest(name, local_names())
         meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
         raise ValueError(
-            f"{where}: its config.json does not say what model it is{_not_here(checkpoint)}, and "
-            f"no local model is {name!r}{meant} Say which known model it is run like: --like NAME"
+            f"{where}: its config.json does not say which model it is{_not_here(checkpoint)}, and "
+            f"{name!r} is not a local model{meant} Name the known model whose prompts and "
+            "coordinates it shares: --like NAME"
         )
     _refuse_unloadable(where, checkpoint, architecture)
     if space_stated:
@@ -214,7 +215,8 @@ def named_model(name: str) -> str:
     """Return a model's name, or raise ValueError that says how to name a folder or identifier."""
     if "/" in name and "\n" not in name:
         raise ValueError(
-            f"the model's name {name!r} names files: no slash in it. {_instead_of_path(name)}"
+            f"the model's name {name!r} should have no slash: it names files. "
+            f"{_instead_of_path(name)}"
         )
     return check_model_name(name)
 

@@ -227,13 +227,13 @@ class ModelOptions:
             provider = find_provider(self.provider).name
             what = f"--provider {provider}: {entry.name}"
             if entry.provider not in (None, provider):
-                raise ValueError(f"{what} is to be asked at {entry.provider} by its entry")
+                raise ValueError(f"{what} is asked at {entry.provider}, as its entry says")
             if entry.checkpoint is not None:
-                raise ValueError(f"{what} has a checkpoint, which is of a model on this machine")
+                raise ValueError(f"{what} has a checkpoint, which only a model on this machine has")
         if self.space is not None:
             space_from(self.space_value)
         if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
-            raise ValueError(f"--dtype {self.dtype}{nearest(self.dtype, DTYPES)}")
+            raise ValueError(f"unknown --dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
         if self.like is None:
@@ -263,9 +263,7 @@ class ModelOptions:
         if self.gpus is not None:
             given["gpus"] = int(self.gpus)
             if self.gpus != given["gpus"]:
-                raise ValueError(
-                    f"--gpus {self.gpus:g}: a whole number of this machine's, for --serve"
-                )
+                raise ValueError(f"--gpus {self.gpus:g}: with --serve it should be a whole number")
         if self.serve_args is not None:
             try:
                 given["arguments"] = tuple(shlex.split(self.serve_args))

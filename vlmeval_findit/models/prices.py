@@ -87,7 +87,8 @@ def prices_from(prices: Any) -> TokenPrices:
         sent = answered = math.nan
     if not (0 <= sent < math.inf and 0 <= answered < math.inf):
         raise ValueError(
-            f"prices {prices!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 if it is free)"
+            f"prices {prices!r}: should be IN,OUT in US dollars per million tokens, as 0.5,2 (0 if "
+            "free)"
         )
     return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 

@@ -109,7 +109,9 @@ def refuse_missing(checkpoint: str) -> None:
         refuse_adapter(adapter)
     elif Path(checkpoint).is_dir():
         if not Path(checkpoint, "config.json").is_file():
-            raise ValueError(f"{checkpoint}: no config.json there, so it is no checkpoint")
+            raise ValueError(
+                f"{checkpoint}: no config.json in this folder, so it is not a checkpoint"
+            )
     elif not HUB_IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
             f"{checkpoint}: the folder does not exist (an identifier of the Hugging Face hub is "

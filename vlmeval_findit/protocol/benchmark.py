@@ -330,13 +330,13 @@ class Benchmark(ABC):
             if judged and (lacking := needed - stated):
                 missing = min(lacking)
                 raise ValueError(
-                    f"row {row.index}: lacks the sum {missing!r}, which a metric of {self.name} "
-                    f"needs{nearest(missing, sorted(stated))}"
+                    f"row {row.index}: the sum {missing!r} is missing; a metric of {self.name} "
+                    f"needs it{nearest(missing, sorted(stated))}"
                 )
 
     def convert(self, path: Path, dataset: AnyDataset) -> Sequence[Reply]:
         """Read replies from another program's file; a ValueError names file and row."""
-        raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
+        raise ValueError(f"{path}: {self.name} reads prediction files only")
 
     @abstractmethod
     def draw(self, dataset: AnyDataset, row: ScoredRow) -> Drawing:

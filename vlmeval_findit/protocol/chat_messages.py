@@ -76,7 +76,7 @@ def last_answer(messages: Sequence[Mapping[str, Any]]) -> ReplyText:
     """
     for message in filter(is_assistant, reversed(messages)):
         return answer_in(message)
-    raise NotAReplyError(f"no message of the assistant among {len(messages)}")
+    raise NotAReplyError(f"none of the {len(messages)} messages is the assistant's")
 
 
 def answer_in(message: Mapping[str, Any]) -> ReplyText:
@@ -112,7 +112,7 @@ def _content(content: object) -> ReplyText:
     if content is None or isinstance(content, str):
         return ReplyText(content or "")
     if not isinstance(content, Sequence):
-        raise NotAReplyError(f"the content is {_shape(content)}: neither a text nor a list")
+        raise NotAReplyError(f"the content is {_shape(content)}: neither text nor a list")
     texts: list[str] = []
     thoughts: list[str] = []
     for part in content:
@@ -126,11 +126,11 @@ def _part(part: object) -> tuple[_PartKind, str]:
     if isinstance(part, str):
         return _PARTS["text"], part
     if not isinstance(part, Mapping):
-        raise NotAReplyError(f"a part of the content is {_shape(part)}, which is no text")
+        raise NotAReplyError(f"a part of the content is {_shape(part)}, which is not text")
     name = part.get("type", "text")
     kind = _PARTS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise NotAReplyError(f"a part of the content has type {shown(name, 40)}, which is no text")
+        raise NotAReplyError(f"a part of the content has type {shown(name, 40)}, which is not text")
     if not kind.keys:
         return kind, ""
     key = next((key for key in kind.keys if part.get(key) is not None), kind.keys[0])

@@ -209,7 +209,7 @@ def overrule(predictions: Predictions, conflicts: Sequence[Contradiction]) -> Pr
     return replace(predictions, settings=settings, forced=(*forced, *map(str, separate)))
 
 
-OF_SOMETHING_ELSE = "the predictions are of something else than is scored now"
+OF_SOMETHING_ELSE = "the predictions belong to another run than the one that is scored"
 
 
 def plugin_conflicts(

@@ -124,7 +124,7 @@ def _text_of(flag: str, path: str | None) -> str | None:
     except TextError as error:
         raise ValueError(error.message_for(f"{flag} {path}")) from None
     if not words.strip():
-        raise ValueError(f"{flag} {path}: an empty file")
+        raise ValueError(f"{flag} {path}: the file is empty")
     return words
 
 
@@ -150,5 +150,5 @@ def _rendered(template: str, values: Mapping[str, Any], where: str) -> str:
     except Exception as error:
         raise TemplateError(f"--prompt-template: {where}: {error}") from None
     if not words:
-        raise TemplateError(f"--prompt-template: {where}: the template renders no text")
+        raise TemplateError(f"--prompt-template: {where}: the template renders to nothing")
     return words

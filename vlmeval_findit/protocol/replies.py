@@ -257,7 +257,7 @@ def parse_record(value: object) -> ReplyRecord:
     """
     extra = _object_in(value)
     if not extra and isinstance(value, str) and _BEGINS_RECORD.match(value):
-        raise RecordError("our record is not JSON: is it cut off?")
+        raise RecordError("FindIt's record is not JSON: is it cut off?")
     record = extra.get(RECORD_KEY)
     if record is None:
         return NOTHING_RECORDED

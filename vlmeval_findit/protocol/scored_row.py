@@ -40,16 +40,17 @@ class ScoredRow:
             for name, value in sums.items():
                 is_finite = type(value) is int or (type(value) is float and isfinite(value))
                 if not is_finite or abs(value) > LARGEST_NUMBER:
-                    raise self._wrong(f"the sum {name!r} is {shown(value)}, no finite plain number")
+                    raise self._wrong(f"the sum {name!r} is {shown(value)}, not a finite number")
         for kind, part in (*self.slices.items(), *self.parts):
             if type(part) is not str:
                 text = shown(str(part))
-                raise self._wrong(f"the slice {kind!r} is {shown(part)}, no text: write {text}")
+                raise self._wrong(f"the slice {kind!r} is {shown(part)}, not a text: write {text}")
         if self.parts:
             kinds = [*self.slices, *{kind for kind, _ in self.parts}]
             if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:
                 raise self._wrong(
-                    f"parts are of one kind that is none of its slices: {', '.join(sorted(kinds))}"
+                    "parts need one kind, other than those of its slices: "
+                    f"{', '.join(sorted(kinds))}"
                 )
 
     def _wrong(self, what: str) -> ValueError:

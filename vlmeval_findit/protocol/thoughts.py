@@ -100,7 +100,7 @@ def thought_marks(value: object) -> ThoughtMarks:
         opens, closes = named
         if all(isinstance(mark, str) and mark.strip() for mark in named) and opens != closes:
             return ThoughtMarks(opens.strip(), closes.strip())
-    raise MarksError(f"thought_marks: {value!r} is no pair of marks: type '<plan> </plan>'")
+    raise MarksError(f"thought_marks: {value!r} is not a pair of marks, as '<plan> </plan>'")
 
 
 # --- splitting ------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
     sides = tuple(_side_of(entry, runs) for entry in names)
     if sides and not any(first_pairs(board, sides) for board in boards):
         what = " ".join(names)
-        raise ValueError(f"{FLAG} {what}: no dataset has two runs of them that can be compared")
+        raise ValueError(f"{FLAG} {what}: no dataset has two runs of these that can be compared")
     return sides
 
 
@@ -73,7 +73,7 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
     if entry in models:
         return Side(entry, "")
     if "=" not in entry:
-        raise ValueError(f"{FLAG} {entry}: no model has this name{nearest(entry, sorted(models))}")
+        raise ValueError(f"{FLAG} {entry}: unknown model{nearest(entry, sorted(models))}")
     ((model, format_),) = formats_by_model([entry], runs, FLAG).items()
     return Side(model, format_)
 

@@ -17,7 +17,7 @@ def convert_file(path: Path, named: str | None) -> Path:
         ValueError: the file is in no layout that the benchmark knows.
     """
     if named is None:
-        raise PredictionError(f"{path}: say with --data what it is about")
+        raise PredictionError(f"{path}: name its dataset with --data")
     dataset = benchmarks.load(named)
     variant = dataset.variant
     replies = benchmarks.benchmark_of(variant).convert(path, dataset)

@@ -34,7 +34,7 @@ def names_of(
     else:
         raise PredictionError(
             f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
-            "of a file with another name say --data"
+            "for a file with another name type --data"
         )
     return model, dataset or recorded
 
@@ -58,7 +58,9 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]
             if not inside:
-                raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
+                raise PredictionError(
+                    f"{path}: no prediction files in this folder ({_pattern('.json')})"
+                )
         for file in inside:
             # VLMEvalKit links the files of a run's folder into the model's.
             files.setdefault(file.resolve(), file)

@@ -147,14 +147,16 @@ def _provenances(path: Path) -> list[Path]:
     if path.is_dir():
         inside = sorted(file for file in files_below(path) if file.name.endswith(PROVENANCE))
         if not inside:
-            raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_remedy(path)}")
+            raise RunError(
+                f"{path}: no scored runs in this folder (no *{PROVENANCE}); {_remedy(path)}"
+            )
         return inside
     if not path.exists():
         raise FileNotFoundError(f"{path}: does not exist; {_EXAMPLE}")
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(
-            f"{path}: not scored yet ({provenance.name} is not next to it); score it with: "
+            f"{path}: not scored yet ({provenance.name} is not next to it). Score it: "
             f"{score_command(path)}"
         )
     return [provenance]

@@ -134,11 +134,9 @@ class ServeOptions(Config):
         count = len(here) if self.gpus is None else self.gpus
         each = self.tensor_parallel
         if count > len(here):
-            raise ValueError(f"--gpus {count}: this machine shows {len(here)} (nvidia-smi -L)")
+            raise ValueError(f"--gpus {count}: this machine has {len(here)} (nvidia-smi -L)")
         if count % each or (each > 1 and not count):
-            raise ValueError(
-                f"--gpus {count} cannot be shared out to servers of --tensor-parallel {each}"
-            )
+            raise ValueError(f"--gpus {count} should be a multiple of --tensor-parallel {each}")
         if not count:
             return ["" if here else None]
         return [",".join(here[at : at + each]) for at in range(0, count, each)]

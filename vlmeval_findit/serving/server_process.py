@@ -119,7 +119,7 @@ class ServerProcess:
         try:
             self._guard.wait(guard.GRACE + 5)
         except subprocess.TimeoutExpired:
-            log.warning("a server takes long to end; its guard kills it: %s", self._log_file)
+            log.warning("a server is slow to end; its guard kills it: %s", self._log_file)
 
 
 @dataclass

@@ -94,7 +94,7 @@ def _in_percent(low: float, high: float) -> Interval:
 def _check_share(metric: Metric, value: float) -> None:
     if not -_ROUNDING <= value <= 1 + _ROUNDING:
         raise ValueError(
-            f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
+            f"{metric.name} is {100 * value:g} %, but a share is at most 100 %: "
             f'write Metric({metric.name!r}, …, unit="")'
         )
 

@@ -174,7 +174,7 @@ def find_table(table: str, how_to_make: str) -> Path:
     tables = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
     if not tables:
         raise FileNotFoundError(
-            f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how_to_make}"
+            f"no table {table}.tsv in {', '.join(map(str, folders))}. Make it: {how_to_make}"
         )
     first, *others = tables
     for other in others:
@@ -257,7 +257,7 @@ _InText = Annotated[str, Expected("text: write it in quotes", strict=True)]
 
 def _mapping(value: Any) -> Any:
     if not isinstance(value or {}, Mapping):
-        raise ValueError(f"{shown(value, 40)} is no mapping of names")
+        raise ValueError(f"{shown(value, 40)} is not a mapping of names")
     return value or {}
 
 

@@ -72,6 +72,6 @@ def read_identity(predictions: Path) -> Identity | None:
     try:
         return identity_from(read_json(path))
     except MisplacedError as error:
-        raise IdentityError(f"{path}: not the record of a run: {error.below()}") from None
+        raise IdentityError(f"{path}: not a record of a run: {error.below()}") from None
     except TextError as error:
-        raise IdentityError(f"{path}: not the record of a run: {error}") from None
+        raise IdentityError(f"{path}: not a record of a run: {error}") from None

@@ -69,7 +69,7 @@ def prediction_format(path: Path) -> PredictionFormat:
     suffix = path.suffix.lower()
     if suffix not in _FORMATS:
         raise PredictionError(
-            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{path}: a prediction file cannot be {path.suffix or 'without a suffix'}; formats: "
             f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
         )
     return _FORMATS[suffix]
@@ -78,11 +78,11 @@ def prediction_format(path: Path) -> PredictionFormat:
 def check_model_name(name: str) -> str:
     """Return a model's name; a PredictionError where it cannot be in a file's name."""
     whys = {
-        "is none": name in ("", ".", ".."),
-        "names files: no slash in it": "/" in name or "\\" in name,
-        "names files: no line ends or control characters in it": not name.isprintable(),
+        "is not a name": name in ("", ".", ".."),
+        "should have no slash: it names files": "/" in name or "\\" in name,
+        "should have no line ends or control characters: it names files": not name.isprintable(),
         # File systems take 255 bytes, and a variant's name follows.
-        "names files: at most 100 bytes": len(name.encode(errors="replace")) > 100,
+        "should have at most 100 bytes: it names files": len(name.encode(errors="replace")) > 100,
     }
     for why, is_wrong in whys.items():
         if is_wrong:
@@ -158,7 +158,7 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
     except TextError as error:
         raise PredictionError(error.message_for(path)) from None
     if not isinstance(rows, list):
-        raise PredictionError(f"{path}: should be a list of objects, an object for each query")
+        raise PredictionError(f"{path}: should be a list with an object for each query")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise PredictionError(f"{path}, row {number}: should be an object, not {shown(row)}")
@@ -201,7 +201,7 @@ def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
             book = load_workbook(f, read_only=True)
             lines = list(book.worksheets[0].iter_rows(values_only=True))
         except Exception as error:  # zip, XML and openpyxl raise anything
-            raise PredictionError(f"{path}: not a sheet that can be read: {error}") from None
+            raise PredictionError(f"{path}: not a readable xlsx sheet: {error}") from None
     header = _header(path, (lines or [()])[0])
     # Rows may lack their last empty cells, and sheets may end with empty rows.
     rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
@@ -211,7 +211,7 @@ def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
 def _header(path: Path, names: Iterable[Any]) -> list[str]:
     header = list(map(str, names))
     if not header:
-        raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
+        raise PredictionError(f"{path}: no line of column names; is the file cut off?")
     return header
 
 

@@ -169,7 +169,7 @@ def read_table(
     if facts is not None and facts.get("table_sha256") != sha256:
         raise TableError(
             f"{path}: SHA-256 is {sha256}, but {meta_path(path).name} records "
-            f"{facts.get('table_sha256')}: the table was changed after it was made; make it again "
+            f"{facts.get('table_sha256')}: the table was changed after it was made. Make it again "
             f"with: {how_to_make}"
         )
     return list(_queries(path, sha256, kind, how_to_make, query))
@@ -222,7 +222,7 @@ def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
                 raise ValueError("is empty")
         query_ = kind(**values) if query is None else query(kind(**values))
         if not is_index(query_.index):
-            raise CellError("index", f"{query_.index} is no number of a row: they begin at 0")
+            raise CellError("index", f"{query_.index} is out of range: rows are numbered from 0")
         if not query_.images:
             raise CellError("images", "names no image")
         if not query_.cluster.strip():
@@ -271,5 +271,5 @@ def _facts(table: Path) -> dict[str, Any] | None:
     except TextError as error:
         raise TableError(f"{error.message_for(meta_path(table))}; delete it") from None
     if not isinstance(facts, dict):
-        raise TableError(f"{meta_path(table)}: no JSON object; delete it")
+        raise TableError(f"{meta_path(table)}: not a JSON object; delete it")
     return facts

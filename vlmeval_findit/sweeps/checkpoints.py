@@ -67,7 +67,7 @@ def checkpoints_in(folder: Path) -> list[Checkpoint]:
         step, path = checkpoint.step, checkpoint.path
         other = by_step.setdefault(step, path)
         if other != path:
-            raise ValueError(f"{other} and {path} are both of step {step}: move one elsewhere")
+            raise ValueError(f"{other} and {path} are both step {step}: move one of them away")
     return [Checkpoint(step, path) for step, path in sorted(by_step.items())]
 
 

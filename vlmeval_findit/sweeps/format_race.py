@@ -55,7 +55,7 @@ class FormatRace:
 
     @property
     def front(self) -> tuple[DatasetVariant, ...]:
-        """The questions of the leading format, whose results come with the last stage."""
+        """The variants of the leading format, whose results come with the last stage."""
         return tuple(cell.whole.cell.variant for cell in self._front)
 
     def stage(self, outputs: Sequence[Output]) -> list[CellResult]:

@@ -40,14 +40,14 @@ def search_sweep(
     """
     sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
     if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
-        raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
+        raise ValueError(f"--marks: {over.name} shows no reference images. Leave --marks out")
     if isinstance(over, AnnotationTable):
         marked = FormatAxes(**{**dict.fromkeys(AXIS_VALUES, (WINNER,)), "marks": tuple(marks)})
         return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
     sweep = replace(sweep, variants=tuple(benchmark_of(over).formats(over)))
     if len(sweep.variants) < 2:
         raise ValueError(
-            f"{over.name} is asked in one format: there is none to search. Ask it: "
+            f"{over.name} has a single format, so there is nothing to search. Run it: "
             f"run_findit.py --data {over.name} --model {entry.name}"
         )
     refuse_race(sweep)
@@ -55,7 +55,7 @@ def search_sweep(
 
 
 def search_target(name: str) -> AnnotationTable | DatasetVariant:
-    """Return the grid table or the question that a search names, or raise ValueError."""
+    """Return the grid table or the variant that a search names, or raise ValueError."""
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
         listed = [name for each in benchmarks() for name in each.variant_names()]

@@ -1,4 +1,4 @@
-"""Ask models about datasets, a run at a time with a journal of its own, as VLMEvalKit does.
+"""Ask models about datasets, a run at a time and each with its journal, as VLMEvalKit does.
 
 The files are those of a run under VLMEvalKit, in the same folders: either goes on where the other
 ended.
@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ..benchmarks import parse
-from ..engine.answering import BackendFactories, BackendFactory, Engine, ModelStoppedError
+from ..engine.answering import BackendFactories, BackendFactory, Engine
 from ..engine.backend import CancelToken
 from ..engine.calls import Cell, CellBuilder
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.view import JournalView
 from ..engine.journal.writer import Journal
-from ..engine.outputs import Output, prepare_output
+from ..engine.outputs import Output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
@@ -26,7 +27,7 @@ from ..protocol.settings import Settings
 from ..scoring.run_score import CellResult
 from ..storage.predictions import check_model_name
 from ..storage.run_files import RunFiles
-from .sweep_run import UnfinishedError
+from .model_runs import StoppedModels, prepare_cell
 
 log = logging.getLogger(__name__)
 
@@ -63,18 +64,13 @@ def ask_runs(
         factory = factories[entry.name]
         outputs = [_output(runs, entry, factory, tables, name) for name in runs.datasets]
         prepared.append((entry, outputs))
+    stopped = StoppedModels(watcher)
     results: list[CellResult] = []
-    stopped: list[ModelStoppedError] = []
     for entry, outputs in prepared:
-        try:
-            for output in outputs:
-                results += _ask(entry, output, factories, watcher, cancel)
-        except ModelStoppedError as error:
-            watcher.stopped(str(error))
-            stopped.append(error)
-            results += error.results
-    if stopped:
-        raise UnfinishedError(results, stopped)
+        for output in outputs:
+            ask = partial(_ask, entry, output, factories, watcher, cancel)
+            results += stopped.ask(entry.name, ask)
+    stopped.check(results)
     return results
 
 
@@ -93,9 +89,7 @@ def _output(
     )
     if name != variant.name:
         cell = _named(cell, name)
-    path = runs.work_dir / entry.name / f"{entry.name}_{name}.json"
-    described = factory.describe(entry, variant)
-    return prepare_output(path, cell, runs.settings, described, factory.version)
+    return prepare_cell(runs.work_dir, entry, cell, runs.settings, factory)
 
 
 def _named(cell: Cell, name: str) -> Cell:

@@ -78,7 +78,7 @@ class Sweep(SweepOptions):
     tables: tuple[AnnotationTable, ...] = ()
     variants: tuple[DatasetVariant, ...] = ()  # asked as they are, besides the tables
     variants_by_model: Mapping[str, Sequence[DatasetVariant]] = field(default_factory=dict)
-    """In place of tables and questions, each model's in its best format."""
+    """In place of tables and variants, each model's in its best format."""
     stages: tuple[FormatAxes, ...] = (FormatAxes(),)
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
@@ -90,7 +90,7 @@ class Sweep(SweepOptions):
 def stage_variants(
     sweep: Sweep, model: str, stage: int, winner: Any = None
 ) -> list[DatasetVariant]:
-    """Return a model's questions in a stage; ``winner`` has the best format of the stage before."""
+    """Return a model's variants in a stage; ``winner`` has the best format of the stage before."""
     if sweep.variants_by_model:
         return list(sweep.variants_by_model[model])
     cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
@@ -98,7 +98,7 @@ def stage_variants(
 
 
 def all_variants(sweep: Sweep, model: str) -> list[DatasetVariant]:
-    """Return a model's questions of all stages, as if the first format won: as many calls."""
+    """Return a model's variants of all stages, as if the first format won: as many calls."""
     variants: dict[DatasetVariant, None] = {}
     winner = None
     for stage in range(len(sweep.stages)):
@@ -115,14 +115,14 @@ def cells_to_ask(
     tables: CellBuilder,
     given: Any,
 ) -> Iterator[Cell]:
-    """Yield a model's cells, every sample of some questions; ``given`` settings enter its keys."""
+    """Yield a model's cells, every sample of some variants; ``given`` settings enter its keys."""
     options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
     for variant, sample in product(variants, range(1, sweep.samples + 1)):
         yield tables.cell(entry.name, variant, sweep.limit, given, sample=sample, **options)
 
 
 def extra_variants(sweep: Sweep) -> dict[DatasetVariant, bool]:
-    """Return the questions named besides tables, and whether their formats are compared, as those
+    """Return the variants named besides tables, and whether their formats are compared, as those
     of another benchmark than the tables' are.
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
@@ -198,7 +198,7 @@ def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) ->
 
 def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     if file.stages is not None and (both := [*file.named()]):
-        raise MisplacedError(f"{both[0]} stands in every stage, where there are stages", both[0])
+        raise MisplacedError(f"write {both[0]} in each stage, not outside of `stages`", both[0])
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
     tables, variants = _datasets(file.datasets)
     models = tuple(
@@ -223,7 +223,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     return sweep
 
 
-_NO_BEST = "have no common best format: make a sweep of each, or name the questions in full"
+_NO_BEST = "have no common best format: make a sweep of each, or name the variants in full"
 
 
 def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
@@ -232,8 +232,8 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
         name = entry.name
         if entry.provider is not None and entry.checkpoint is not None:
             raise MisplacedError(
-                f"a checkpoint is of a model on this machine, and {entry.provider} is asked "
-                "(`served` is its name for the model)",
+                f"a checkpoint is of a local model, but {entry.provider} is asked; `served` is its "
+                "name for the model",
                 "models",
                 at,
                 "checkpoint",
@@ -247,8 +247,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             if ours := same_checkpoint(name):
                 meant = f" ({' or '.join(ours)} is the same checkpoint, asked as the protocol says)"
             raise MisplacedError(
-                f"unknown model {name!r}{meant}; "
-                "a model that the table does not have needs `like` or `space`",
+                f"unknown model {name!r}{meant} (other models need `like` or `space`)",
                 "models",
                 at,
                 "name",
@@ -267,7 +266,7 @@ def _refuse_checkpoint(entry: ModelEntry, at: int) -> None:
 def _datasets(
     names: Sequence[str],
 ) -> tuple[tuple[AnnotationTable, ...], tuple[DatasetVariant, ...]]:
-    """Split names into tables, asked in the formats of the axes, and complete questions."""
+    """Split names into tables, asked in the formats of the axes, and complete variants."""
     if names == "all":
         return benchmark(), ()
     known = grid_tables()
@@ -325,7 +324,9 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
 
 def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
-        raise MisplacedError(f"{WINNER}: no table is named whose formats are compared", "datasets")
+        raise MisplacedError(
+            f"{WINNER}: `datasets` names no table whose formats are compared", "datasets"
+        )
     cells = _cells_by_stage(sweep)
     for table in sweep.tables:
         if not cells_of([table], formats(sweep.stages[0]), sweep.views):
@@ -340,7 +341,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
             for place, value in enumerate(values):
                 if value not in fits[axis]:
                     raise MisplacedError(
-                        f"{axis}: {value} fits no cell of this sweep", *where, axis, place
+                        f"{axis}: no cell of this sweep has {value}", *where, axis, place
                     )
 
 
@@ -350,11 +351,11 @@ def refuse_race(sweep: Sweep) -> None:
         return
     raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.variants
     if len({variant.format for variant in raced}) < 2:
-        raise MisplacedError("there is one format only: nothing to race", "race")
+        raise MisplacedError("a race needs several formats, and this sweep has one", "race")
     first, *others = {each.name: each for each in map(benchmark_of, raced)}.values()
     if others:
         names = " and ".join(each.name for each in (first, *others))
-        raise MisplacedError(f"{names} do not race each other: make a sweep of each", "race")
+        raise MisplacedError(f"{names} cannot race each other: make a sweep of each", "race")
     (metric,) = first.ranking[:1]
     if not metric.share or metric.better is Better.LOWER:
         why = f"only shares race, and {metric.title} is none: ask all formats, without a race"
@@ -370,13 +371,15 @@ def refuse_samples(sweep: Sweep) -> None:
     if sweep.samples == 1:
         return
     if sweep.race or len(sweep.stages) > 1:
-        raise ValueError("samples: formats are chosen by greedy replies: no race, and no stages")
+        raise ValueError(
+            "samples: formats are chosen by greedy replies. Leave `race` and `stages` out"
+        )
     for entry in sweep.models:
         where = f"line {entry.line}: " if entry.line else ""
         if not entry.settings.get("temperature"):
             raise ValueError(
                 f"{where}samples: {sweep.samples} greedy replies of {entry.name} would be equal: "
-                "say --temperature 0.7 (in a file, `temperature` of the model)"
+                "type --temperature 0.7 (in a file, `temperature` of the model)"
             )
         if "seed" in entry.settings:
             raise ValueError(

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from ..analysis.format_file import best_format
-from ..engine.answering import BackendFactories, Engine, ModelStoppedError
+from ..engine.answering import BackendFactories, Engine
 from ..engine.backend import CancelToken
-from ..engine.calls import Cell, CellBuilder, sample_setting
+from ..engine.calls import Cell, CellBuilder
 from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal
-from ..engine.outputs import Output, prepare_output
+from ..engine.outputs import Output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..models.model_entry import ModelEntry
-from ..protocol.call_results import StopReason
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import settings_from
 from ..scoring.run_score import CellResult
 from ..storage.lock import Lock
-from ..storage.run_files import MORE_SAMPLES, sample_path
+from ..storage.run_files import MORE_SAMPLES
 from .format_race import FormatRace
+from .model_runs import StoppedModels, prepare_cell
 from .sweep_file import Sweep, cells_to_ask, extra_variants, stage_variants
-
-
-class UnfinishedError(RuntimeError):
-    """Some models were stopped; ``results`` are all finished cells."""
-
-    def __init__(self, results: Sequence[CellResult], stopped: Sequence[ModelStoppedError]) -> None:
-        super().__init__("\n".join(map(str, stopped)))
-        self.results = results
-        self.spent = any(error.stop is StopReason.SPENT for error in stopped)
-        self.later = all(error.stop is StopReason.LATER for error in stopped)
 
 
 def run_sweep(
@@ -70,9 +61,9 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
     count = len(sweep.stages)
     racers = sweep.models if sweep.race else ()
     races = {entry.name: FormatRace(engine, entry, count) for entry in racers}
-    results: list[CellResult] = []
-    stopped: dict[str, ModelStoppedError] = {}
     extra = extra_variants(sweep)
+    stopped = StoppedModels(engine.watcher)
+    results: list[CellResult] = []
     for stage in range(count):
         prepared = []
         for entry in sweep.models:
@@ -82,28 +73,22 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             winner = _winner(entry, results, extra, racing) if stage else None
             done = {result.variant for result in results if result.model == entry.name}
             done.update(racing.front if racing else ())
-            asked = stage_variants(sweep, entry.name, stage, winner)
-            new = [variant for variant in asked if variant not in done]
+            variants = stage_variants(sweep, entry.name, stage, winner)
+            new = [variant for variant in variants if variant not in done]
             given = engine.factories[entry.name].settings(entry)
             cells = cells_to_ask(sweep, entry, new, tables, given)
-            work = _prepare(sweep, engine, entry, cells)
-            prepared.append((entry, work))
-        for _, work in prepared:
-            for output in work:
+            prepared.append((entry, _prepare(sweep, engine, entry, cells)))
+        for _, outputs in prepared:
+            for output in outputs:
                 merge_predictions(output, engine.journal)
         if sweep.batch is not None and not sweep.race and len(prepared) > 1:
-            for entry, work in prepared:
-                engine.submit(entry, work)
-        for entry, work in prepared:
-            try:
-                finished = _answer(engine, entry, work, extra, races.get(entry.name))
-            except ModelStoppedError as error:
-                engine.watcher.stopped(str(error))
-                stopped[entry.name], finished = error, error.results
-            for result in finished:
+            for entry, outputs in prepared:
+                engine.submit(entry, outputs)
+        for entry, outputs in prepared:
+            ask = partial(_ask, engine, entry, outputs, extra, races.get(entry.name))
+            for result in stopped.ask(entry.name, ask):
                 results.append(replace(result, compared=extra.get(result.variant, True)))
-    if stopped:
-        raise UnfinishedError(results, list(stopped.values()))
+    stopped.check(results)
     return results
 
 
@@ -116,21 +101,21 @@ def _winner(
     """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
-    own = (result for result in results if result.model == entry.name)
-    return best_format([result for result in own if result.variant not in extra])
+    of_model = (result for result in results if result.model == entry.name)
+    return best_format([result for result in of_model if result.variant not in extra])
 
 
-def _answer(
+def _ask(
     engine: Engine,
     entry: ModelEntry,
-    work: Sequence[Output],
+    outputs: Sequence[Output],
     extra: Container[DatasetVariant],
     racing: FormatRace | None,
 ) -> list[CellResult]:
     if racing is None:
-        return engine.run_model(entry, work)
-    others = [output for output in work if output.cell.variant in extra]
-    raced = [output for output in work if output.cell.variant not in extra]
+        return engine.run_model(entry, outputs)
+    others = [output for output in outputs if output.cell.variant in extra]
+    raced = [output for output in outputs if output.cell.variant not in extra]
     return engine.run_model(entry, others) + racing.stage(raced)
 
 
@@ -144,14 +129,5 @@ def _prepare(
         "force": sweep.force,
     }
     settings = settings_from(given)
-    factory, outputs = engine.factories[entry.name], []
-    for cell in cells:
-        described = factory.describe(entry, cell.variant)
-        recorded = {**described.answering.settings, **sample_setting(cell.sample)}
-        described = described._replace(answering=replace(described.answering, settings=recorded))
-        # Where VLMEvalKit would put it; others than the first sample lie below.
-        path = sweep.work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
-        if cell.sample > 1:
-            path = sample_path(path, cell.sample)
-        outputs.append(prepare_output(path, cell, settings, described, factory.version))
-    return outputs
+    factory = engine.factories[entry.name]
+    return [prepare_cell(sweep.work_dir, entry, cell, settings, factory) for cell in cells]

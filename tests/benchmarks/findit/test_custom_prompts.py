@@ -94,7 +94,7 @@ def test_without_places_images_stand_as_usual() -> None:
         ("{{ lable }}", "unknown variable 'lable': did you mean label"),
         ("{{ images[0] }}{{ images[0] }}", "row 7 has 1 images, and the template puts 2 there"),
         ("{{ label.__class__.__mro__ }}", "row 7: access to attribute '__class__'"),
-        ("{% if caption %}{{ caption }}{% endif %}", "row 7: the template renders no text"),
+        ("{% if caption %}{{ caption }}{% endif %}", "row 7: the template renders to nothing"),
     ],
 )
 def test_templates_that_are_refused(template: str, why: str) -> None:
@@ -111,9 +111,9 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         (tmp_path / "t").write_bytes(content)
         return str(tmp_path / "t")
 
-    with pytest.raises(ValueError, match=r"--prompt-template .*/t: an empty file"):
+    with pytest.raises(ValueError, match=r"--prompt-template .*/t: the file is empty"):
         custom_prompt(None, given(b" \n"))
-    with pytest.raises(ValueError, match=r"--system .*/t, line 1: byte 0xff is no text in UTF-8"):
+    with pytest.raises(ValueError, match=r"--system .*/t, line 1: byte 0xff is not UTF-8"):
         custom_prompt(given(b"\xff\xfe"), None)
     with pytest.raises(ValueError, match=r"--prompt-template .*/t, line 2: unexpected"):
         custom_prompt(None, given(b"\n{{ label"))
@@ -235,7 +235,7 @@ def test_a_model_that_is_opened_is_asked_in_these_words(tmp_path: Path) -> None:
     before, asked = server.asked[0].body["messages"]
     assert before["content"] == "Locate {{ label }}."
     assert asked["content"][1]["text"] == "Locate dog."
-    with pytest.raises(ValueError, match="FullImage reads no words"):
+    with pytest.raises(ValueError, match="FullImage reads no prompts"):
         findit.open_model("FullImage", system=tmp_path / "t")
 
 

@@ -25,7 +25,7 @@ UNKNOWN = "row 7: no metric of Letters has a sum 'rigth': did you mean right?"
         (ScoredRow(7, "a.png", PLAIN, parts={("animal", "cat"): {"rigth": 1}}), UNKNOWN),
         (
             ScoredRow(7, "a.png", PLAIN),
-            "row 7: lacks the sum 'right', which a metric of Letters needs",
+            "row 7: the sum 'right' is missing; a metric of Letters needs it",
         ),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
     ):
         with pytest.raises(ConfigError, match=r"line [34]: .* have no common best format"):
             parse_sweep(start + mixed)
-    with pytest.raises(ConfigError, match="line 4: keys: bbox fits no cell"):
+    with pytest.raises(ConfigError, match="line 4: keys: no cell of this sweep has bbox"):
         parse_sweep(start + "representations: point\nkeys: [point, bbox]\noutputs: json")
 
 
@@ -103,7 +103,9 @@ def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
     assert stored.masks == tuple(truth.masks[frame] for frame in thin(3, 2))
     table = write_table(tmp_path, "T", [video, query(1)], {}).path
     assert [each.truth for each in read_table(table)] == [truth, query(1).truth]
-    with pytest.raises(TableError, match=r"line 2, column masks: .*not an entry for every box"):
+    with pytest.raises(
+        TableError, match=r"line 2, column masks: .*should have an entry for every box"
+    ):
         read_table(edit_cells(table, masks="[[null]]"))
 
 

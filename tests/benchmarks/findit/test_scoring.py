@@ -204,7 +204,7 @@ def test_a_file_of_any_name_is_scored_with_its_identity(
 ) -> None:
     path = predicted(SVG, [RIGHT])
     free = path.rename(path.with_name("mine.json"))
-    with pytest.raises(PredictionError, match="say --data"):
+    with pytest.raises(PredictionError, match="type --data"):
         score_file(free)
     again = rf"(?s)'mine' is not known.*score --space SPACE --data {SVG} .*mine\.json"
     with pytest.raises(SpaceError, match=again):

@@ -124,8 +124,8 @@ def test_boxes_as_they_come(numbers: object, form: str, expected: object) -> Non
         ([{**ITEM, "id": True}], "no_id", "f, row 0, id: True is no id"),
         ([{"id": 7, "pred_bbox": [1, 2, 3, 4]}], "no_format", "format: None is neither"),
         ([{**ITEM, "format": "XYXY"}], "unknown_format", "f, row 0, format: 'XYXY' is neither"),
-        ({"7": ITEM}, "unreadable", "f: is no list of predictions"),
-        ([7], "unreadable", "f, row 0: 7 is no object"),
+        ({"7": ITEM}, "unreadable", "f: should be a list of predictions"),
+        ([7], "unreadable", "f, row 0: 7 is not an object"),
     ],
 )
 def test_lists_that_are_refused(items: object, code: str, says: str) -> None:

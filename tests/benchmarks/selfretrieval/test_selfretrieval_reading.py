@@ -83,9 +83,9 @@ def test_pairs_of_a_file(tmp_path: Path) -> None:
         assert unknown == ("x",)
     path = tmp_path / "captions.json"
     for content, says in (
-        ("[]", "is no object"),
+        ("[]", "should be an object"),
         ("{", "not JSON"),
-        ('{"9": {}}', "no pair has one of its 1 uids: the first is '9'"),
+        ('{"9": {}}', "none of its 1 uids belongs to a pair; the first is '9'"),
     ):
         path.write_text(content)
         with pytest.raises(ValueError, match=says):

@@ -187,7 +187,7 @@ def test_an_unusable_encoder_is_refused_before_any_call(tmp_path: Path) -> None:
     wrong = Settings(encoder=ChosenEncoder("Siglib", "FINDIT_ENCODER"))
     with pytest.raises(SettingsError, match=r"'Siglib' \(FINDIT_ENCODER\).*did you mean SigLIP\?"):
         BENCHMARK.check(variant, wrong)
-    with pytest.raises(SettingsError, match="is no name"):
+    with pytest.raises(SettingsError, match="is not a name"):
         settings_from({"encoder": 7})
 
 

@@ -78,8 +78,8 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
     ("values", "says"),
     [
         ("{", "dataset.json: not JSON: Expecting"),
-        ("{}", "is no object of"),
-        ({"0": ["a", "b"]}, "uid '0', key 'left': None is no path"),
+        ("{}", "should be an object"),
+        ({"0": ["a", "b"]}, "uid '0', key 'left': None is not a path"),
         ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
         (authors_file(3), "3 pairs, published are 247"),
         ({**authors_file(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),

@@ -135,7 +135,7 @@ def test_runs_that_cannot_be_compared_are_set_apart(marks: World) -> None:
     result = find_best_marks([older, newer, original], 1)
     assert [len(each.runs) for each in result.models] == [1]
     assert len(result.excluded) == 1
-    with pytest.raises(ValueError, match="no scored run over stage 1"):
+    with pytest.raises(ValueError, match="none of the runs is of stage 1"):
         find_best_marks([original], 1)
 
 

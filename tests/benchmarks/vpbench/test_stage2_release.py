@@ -55,7 +55,7 @@ def test_a_table_round_trips_to_the_same_bytes(lmu: Path, tmp_path: Path, layout
     ("changed", "what"),
     [
         ({"data_file": None, "image": json.dumps({"MIA/0_0.jpg": picture(0)})}, "no name"),
-        ({"meta_bbox": "[60, 40, 50, 50]"}, "one box, no list of boxes"),
+        ({"meta_bbox": "[60, 40, 50, 50]"}, "one box, not a list of boxes"),
         ({"image": json.dumps([picture(0)])}, "a list"),
         ({"answer": "b."}, "a small letter with a full stop"),
     ],
@@ -79,15 +79,15 @@ def test_several_boxes_of_an_image_have_an_outline_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "changed", "says"),
     [
-        ("MIA", {"meta_source": "mia"}, "column meta_source: 'mia' is no source: did you mean MIA"),
-        ("MIA", {"answer": "E"}, "column answer: 'E' is no option: A, B, C, D"),
-        ("MIA", {"image": '["aGVsbG8="]'}, "column image: no image (begins"),
-        ("MIA", {"meta_bbox": None}, "column meta_bbox: holds no box"),
-        ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is no box of four"),
+        ("MIA", {"meta_source": "mia"}, "unknown source 'mia': did you mean MIA"),
+        ("MIA", {"answer": "E"}, "column answer: 'E' is not an option: A, B, C, D"),
+        ("MIA", {"image": '["aGVsbG8="]'}, "column image: not an image (it begins"),
+        ("MIA", {"meta_bbox": None}, "column meta_bbox: no box"),
+        ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is not a box of four"),
         ("MIA", {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'},
          "'thing' is not a valid RegionRole"),
-        ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "has no entry for each of 2 images"),
-        ("SGG", {"meta_polygon": '{"SGG/0_0.jpg": {"subject": "x"}}'}, "is no list of polygons"),
+        ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "should have an entry for each of 2 images"),
+        ("SGG", {"meta_polygon": '{"SGG/0_0.jpg": {"subject": "x"}}'}, "is not a list of polygons"),
     ],
 )  # fmt: skip
 def test_what_is_refused_names_file_row_and_column(

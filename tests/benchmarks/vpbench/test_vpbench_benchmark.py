@@ -60,7 +60,7 @@ QUERY = VPQuery(
         ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
         ("VPBench_../../x", "unknown table"),
         ("VPBench_Mien", "did you mean VPBench_Mine?"),
-        ("VPBench_Stage2", "stage 2 is asked as VPBench_Stage2_bvp"),
+        ("VPBench_Stage2", "unknown dataset of stage 2 'VPBench_Stage2'"),
         ("VPBench_Stage2_bpv", "did you mean VPBench_Stage2_bvp?"),
     ],
 )

@@ -79,9 +79,9 @@ def test_hints_answers_and_images_as_the_release_has_them(lmu: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"index": "one"}, r"line 3, column index: 'one' is no whole number"),
+        ({"index": "one"}, r"line 3, column index: 'one' is not a whole number"),
         ({"index": 1}, r"line 3: duplicate index 1"),
-        ({"answer": "D", "D": ""}, r"line 3, column answer: 'D' is no option: A, B, C"),
+        ({"answer": "D", "D": ""}, r"line 3, column answer: 'D' is not an option: A, B, C"),
     ],
 )
 def test_a_row_that_cannot_be_asked_is_named(lmu: Path, changed: dict[str, Any], says: str) -> None:
@@ -99,8 +99,8 @@ def test_files_that_cannot_be_read(lmu: Path) -> None:
     (lmu / "empty").mkdir()
     for name, says in {
         "stage.tsv": r"no column 'answer': did you mean anser\?",
-        "torn.tsv": r"torn\.tsv, line 2: not as many cells as columns",
-        "odd.parquet": r"odd\.parquet: no Parquet file",
+        "torn.tsv": r"torn\.tsv, line 2: the cells do not match the columns",
+        "odd.parquet": r"odd\.parquet: not a Parquet file",
         "empty": r"neither vp_bench_stage_1\.tsv nor a Parquet",
     }.items():
         with pytest.raises((TableError, FileNotFoundError), match=says):
@@ -193,5 +193,5 @@ def test_a_table_round_trips_and_names_a_damaged_cell(tmp_path: Path) -> None:
     facts = json.loads((tmp_path / "VPBench_Mine.meta.json").read_text())
     assert (facts["source"], facts["absent"], facts["kinds"]["existence"]) == ("here", 1, 1)
     edit_cells(written.path, answer="B")
-    with pytest.raises(TableError, match=r"line \d+, column answer: 'B' is no option: A, C"):
+    with pytest.raises(TableError, match=r"line \d+, column answer: 'B' is not an option: A, C"):
         read_table(written.path)

@@ -237,7 +237,7 @@ def test_a_set_of_bad_boxes_only_is_refused(tmp_path, capsys) -> None:
         values["images"] = [row for row in values["images"] if row["file_name"] != "three.jpg"]
 
     assert import_coco(tmp_path, "MyData", "--leave-out-bad-boxes", change=make_all_flat) == 2
-    assert "no query is left whose boxes can be used" in capsys.readouterr().err
+    assert "no query has boxes that can be used" in capsys.readouterr().err
 
 
 def test_a_long_list_of_bad_boxes_is_cut_and_counted(tmp_path, capsys) -> None:

@@ -252,13 +252,10 @@ def test_ids_may_be_texts(tmp_path) -> None:
     [
         (
             annotation(0, category_id="7"),
-            "category_id: there is no '7', but 7: write both as numbers or both as texts",
+            "category_id: unknown id '7'; 7 exists: write both as the same type",
         ),
-        (
-            image(0, id="501"),
-            "image_id: there is no 501, but '501': write both as numbers or both as texts",
-        ),
-        (annotation(0, image_id=1), "annotations[0], image_id: there is no 1"),
+        (image(0, id="501"), "image_id: unknown id 501; '501' exists: write both as the same type"),
+        (annotation(0, image_id=1), "annotations[0], image_id: unknown id 1"),
         (annotation(0, image_id=[501]), "image_id: [501] should be a whole number or a text"),
         (lambda v: v["categories"][0].update(name="traffic light"), "7 and 3 have one name"),
         (lambda v: v.pop("categories"), "read as COCO instances (images, categories, annotations)"),

@@ -77,9 +77,9 @@ def test_columns_that_no_reader_knows_are_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        (f"{HEAD},x1", "two columns are called 'x1': remove one"),
+        (f"{HEAD},x1", "duplicate column 'x1': remove one"),
         ("filename,path,label,x1,y1,x2,y2", "both filename and path may be the image"),
-        ("a.jpg,cat,1,2,30,40", "the first line should name the columns"),
+        ("a.jpg,cat,1,2,30,40", "but should name the columns"),
         ("image,label,x1,y1,x2", "missing: y2 (commas separate them)"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_column_of_splits_is_chosen_from(tmp_path) -> None:
     assert {row[0] for row in boxes(read(tmp_path, f"{HEAD},split", *lines, options=train))} == {
         "a.jpg"
     }
-    with pytest.raises(AnnotationError, match="no column names splits"):
+    with pytest.raises(AnnotationError, match="no column of splits"):
         read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", options=train)
 
 

@@ -373,7 +373,7 @@ def test_a_file_for_each_split_of_coco(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("names", "why"),
     [
-        ((), "no annotations that are read"),
+        ((), "no annotations that can be read"),
         (("a.json", "b.json"), "which file is meant? There are a.json, b.json"),
         (("labels/a.txt", "Annotations/a.xml"), "has labels/ (YOLO) and Annotations/ (VOC)"),
         (("notes.odt",), "There is notes.odt"),

@@ -299,7 +299,7 @@ def test_numbers_of_categories_need_names(tmp_path) -> None:
     for line in lines:
         line["objects"]["category"] = [7 for _ in line["objects"]["category"]]
     other_formats.as_lines(path, lines)
-    with pytest.raises(AnnotationError, match="say --rename-class 7=NAME"):
+    with pytest.raises(AnnotationError, match="type --rename-class 7=NAME"):
         read(path)
     samples = read(path, ReaderOptions(classes=ClassRules(rename={"7": "cat"})))
     assert {query.label for query in samples.queries if isinstance(query.label, str)} == {"cat"}

@@ -52,7 +52,10 @@ HEAD = "image,label,x1,y1,x2,y2"
     [
         ("", "line 1: columns are [], missing: image, label"),
         (HEAD.replace(",", ";") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
-        (f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n", "line 4: not 6 cells"),
+        (
+            f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n",
+            "line 4: 7 cells for 6 columns",
+        ),
         (f'{HEAD}\none.jpg,cat,1,2,3,4\none.jpg,"cat,1,2,3,4\n', "line 3: unexpected end of data"),
         (f"{HEAD}\n,cat,1,2,3,4\n", "line 2, column image: is empty"),
         (f"{HEAD}\none.jpg,cat,1,2,x,4\n", "line 2, column x2: 'x' is not a number"),
@@ -61,7 +64,7 @@ HEAD = "image,label,x1,y1,x2,y2"
             f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,80\none.jpg,cat,1,2,3,4,120,81\n",
             "line 3: one.jpg is 120x81 here, 120x80 before",
         ),
-        (f"{HEAD}\none.jpg,Käse", "line 2: byte 0xe4 is no text in UTF-8: save it so"),
+        (f"{HEAD}\none.jpg,Käse", "line 2: byte 0xe4 is not UTF-8: save the file as UTF-8"),
     ],
 )
 def test_a_damaged_listing(tmp_path, text: str, why: str) -> None:
@@ -95,9 +98,9 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
     ("old", "new", "why"),
     [
         ('"id": 501', '"id": true', "images[0], id: True should be a whole number or"),
-        ('"id": 501', '"id": 77', "images[1]: the id 77 was there before"),
-        ('"image_id": 501', '"image_id": 5', "annotations[0], image_id: there is no 5"),
-        ('"category_id": 7', '"category_id": 9', "annotations[0], category_id: there is no 9"),
+        ('"id": 501', '"id": 77', "images[1]: duplicate id 77"),
+        ('"image_id": 501', '"image_id": 5', "annotations[0], image_id: unknown id 5"),
+        ('"category_id": 7', '"category_id": 9', "annotations[0], category_id: unknown id 9"),
         ('"iscrowd": 0', '"iscrowd": "no"', "annotations[0], iscrowd: 'no' should be 0 or 1"),
         (
             '"width": 120',
@@ -137,7 +140,7 @@ def test_numbers_of_coco_that_are_right(tmp_path) -> None:
         ("<width>120</width>", "", "one.xml: no <size/width>"),
         ("<xmin>10.0", "<xmin>nan", "one.xml, object 0: 'nan' is not a number"),
         ("<name>cat", "<name>", "one.xml, object 0: no <name>"),
-        ("<filename>one.jpg", "<filename>three.jpg", "three.xml: another file too is about three"),
+        ("<filename>one.jpg", "<filename>three.jpg", "three.xml: another file is about three"),
         ("</object>", "", "one.xml: "),
     ],
 )
@@ -184,8 +187,8 @@ NAMES = "names: {0: dog, 3: cat}"
 @pytest.mark.parametrize(
     ("names", "line", "why"),
     [
-        ("names: []", "", "no list or mapping 'names' of classes"),
-        ("names: {0: [cat]}", "", "names: 0: a list is no class's name"),
+        ("names: []", "", "'names' should be a list or a mapping of classes"),
+        ("names: {0: [cat]}", "", "names: 0: a list is not a name of a class"),
         ("names: [cat", "", "data.yaml, line 1: not YAML: expected"),
         (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: no class 2 (there are 0, 3)"),
         (NAMES, "0 0.5 0,5 0.2 0.2", "one.txt, line 1: '0,5' is not a number"),
@@ -204,9 +207,7 @@ def test_numbers_of_classes_in_any_order(tmp_path) -> None:
     (folder / "data.yaml").write_text("names: [a, b, c, 7]")
     assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == ["7"]
     (folder / "data.yaml").unlink()
-    assert "no file says what the classes are called" in refusal(
-        read_yolo, folder, folder / "images"
-    )
+    assert "no names of classes" in refusal(read_yolo, folder, folder / "images")
 
 
 def split_folder(tmp_path, *splits: str) -> Path:

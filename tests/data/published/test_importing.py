@@ -215,7 +215,7 @@ def test_files_of_parquet_that_cannot_be_used(tmp_path, capsys) -> None:
     assert "test-00001-of-00002.parquet is missing" in meta("GroundingME")["unlike published"]
     second.write_text("a page")
     assert import_set("GroundingME", folder, "--partial", "--replace") == 2
-    assert f"{second}: no Parquet file" in capsys.readouterr().err
+    assert f"{second}: not a Parquet file" in capsys.readouterr().err
     other = published.write_parquet(tmp_path / "other", "test", published.refcoco_m())
     assert import_set("GroundingME", other, "--partial", "--replace") == 2
     assert "test-00000-of-00001.parquet, row 0: id is missing" in capsys.readouterr().err
@@ -252,7 +252,12 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
         ("GroundingME", (2, "description"), " ", "row 2, description: ' ' should be a text"),
         ("GroundingME", (3, "id"), 12, "the name '12.png' is a duplicate"),
         ("GroundingME", (2, "image", "bytes"), None, "row 2, image: holds no image"),
-        ("GroundingME", (2, "image", "bytes"), b"GIF89a", "image: is no JPEG, PNG or WebP image"),
+        (
+            "GroundingME",
+            (2, "image", "bytes"),
+            b"GIF89a",
+            "image: is not a JPEG, PNG or WebP image",
+        ),
         ("RefCOCO-M", (0, "file_name"), "../x.jpg", "'../x.jpg' climbs out of its folder"),
         ("RefCOCO-M", (0, "samples"), None, "row 0, samples: should be a list"),
         ("RefCOCO-M", (0, "samples", 1, "bbox"), [1.0], "samples[1], bbox: [1.0] should be [x, y"),
@@ -294,8 +299,8 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
-        ([".", "--name", "Mine"], "which has no images and no categories"),
-        ([__file__, "--name", "Mine"], "importing.py: files that are read end in .json, .jsonl"),
+        ([".", "--name", "Mine"], "but there is no images and no categories"),
+        ([__file__, "--name", "Mine"], "importing.py: annotations should be .json, .jsonl"),
         (["gone", "--name", "Mine"], "gone: there is no file or folder"),
     ],
 )

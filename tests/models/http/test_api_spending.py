@@ -267,7 +267,7 @@ def test_a_limit_holds_by_given_prices(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("prices", ["1", "a,b", "-1,2"])
 def test_prices_that_are_none_are_refused(prices: str) -> None:
-    with pytest.raises(ValueError, match="IN,OUT in US dollars a million tokens"):
+    with pytest.raises(ValueError, match="IN,OUT in US dollars per million tokens"):
         prices_from(prices)
 
 

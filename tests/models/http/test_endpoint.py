@@ -38,15 +38,15 @@ def test_addresses(base: str, url: str, name: str) -> None:
     ("given", "why"),
     [
         (("me:S3CRET-value@a/v1",), "should begin with http"),
-        (("http://",), "names no host"),
+        (("http://",), "has no host"),
         (("http://me:S3CRET-value@a:port/v1",), "cannot be read"),
         (("http://me:S3CRET-value@a/v 1",), "a space"),
-        (("http://me:S3CRET-value@a/v1",), "holds credentials"),
-        (("http://a/v1", "S3CRET-value\n"), "no key has"),
-        (("http://a/v1", "S3CRET-value b"), "no key has"),
-        (("http://a/v1", "S3CRET-value-schlüssel"), "no key has"),
-        (("http://a/v1", "", {"x": "S3CRET-value\r\nY: z"}), "no header has"),
-        (("http://a/v1", "", {"x": "S3CRET-valueß"}), "no header has"),
+        (("http://me:S3CRET-value@a/v1",), "contains credentials"),
+        (("http://a/v1", "S3CRET-value\n"), "that keys do not have"),
+        (("http://a/v1", "S3CRET-value b"), "that keys do not have"),
+        (("http://a/v1", "S3CRET-value-schlüssel"), "that keys do not have"),
+        (("http://a/v1", "", {"x": "S3CRET-value\r\nY: z"}), "that headers do not have"),
+        (("http://a/v1", "", {"x": "S3CRET-valueß"}), "that headers do not have"),
     ],
 )
 def test_what_is_none_is_refused_without_its_secrets(given: tuple[Any, ...], why: str) -> None:
@@ -137,8 +137,8 @@ def test_addresses_of_providers(
     ("name", "given", "why"),
     [
         ("opnai", None, "unknown provider 'opnai': did you mean openai"),
-        ("anthropic", "http://me:hidden-secret@a/v1", "holds credentials"),
-        ("google", "http://a?key=hidden-secret", "has no query"),
+        ("anthropic", "http://me:hidden-secret@a/v1", "contains credentials"),
+        ("google", "http://a?key=hidden-secret", "should have no query"),
     ],
 )
 def test_addresses_of_providers_that_are_refused(name: str, given: str | None, why: str) -> None:
@@ -153,7 +153,7 @@ def test_names_of_models_are_the_providers_or_the_users() -> None:
     assert mine.served == "gemini-9"
     for model, provider, why in (
         ("Claude-Opus-5.5", "openai", r"Claude-Opus-5\.5=NAME_AT_OPENAI"),
-        ("Qwen3-VL", "google", "no name of google's for Qwen3-VL"),
+        ("Qwen3-VL", "google", "the name of Qwen3-VL at google is not known"),
         ("My-Gemini", "google", "My-Gemini=NAME_AT_GOOGLE"),
     ):
         with pytest.raises(ValueError, match=why):

@@ -262,7 +262,7 @@ def test_a_filtered_answer_keeps_the_filters_word() -> None:
 def test_google_s_parts_that_are_no_text_are_named() -> None:
     parts = [{"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]
     body = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    assert "has type 'inlineData', which is no text" in judged(of_google(body)).reason
+    assert "has type 'inlineData', which is not text" in judged(of_google(body)).reason
     signed = [{"text": BOX}, {"thoughtSignature": "x"}]
     body = {"candidates": [{"content": {"parts": signed}, "finishReason": "STOP"}]}
     assert answer_in(judged(of_google(body))).text == BOX

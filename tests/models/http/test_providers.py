@@ -310,7 +310,7 @@ def test_whatever_a_plug_in_s_provider_does_is_an_answer(monkeypatch: pytest.Mon
     assert ask(lambda *_: {"choices": [choice]}).text == "[1]"
     # Its row has neither schemas nor log-probabilities.
     assert "run without --logprobs" in (ask(None, logprobs=True).error or "")
-    with pytest.raises(ValueError, match="holds no reply to a format"):
+    with pytest.raises(ValueError, match="cannot constrain replies to a format"):
         model.describe(HELD, [])
 
 

@@ -96,7 +96,7 @@ def test_a_sweep_may_ask_several_providers(
         assert {asked.body["model"] for asked in first.asked} == {"gpt-5.4", "gpt-6-astra"}
         capsys.readouterr()
         assert main(["sweep", str(path), "--provider", "openai"]) == 2
-        assert "Mine is to be asked at google" in capsys.readouterr().err
+        assert "Mine is asked at google" in capsys.readouterr().err
     identity = next((tmp_path / "runs" / "Mine").glob("*_identity.json"))
     who = json.loads(identity.read_text())["answering"]
     assert (who["kind"], who["checkpoint"]) == ("provider google", "gemini-2.5-flash")
@@ -111,8 +111,11 @@ def test_a_sweep_may_ask_several_providers(
         ("search --model GPT-5.4 --provider opnai", "did you mean openai"),
         ("search --model Claude-Opus-5.5 --provider openai", "NAME_AT_OPENAI"),
         ("search --model Unknown=q --provider openai", "unknown model 'Unknown'"),
-        ("search --model GPT-6-Astra --provider openai --temperature 1", "takes none at openai"),
-        ("search --model Gemini-2.5-Flash --provider google --batch openai", "is another's"),
+        ("search --model GPT-6-Astra --provider openai --temperature 1", "accepts none at openai"),
+        (
+            "search --model Gemini-2.5-Flash --provider google --batch openai",
+            "is another provider's",
+        ),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
         (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: unknown model 'x'"),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),

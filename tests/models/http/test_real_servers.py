@@ -190,7 +190,7 @@ def test_a_schema_that_litellm_drops_is_noticed_early(
     proxy: str,
 ) -> None:
     (answer,) = ask_calls(service(proxy, "well"), 5, variant=HELD)
-    assert "it does not hold replies to a format" in (answer.error or "")
+    assert "it does not constrain replies to a format" in (answer.error or "")
 
 
 def test_a_wrong_key_for_litellm_ends_the_run(proxy: str) -> None:

@@ -86,10 +86,10 @@ def test_tokens_of_a_service(
     ("content", "logprobs", "why"),
     [
         ("[1]", None, "no logprobs"),
-        ("[1]", {"content": [{"logprob": -1}]}, "not as OpenAI's"),
+        ("[1]", {"content": [{"logprob": -1}]}, "unlike OpenAI's"),
         ("[1]", {"content": [entry("[2]")]}, "not those of its reply"),
-        ("[1]", {"content": [entry("[1]", None)]}, "None.*not as OpenAI's"),
-        ("[1]", {"content": [entry("[1]", 0.9)]}, "no logarithm"),
+        ("[1]", {"content": [entry("[1]", None)]}, "None.*unlike OpenAI's"),
+        ("[1]", {"content": [entry("[1]", 0.9)]}, "not the logarithm"),
         ("[1]", {"content": [entry("[1]", math.nan)]}, "not finite"),
     ],
 )

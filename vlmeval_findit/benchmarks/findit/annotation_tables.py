@@ -160,12 +160,12 @@ def _check_counts(row: AnnotationRow) -> None:
         raise CellError("boxes", f"{len(counts)} lists for {frames} images")
     for column, values in (("box_labels", row.box_labels), ("masks", row.masks)):
         if values and list(map(len, values)) != counts:
-            raise CellError(column, "not an entry for every box")
+            raise CellError(column, "should have an entry for every box")
     for item in row.ignored:
         if not 0 <= item.frame < frames:
             raise CellError("ignored", f"frame {item.frame} is out of range 0..{frames - 1}")
         if row.box_labels and not item.label:
-            raise CellError("ignored", "has no label, but boxes have labels")
+            raise CellError("ignored", "a label is missing, but boxes have labels")
 
 
 _MARGIN = 0.01  # Pixels: rounding alone puts boxes this far out of their image

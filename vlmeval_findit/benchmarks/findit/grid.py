@@ -103,7 +103,7 @@ class FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
         axes = [axis for axis in AXIS_VALUES if WINNER in getattr(self, axis)]
         if axes and winner is None:
-            raise ValueError(f"{axes[0]}: {WINNER} needs a stage before")
+            raise ValueError(f"{axes[0]}: {WINNER} needs an earlier stage")
         values: dict[str, Any] = {axis: (_value(winner, axis) or NONE,) for axis in axes}
         return replace(self, **values)
 

@@ -237,7 +237,7 @@ def _representation_problem(variant: FindItVariant) -> str | None:
         boxes = MatchRule.BOX_OVERLAP.value
         return f"{data.name} is matched by {boxes}, {row.name} by {row.match_rule.value}"
     if variant.key not in row.json_keys:
-        return f"{variant.key} is no key of {row.name} (there are: {', '.join(row.json_keys)})"
+        return f"{row.name} has no key {variant.key} (there are: {', '.join(row.json_keys)})"
     return None
 
 

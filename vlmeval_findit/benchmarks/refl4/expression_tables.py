@@ -103,7 +103,7 @@ LoadedRefL4 = LoadedDataset[RefL4Variant, Expression]
 
 def _expression(annotation: Annotation) -> Expression:
     if not isinstance(annotation.index, int):
-        raise CellError("index", f"{annotation.index!r} is no whole number")
+        raise CellError("index", f"{annotation.index!r} is not a whole number")
     for column in ("caption", "file_name", "width", "height", "ori_category_id"):
         if str(getattr(annotation, column)).strip() in ("", "0"):
             raise CellError(column, "is missing")

@@ -71,7 +71,7 @@ def is_id(value: object) -> TypeGuard[Id]:
 
 def _an_id(value: object) -> object:
     if not is_id(value):
-        raise ValueError(f"{value!r} is no id")
+        raise ValueError(f"{value!r} is not an id")
     return value
 
 
@@ -185,8 +185,10 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
     for name in map(file_name, split.parts):
         try:
             rows = pq.read_table(folder / name).to_pylist()
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{folder / name}: no such file of the release") from None
         except pyarrow.ArrowInvalid as error:
-            raise RefusedError("unreadable", name, f"no Parquet file: {error}") from None
+            raise RefusedError("unreadable", name, f"not a Parquet file: {error}") from None
         result += [annotation(row, f"{name}, row {i}") for i, row in enumerate(rows)]
     return of_split(result, split, " and ".join(map(file_name, split.parts)))
 
@@ -256,17 +258,17 @@ def predictions_from(items: object, where: str = "predictions") -> BoxesById:
         RefusedError: it is no list of objects, or an id or format is missing, invalid or repeated.
     """
     if not isinstance(items, (list, tuple)):
-        raise RefusedError("unreadable", where, "is no list of predictions")
+        raise RefusedError("unreadable", where, "should be a list of predictions")
     rows_by_id: dict[Id, int] = {}
     boxes: dict[Id, Corners | None] = {}
     for row, item in enumerate(items):
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
-            raise RefusedError("unreadable", here, f"{item!r} is no object")
+            raise RefusedError("unreadable", here, f"{item!r} is not an object")
         number = item.get("id")
         how = item.get("format")
         if not is_id(number):
-            raise RefusedError("no_id", f"{here}, id", f"{number!r} is no id")
+            raise RefusedError("no_id", f"{here}, id", f"{number!r} is not an id")
         if how not in ("xyxy", "xywh"):
             code: Refusal = "unknown_format" if "format" in item else "no_format"
             raise RefusedError(code, f"{here}, format", f"{how!r} is neither xyxy nor xywh")

@@ -95,11 +95,11 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path}: is no object of {{uid: {{left, right}}}}")
+        raise ValueError(f"{path}: should be an object {{uid: {{left, right}}}}")
     replies, unknown = as_replies(values, pairs)
     if values and len(unknown) == len(values):
         raise ValueError(
-            f"{path}: no pair has one of its {len(values)} uids: the first is {unknown[0]!r}"
+            f"{path}: none of its {len(values)} uids belongs to a pair; the first is {unknown[0]!r}"
         )
     if unknown:
         log.warning(

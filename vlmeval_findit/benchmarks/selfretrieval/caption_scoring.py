@@ -169,7 +169,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
     name, source = settings.encoder
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(
-            f"encoder {name!r} ({source}): neither a folder nor owner/name of Hugging Face"
+            f"encoder {name!r} ({source}): neither a folder nor an OWNER/NAME of Hugging Face"
             f"{nearest(name, ENCODERS)}"
         )
     return name, source

@@ -92,7 +92,7 @@ def parse(name: str) -> PlainVariant:
     'SelfRetrieval'
     """
     if name not in SETS:
-        raise DatasetNameError(f"{name}: no dataset of self-retrieval{nearest(name, SETS)}")
+        raise DatasetNameError(f"unknown dataset of self-retrieval {name!r}{nearest(name, SETS)}")
     return PlainVariant(name, name, images=name, family_name="Self-retrieval", frames=2)
 
 
@@ -130,7 +130,7 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not values:
-        raise TableError(f"{path}: is no object of {{uid: {{left, right}}}}")
+        raise TableError(f"{path}: should be an object {{uid: {{left, right}}}}")
     images = (_images(row, f"{path}, uid {uid!r}") for uid, row in values.items())
     pairs = list(map(ImagePair, range(len(values)), values, images))
     unlike = list(_unlike(pairs))
@@ -147,7 +147,7 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
 def _images(row: object, where: str) -> tuple[str, str]:
     paths = [row.get(side.value) if isinstance(row, dict) else None for side in PairSide]
     for side, path in zip(PairSide, paths, strict=True):
-        if why := unsafe(path) if isinstance(path, str) else "is no path":
+        if why := unsafe(path) if isinstance(path, str) else "is not a path":
             raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} {why}")
     return paths[0], paths[1]  # type: ignore[return-value]
 

@@ -50,7 +50,7 @@ class MarkChoice(NamedTuple):
         known = {mark.name: mark for mark in starmap(cls, product(Shape, COLOURS))}
         if name not in known:
             near = nearest(name, known)
-            raise BestMarkError(f"{name!r} is no mark, as in {BY_HAND}=oval-red{near}")
+            raise BestMarkError(f"unknown mark {name!r}, write it as in {BY_HAND}=oval-red{near}")
         return known[name]
 
     def drawn_for(self, index: int) -> MarkChoice:

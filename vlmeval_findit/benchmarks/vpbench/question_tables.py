@@ -72,7 +72,7 @@ def parse(name: str) -> VPBenchVariant:
     """
     names = [*TABLES, ORIGINAL, *custom_tables()]
     if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
-        raise DatasetNameError(f"{name}: unknown table of VP-Bench{nearest(name, names)}")
+        raise DatasetNameError(f"unknown table of VP-Bench {name!r}{nearest(name, names)}")
     table = STAGE_1 if name == ORIGINAL else name
     return VPBenchVariant(
         name,

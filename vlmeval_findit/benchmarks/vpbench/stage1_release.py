@@ -92,11 +92,11 @@ def store_image(cell: Any, folder: Path) -> str:
     if isinstance(data, str):
         data = base64.b64decode("".join(data.rpartition("base64,")[2].split()), validate=True)
     if not isinstance(data, bytes):
-        raise ValueError("holds no image")
+        raise ValueError("no image")
     try:
         suffix = f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
-        raise ValueError(f"no image (begins with {data[:8]!r})") from None
+        raise ValueError(f"not an image (it begins with {data[:8]!r})") from None
     name = f"{sha256_of(data)[:24]}{suffix}"
     write_once(folder / name, data)
     return name
@@ -130,7 +130,7 @@ def _tsv_rows(path: Path) -> Rows:
             for cells in lines:
                 where = f"{path}, line {lines.line_num}"
                 if None in cells or None in cells.values():
-                    raise TableError(f"{where}: not as many cells as columns: is it cut off?")
+                    raise TableError(f"{where}: the cells do not match the columns: is it cut off?")
                 yield where, cells
         except (csv.Error, UnicodeDecodeError) as error:
             raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
@@ -155,7 +155,7 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
     except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{path}: no Parquet file: {error}") from None
+        raise TableError(f"{path}: not a Parquet file: {error}") from None
 
 
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
@@ -195,7 +195,7 @@ def _image(cell: Any, folder: Path, earlier: Mapping[int, str | None]) -> str | 
 def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
     cells = {name: cell_text(value) for name, value in row.items() if name != "image"}
     if not cells["index"].isdecimal():
-        raise TableError(f"{where}, column index: {cells['index']!r} is no whole number")
+        raise TableError(f"{where}, column index: {cells['index']!r} is not a whole number")
     options = tuple((letter, cells[letter]) for letter in LETTERS if cells.get(letter))
     question = cells["question"]
     answer = cells["answer"].upper()

@@ -67,9 +67,7 @@ def parse(name: str) -> Stage2Variant:
         DatasetNameError: invalid name.
     """
     if name not in VARIANTS:
-        raise DatasetNameError(
-            f"{name}: stage 2 is asked as {', '.join(VARIANTS)}{nearest(name, VARIANTS)}"
-        )
+        raise DatasetNameError(f"unknown dataset of stage 2 {name!r}{nearest(name, VARIANTS)}")
     return VARIANTS[name]
 
 

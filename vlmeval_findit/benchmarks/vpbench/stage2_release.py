@@ -118,7 +118,7 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
         boxes = _regions(cell("meta_bbox"), list(images), source)
         quads = {key: _boxes(value) for key, value in boxes.items()}
         if not any(quads.values()):
-            raise ValueError("holds no box: every question is about a region")
+            raise ValueError("no box: every question is about a region")
         outlines = _regions(cell("meta_polygon"), list(images), source)
         marks = tuple(_marks(quads, outlines))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -187,7 +187,7 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     if isinstance(result, dict):
         by_image = [{RegionRole(name): item for name, item in result[f].items()} for f in files]
     elif not isinstance(result, list) or (len(files) > 1 and len(result) != len(files)):
-        raise ValueError(f"has no entry for each of {len(files)} images")
+        raise ValueError(f"should have an entry for each of {len(files)} images")
     elif len(files) > 1:
         by_image = [{RegionRole.DEFAULT: item} for item in result]
     elif source == "SGG" and len(result) == 2:
@@ -218,7 +218,7 @@ def _boxes(value: list[Any]) -> list[Any]:
     boxes = value if isinstance(value[0], list) else [value]
     for box in boxes:
         if len(box) != 4:
-            raise ValueError(f"{box} is no box of four numbers")
+            raise ValueError(f"{box} is not a box of four numbers")
     return [tuple(map(float, box)) for box in boxes]
 
 
@@ -231,7 +231,7 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not value:
         return ()
     if not isinstance(value, list):
-        raise ValueError(f"{shown(value)} is no list of polygons")
+        raise ValueError(f"{shown(value)} is not a list of polygons")
     if isinstance(value[0][0], list):
         return tuple(polygon for item in value for polygon in _polygons(item))
     return (tuple(float(number) for x_and_y in value for number in x_and_y),)
@@ -273,7 +273,7 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
     better = min(outside, key=lambda name: len(outside[name]))
     numbers, size, where = outside[better][0]
     raise TableError(
-        f"{where}, column meta_bbox: {list(numbers)} is no box of an image of "
+        f"{where}, column meta_bbox: {list(numbers)} is not a box of an image of "
         f"{size[0]}x{size[1]}, read as {better}; of {len(quads)} boxes of {source} "
         f"{len(outside['xywh'])} do not fit as xywh, {len(outside['xyxy'])} as xyxy"
     )

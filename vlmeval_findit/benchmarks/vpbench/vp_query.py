@@ -21,9 +21,9 @@ def check_question(question: str, options: Sequence[tuple[str, str]], answer: st
     if not question.strip():
         raise CellError("question", "is empty")
     if not options:
-        raise CellError("options", "there is no option")
+        raise CellError("options", "is empty")
     if answer and answer not in dict(options):
-        raise CellError("answer", f"{answer!r} is no option: {', '.join(dict(options))}")
+        raise CellError("answer", f"{answer!r} is not an option: {', '.join(dict(options))}")
 
 
 class QuestionKind(Enum):
@@ -145,7 +145,7 @@ SOURCE_NAMES = {  # ``meta_source`` to its name in metrics, in the order of the 
 def check_source(value: str) -> str:
     """Return a valid source of stage 2; raise ValueError for others."""
     if value not in SOURCE_NAMES:
-        raise ValueError(f"{value!r} is no source{nearest(value, SOURCE_NAMES)}")
+        raise ValueError(f"unknown source {value!r}{nearest(value, SOURCE_NAMES)}")
     return value
 
 

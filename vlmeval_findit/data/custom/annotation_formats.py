@@ -230,6 +230,6 @@ def format_of(path: Path, asked: Path) -> AnnotationFormat:
             return form
     name_foreign(file, asked)
     raise AnnotationError(
-        f"{path}: files that are read end in .json, .jsonl, .csv, .tsv or .xml (data import "
+        f"{path}: annotations should be .json, .jsonl, .csv, .tsv or .xml (data import "
         "--help lists the formats)"
     )

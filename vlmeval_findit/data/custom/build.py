@@ -94,7 +94,7 @@ def import_samples(
             converted.queries, sizes, choices.leave_out_bad_boxes, samples.ledger
         )
         if not checked:
-            raise AnnotationError(f"{samples.source}: no query is left whose boxes can be used")
+            raise AnnotationError(f"{samples.source}: no query has boxes that can be used")
         # A kill between here and the end leaves no dataset of the old name over new files.
         _register(name, None)
         folder = settle()

@@ -250,7 +250,7 @@ def _name_problem(name: str, replace: bool) -> str | None:
     shipped = {row.name.lower(): row.name for row in BENCHMARK.values()}
     shipped |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
     if name.lower() in shipped:
-        return f"is the benchmark's dataset {shipped[name.lower()]}"
+        return f"taken by the benchmark's dataset {shipped[name.lower()]}"
     for known in custom_rows():
         if known.lower() == name.lower() and not (replace and known == name):
             return f"{known} was imported before (--replace)"

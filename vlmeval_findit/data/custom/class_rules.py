@@ -56,17 +56,17 @@ class ClassRules:
             for name in names:
                 if name not in classes:
                     raise AnnotationError(
-                        f"{source}: {flag} {name}: no class has this name{nearest(name, classes)}"
+                        f"{source}: {flag} {name}: unknown class{nearest(name, classes)}"
                     )
         both = sorted(set(self.ignore) & set(self.drop))
         if both:
             raise AnnotationError(
-                f"--ignore-class {both[0]} and --drop-class {both[0]}: say one of them"
+                f"--ignore-class {both[0]} and --drop-class {both[0]}: leave one of them out"
             )
         if self.rename and not set(self.rename) & set(classes):
             old = next(iter(self.rename))
             raise AnnotationError(
-                f"{source}: --rename-class {old}={self.rename[old]}: no class has the old name"
+                f"{source}: --rename-class {old}={self.rename[old]}: unknown class"
                 f"{nearest(old, classes)}"
             )
 
@@ -90,7 +90,7 @@ def refuse_undecided(source: Path, names: Sequence[str]) -> None:
     if names:
         name = names[0]
         raise AnnotationError(
-            f"{source}: does the class {name!r} mark where boxes do not count? Say "
+            f"{source}: does the class {name!r} mark where boxes do not count? Type "
             f"--ignore-class '{name}' (no answer there is an error), --drop-class '{name}' "
             f"(leave its boxes out), or --rename-class '{name}={name}' (ask for it like any other)"
         )
@@ -120,7 +120,9 @@ def _pairs(value: str) -> list[tuple[str, str, str]]:
         return _pairs_of_file(Path(value[1:]))
     old, equals, new = value.partition("=")
     if not equals or not old.strip() or not new.strip():
-        raise AnnotationError(f"{where}: should be OLD=NEW, or @FILE with a pair OLD,NEW a line")
+        raise AnnotationError(
+            f"{where}: should be OLD=NEW, or @FILE with a pair OLD,NEW on each line"
+        )
     return [(old.strip(), new.strip(), where)]
 
 

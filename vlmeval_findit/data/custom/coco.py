@@ -137,8 +137,8 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
         raise AnnotationError(
-            f"{path}: read as COCO instances (images, categories, annotations), which has no "
-            f"{' and no '.join(missing)}"
+            f"{path}: read as COCO instances (images, categories, annotations), without "
+            f"{' and '.join(missing)}"
         )
     for row in images.values():
         if row.size is None:
@@ -157,7 +157,7 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
 
 def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
     if row.id in rows:
-        raise AnnotationError(f"{where}: the id {row.id!r} was there before")
+        raise AnnotationError(f"{where}: duplicate id {row.id!r}")
     rows[row.id] = row
 
 
@@ -333,6 +333,6 @@ def _known(rows: Mapping[int | str, Any], key: int | str, where: str) -> Any:
         other = int(key)
     if other in rows:
         raise AnnotationError(
-            f"{where}: there is no {key!r}, but {other!r}: write both as numbers or both as texts"
+            f"{where}: unknown id {key!r}; {other!r} exists: write both as the same type"
         )
-    raise AnnotationError(f"{where}: there is no {key!r}")
+    raise AnnotationError(f"{where}: unknown id {key!r}")

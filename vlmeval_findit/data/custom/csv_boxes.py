@@ -107,7 +107,7 @@ def _of_split(path: Path, rows: list[_Row], options: ReaderOptions, ledger: Ledg
     there = list(dict.fromkeys(row.get("split", "") for _, row in rows))
     if not any(map(names_a_split, there)):
         if options.split is not None:
-            raise AnnotationError(f"{path}: no column names splits. Leave out --split")
+            raise AnnotationError(f"{path}: no column of splits. Leave --split out")
         return rows
     split = chosen_split(path, there, options.split)
     for where, row in rows:
@@ -137,7 +137,7 @@ class _Listing:
             for cells in lines:
                 where = f"{self.path}, line {lines.line_num}"
                 if cells and len(cells) != len(header):
-                    raise AnnotationError(f"{where}: not {len(header)} cells, as there are columns")
+                    raise AnnotationError(f"{where}: {len(cells)} cells for {len(header)} columns")
                 if cells:
                     yield where, {name: cells[at] for name, at in columns.items()}
         except csv.Error as error:
@@ -149,12 +149,12 @@ class _Listing:
         if any(_is_number(name) for name in header):
             example = ",".join(COLUMNS)
             raise AnnotationError(
-                f"{where}: has numbers, {', '.join(header)}: the first line should name the "
+                f"{where}: the first line is {', '.join(header)}, but should name the "
                 f"columns, as {example}"
             )
         twice = [name for name in header if name and header.count(name) > 1]
         if twice:
-            raise AnnotationError(f"{where}: two columns are called {twice[0]!r}: remove one")
+            raise AnnotationError(f"{where}: duplicate column {twice[0]!r}: remove one")
         columns = {}
         for name, others in _OTHER_NAMES.items():
             fits = [column for column in header if column == name]

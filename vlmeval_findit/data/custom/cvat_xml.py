@@ -52,7 +52,7 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
         raise AnnotationError(f"{path}: {error}") from None
     if root.find("track") is not None:
         raise AnnotationError(
-            f"{path}: CVAT's tracks of a video, which are not read: export the task as COCO 1.0"
+            f"{path}: CVAT's tracks of a video cannot be read: export the task as COCO 1.0"
         )
     entries = root.findall("image")
     others = {child.tag for child in root} - {"image"}
@@ -70,7 +70,7 @@ def _of_split(
     subsets = list(dict.fromkeys(entry.get("subset", "") for entry in entries))
     if subsets in ([], [""], ["default"]):
         if collected.options.split is not None:
-            raise AnnotationError(f"{path}: no image has a subset. Leave out --split")
+            raise AnnotationError(f"{path}: no image has a subset. Leave --split out")
         return numbered
     split = chosen_split(path, subsets, collected.options.split)
     for at, entry in numbered:

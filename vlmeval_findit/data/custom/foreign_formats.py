@@ -31,7 +31,9 @@ def name_foreign(file: Glimpse, asked: Path) -> None:
     for row in FOREIGN_FORMATS:
         is_part = row.is_read_in_folders and asked != file.path
         if row.fits(file) and not is_part:
-            raise AnnotationError(f"{file.path}: {row.name}, not read as it is. {row.way(asked)}")
+            raise AnnotationError(
+                f"{file.path}: {row.name} cannot be read as it is. {row.way(asked)}"
+            )
 
 
 # --- ways -----------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def _read_objects(value: Any, where: str, image: str, collected: Collected) -> N
         columns: dict[str, list[Any]] = {}
         for entry in value:
             if not isinstance(entry, dict) or entry.keys() != value[0].keys():
-                raise AnnotationError(f"{where}, objects: should have the same keys each")
+                raise AnnotationError(f"{where}, objects: all should have the same keys")
             for key, cell in entry.items():
                 columns.setdefault(key, []).append(cell)
         objects = columns
@@ -85,10 +85,10 @@ def _label(value: Any, where: str, rules: ClassRules) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise AnnotationError(f"{where}: {shown(value)} is no category")
+        raise AnnotationError(f"{where}: {shown(value)} is not a category")
     if str(value) not in (*rules.rename, *rules.drop, *rules.ignore):
         raise AnnotationError(
-            f"{where}: the category is the number {value}: say --rename-class {value}=NAME, and "
+            f"{where}: the category is the number {value}: type --rename-class {value}=NAME, and "
             "so for each; the data set's README lists the names"
         )
     return str(value)

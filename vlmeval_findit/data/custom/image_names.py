@@ -69,7 +69,7 @@ class ImageNames:
             there = self._of_stem(name)
             if len(there) > 1:
                 raise AnnotationError(
-                    f"{where}: there is no image {stated!r}, but {' and '.join(there)}: which "
+                    f"{where}: no image {stated!r}, but {' and '.join(there)}: which "
                     "is meant? Correct the name"
                 )
             if there:

@@ -102,7 +102,7 @@ class _Text:
         self._skip_blanks()
         if sign == "":
             if self._at < len(self._text):
-                raise self.error("text behind the end")
+                raise self.error("text after the end")
         elif not self.takes(sign):
             raise self.error(f"expected {sign}")
 
@@ -148,7 +148,7 @@ class _Text:
         except UnicodeDecodeError as error:
             rest = self._text[self._at :]
             line = self._line + rest.count("\n") + error.object.count(b"\n", 0, error.start)
-            why = f"byte {error.object[error.start]:#04x} is no text in UTF-8: save it so"
+            why = f"byte {error.object[error.start]:#04x} is not UTF-8: save the file as UTF-8"
             raise AnnotationError(f"{self._path}, line {line}: {why}") from None
         self._text = self._text[self._at :] + more
         self._at = 0

@@ -31,7 +31,7 @@ _Texts = Annotated[tuple[Text, ...], Expected("a list of texts", min_length=1)]
 
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f'{shown(value)} is no object {{"kind": "value"}}')
+        raise ValueError(f'{shown(value)} should be an object {{"kind": "value"}}')
     tags = {}
     for kind, stated in value.items():
         if isinstance(stated, bool):
@@ -119,8 +119,8 @@ def samples_of_lines(
         before = seen.setdefault((query.images, query.label, query.support), query)
         if before != query:
             raise AnnotationError(
-                f"{where}: is the query of {before.where} with other boxes, caption or tags; write "
-                "all boxes of a query on one line"
+                f"{where}: the same query as {before.where}, with other boxes, caption or tags: "
+                "write all boxes of a query on one line"
             )
         if before is not query:
             ledger.leave_out("repeated lines", where)
@@ -214,7 +214,9 @@ def _box(
         why = "has a label, but its line has one" if box.label else "has no label"
         raise AnnotationError(f"{where}: {why}; boxes have one where a line has several")
     if box.label is not None and box.label not in (labels or ()):
-        raise AnnotationError(f"{where}, label: no {box.label!r}{nearest(box.label, labels or ())}")
+        raise AnnotationError(
+            f"{where}, label: {box.label!r} is not asked for{nearest(box.label, labels or ())}"
+        )
     mask = None if box.mask is None else mask_of(box.mask, folder, f"{where}, mask")
     ignored = IGNORED if box.ignore else ""
     return AnnotatedBox(box.box, where, box.label or "", frame, ignored, mask)

@@ -79,7 +79,7 @@ def _with_suffix(images: Path, name: str) -> str:
 def _read_line(line: str, where: str, image: str, collected: Collected) -> None:
     label, numbers = _parts(line)
     if len(numbers) == _NUMBERS + 1 and written_number(numbers[-1], where) != 1:
-        raise AnnotationError(f"{where}: has a score: these are results of a model, no labels")
+        raise AnnotationError(f"{where}: has a score: these are results of a model, not labels")
     if not label or len(numbers) not in (_NUMBERS, _NUMBERS + 1):
         raise AnnotationError(
             f"{where}: KITTI's labels have a type and {_NUMBERS} numbers, not {line[:60]!r}"

@@ -86,8 +86,8 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
         there = sorted(entry.name for entry in folder.iterdir())
         listed = ", ".join(there[:8]) or "nothing"
         raise AnnotationError(
-            f"{folder}: no annotations that are read: neither labels/ (YOLO), Annotations/ or XML "
-            "files (VOC), *.coco.json or instances_*.json (COCO) nor a .csv file. There is "
+            f"{folder}: no annotations that can be read: neither labels/ (YOLO), Annotations/ or "
+            "XML files (VOC), *.coco.json or instances_*.json (COCO) nor a .csv file. There is "
             f"{listed}. Name a file, or --set NAME for a published set"
         )
     return layout

@@ -52,7 +52,7 @@ def chosen_split(where: Path, there: Collection[str], stated: str | None) -> str
             return only
         raise AnnotationError(
             f"{where}: its only split is {only}, which models are trained on; to score these "
-            f"images, say --split {only}"
+            f"images, type --split {only}"
         )
     flags = " or ".join(f"--split {name}" for name in sorted(there))
-    raise AnnotationError(f"{where}: which of its splits is meant? Say {flags}")
+    raise AnnotationError(f"{where}: which of its splits is meant? Type {flags}")

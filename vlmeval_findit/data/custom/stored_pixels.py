@@ -192,7 +192,7 @@ def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> Annota
     """Make an AnnotationError that lists the first problems, and the flag that leaves them out."""
     if len(problems) == 1:
         return AnnotationError(
-            f"1 of {count} {what} cannot be used: {problems[0]}. Mend it, or say {flag}"
+            f"1 of {count} {what} cannot be used: {problems[0]}. Correct it, or type {flag}"
         )
     lines = [f"{len(problems)} of {count} {what} cannot be used:"]
     lines += [f"  {why}" for why in problems[:_LISTED]]
@@ -258,7 +258,7 @@ def to_stored_pixels(
         raise AnnotationError(
             f"{samples.source}: {len(unknown)} images have an EXIF orientation by which viewers "
             f"turn them, the first: {unknown[0]} (orientation {images[unknown[0]].orientation}). "
-            "Do boxes refer to the stored image, or to the turned one? Say --exif stored or "
+            "Do boxes refer to the stored image, or to the turned image? Type --exif stored or "
             "--exif turned"
         )
 

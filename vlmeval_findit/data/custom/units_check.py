@@ -48,10 +48,10 @@ def _ask(
     if len(suspects) == boxes:
         raise AnnotationError(
             f"{samples.source}: each of the {boxes} boxes lies {where}, {first}. Are the numbers "
-            f"{units} of the images, or pixels? Say --units {units} or --units pixels"
+            f"{units} of the images, or pixels? Type --units {units} or --units pixels"
         )
     raise AnnotationError(
         f"{samples.source}: {len(suspects)} of {boxes} boxes lie {where}, {first}; the others do "
-        f"not. If all numbers are {units} of the images, say --units {units}; if all are pixels, "
+        f"not. If all numbers are {units} of the images, type --units {units}; if all are pixels, "
         "--units pixels; if two files were joined, import each alone"
     )

@@ -92,7 +92,7 @@ def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
         return named[0]
     there = f"there are {', '.join(used)}" if used else "there are none"
     raise AnnotationError(
-        f"{path}: which attribute of regions is the label? {there}. Call it label"
+        f"{path}: which attribute of regions is the label? {there}. Rename it to label"
     )
 
 

@@ -111,7 +111,7 @@ def _of_split(
     splits = _listed_splits(folder, stems) or _folders_of_splits(files)
     if not splits:
         if options.split is not None:
-            raise AnnotationError(f"{folder}: there are no splits. Leave out --split")
+            raise AnnotationError(f"{folder}: no splits here. Leave --split out")
         return list(files)
     split = chosen_split(folder, splits, options.split)
     wanted = splits[split]
@@ -189,7 +189,7 @@ class _Reader:
         where = str(file.path)
         name = self._image_of(file, (root.findtext("filename") or "").strip())
         if name in self.sizes:
-            raise AnnotationError(f"{where}: another file too is about {name}")
+            raise AnnotationError(f"{where}: another file is about {name}, too")
         self.sizes[name] = self._size(root, where)
         self._ledger.keys("XML files", _tags(root) - _OF_FILE, frozenset(), where)
         for at, entry in enumerate(root.findall("object")):

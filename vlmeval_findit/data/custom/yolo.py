@@ -116,7 +116,7 @@ def _pairs(
             _leave_out(f"label files of the split {other}", splits[other].labels, ledger)
         return _in_places([splits[split]], ledger)
     if options.split is not None:
-        raise AnnotationError(f"{folder}: there are no splits. Leave out --split")
+        raise AnnotationError(f"{folder}: no splits here. Leave --split out")
     return _in_places([_whole(folder, images)], ledger)
 
 
@@ -137,7 +137,7 @@ def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
     if stated is None and split != "train" and training & {*data.splits[split]}:
         raise AnnotationError(
             f"{data.file}: {split} and train are the same images, which models are trained on; to "
-            f"score them, say --split {split}"
+            f"score them, type --split {split}"
         )
 
 
@@ -257,7 +257,7 @@ def _of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None
         places = [file.parent / name, folder / name, folder / name.removeprefix("data/")]
         there = [path for path in places if path.is_file()]
         if not there:
-            raise AnnotationError(f"{file}, line {at}: there is no image {name}")
+            raise AnnotationError(f"{file}, line {at}: no image {name}")
         image = there[0].resolve()
         pairs[image] = _label_of(image)
     ledger.read("lists of images")
@@ -288,7 +288,7 @@ def _box(where: str, line: str, names: Mapping[str, str]) -> AnnotatedBox:
     if re.fullmatch(r"[0-9]+\.0*", number):
         number = number.partition(".")[0]  # As numpy writes it
     if number not in names:
-        raise AnnotationError(f"{where}: no class {number} (there are {', '.join(names):.60})")
+        raise AnnotationError(f"{where}: unknown class {number} (there are {', '.join(names):.60})")
     cx, cy, w, h = (written_number(field, where) for field in fields)
     corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
     return AnnotatedBox(corners, where, names[number])

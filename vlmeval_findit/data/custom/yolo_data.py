@@ -60,8 +60,8 @@ def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
     if len(others) == 1:
         return _read_yaml(others[0], ledger)
     raise AnnotationError(
-        f"{folder}: no file says what the classes are called: put data.yaml (names: [cat, dog]) "
-        "or classes.txt (a name a line) there"
+        f"{folder}: no names of classes: put data.yaml (names: [cat, dog]) "
+        "or classes.txt (a name on each line) there"
     )
 
 
@@ -95,12 +95,14 @@ def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}
     if not isinstance(names, dict) or not names:
-        raise AnnotationError(f"{file}: no list or mapping 'names' of classes")
+        raise AnnotationError(f"{file}: 'names' should be a list or a mapping of classes")
     for key, name in names.items():
         if not re.fullmatch("[0-9]+", str(key)) or not isinstance(name, str):
             # Not written out: a few aliases make a list of millions of entries.
             shown = repr(name)[:40] if isinstance(name, str) else f"a {type(name).__name__}"
-            raise AnnotationError(f"{file}, names: {str(key)[:40]}: {shown} is no class's name")
+            raise AnnotationError(
+                f"{file}, names: {str(key)[:40]}: {shown} is not a name of a class"
+            )
     ledger.keys(file.name, values.keys() - _READ, _NOT_NEEDED, str(file))
     return YoloData(
         file, {str(int(key)): name for key, name in names.items()}, _splits(file, values)
@@ -116,13 +118,13 @@ def _splits(file: Path, values: Mapping[str, Any]) -> dict[str, list[Path]]:
         there = []
         for entry in entries:
             if not isinstance(entry, str):
-                raise AnnotationError(f"{file}, {split}: a {type(entry).__name__} is no path")
+                raise AnnotationError(f"{file}, {split}: a {type(entry).__name__} is not a path")
             path = _resolved(file, values.get("path"), entry)
             if path is not None:
                 there.append(path)
         if there and len(there) < len(entries):
             missing = next(e for e in entries if _resolved(file, values.get("path"), e) is None)
-            raise AnnotationError(f"{file}, {split}: {missing} is not there, but {there[0]} is")
+            raise AnnotationError(f"{file}, {split}: {missing} does not exist, but {there[0]} does")
         if there:
             splits[split] = there
     return splits

@@ -140,7 +140,7 @@ def _row_problem(path: Path, rows: int) -> str | None:
     try:
         count = pq.read_metadata(path).num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        return f"no Parquet file: {error}"
+        return f"not a Parquet file: {error}"
     return None if count == rows else f"{count} rows, the release has {rows}"
 
 

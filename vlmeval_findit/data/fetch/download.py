@@ -112,7 +112,7 @@ class Client:
         """
         host = urlsplit(url).netloc
         if self._failures >= self.policy.hopeless:
-            raise DownloadError(f"{url}: not tried, {self._failures} files in a row failed")
+            raise DownloadError(f"{url}: not tried: {self._failures} files in a row failed")
         if host in self._unreachable:
             raise DownloadError(self._unreachable[host])
         wait = 0.0
@@ -145,7 +145,7 @@ class Client:
         with self._get(url, headers) as response:
             if response.status_code == 416:
                 discard(part)
-                raise RetryableError("the partial file does not belong to it; starting over")
+                raise RetryableError("the partial file is of another version; starting over")
             if response.status_code == 200:
                 size = 0
                 _start_over(part, url, _validator_of(response.headers))
@@ -194,7 +194,7 @@ def _check(response: requests.Response) -> None:
     status = response.status_code
     url = response.url
     if any(r.url.startswith("https:") for r in response.history) and url.startswith("http:"):
-        raise DownloadError(f"{url}: a redirect away from https")
+        raise DownloadError(f"{url}: it redirects away from https")
     if status in (404, 410):
         raise NotThereError(f"{url}: the server does not have it ({status})")
     if status in RETRYABLE:

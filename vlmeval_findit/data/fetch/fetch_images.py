@@ -327,7 +327,9 @@ def cut_frames(video: Path, frames: Collection[int]) -> Iterator[tuple[int, Imag
             stamps = sorted(pts for pts in packets if pts is not None)
             for number in sorted(frames):
                 if number >= len(stamps):
-                    raise VideoError(f"{video}: no frame {number}, it has {len(stamps)}")
+                    raise VideoError(
+                        f"{video}: frame {number} is out of range: it has {len(stamps)} frames"
+                    )
                 container.seek(stamps[number], stream=stream)
                 decoded = (f for f in container.decode(stream) if f.pts is not None)
                 frame = next((f for f in decoded if f.pts >= stamps[number]), None)

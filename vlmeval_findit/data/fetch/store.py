@@ -36,7 +36,7 @@ class ImageStore:
         """Return where an image belongs, or raise a StoreError."""
         why = unsafe(name)
         if why:
-            raise StoreError(f"{name!r} {why}, so it leads to no place below {self.folder}")
+            raise StoreError(f"{name!r} {why}, so it is not below {self.folder}")
         target = self.folder / name
         if not target.parent.resolve().is_relative_to(self.folder.resolve()):
             raise StoreError(f"{target}: a link on the way leads out of {self.folder}")

@@ -83,7 +83,7 @@ def find_rf100vl(folder: Path) -> Sequence[PublishedPart]:
 
 def _some(parts: Sequence[PublishedPart], folder: Path) -> Sequence[PublishedPart]:
     if not parts:
-        raise AnnotationError(f"{folder}: no subset is there")
+        raise AnnotationError(f"{folder}: no subsets in this folder")
     return parts
 
 

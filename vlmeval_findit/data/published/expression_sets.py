@@ -76,7 +76,7 @@ def _tags(row: Any, *kinds: str) -> dict[str, str]:
 def _image_bytes(cell: Any) -> bytes:
     data = cell.get("bytes") if isinstance(cell, dict) else None
     if not isinstance(data, bytes) or not data:
-        raise ValueError("holds no image (a struct with its bytes)")
+        raise ValueError("should be an image (a struct with its bytes)")
     return data
 
 
@@ -111,7 +111,7 @@ class ParquetImages:
                         where = f"{path}, row {number}"
                         yield where, validated(kind, cells, where)
             except (pyarrow.ArrowException, OSError) as error:
-                raise AnnotationError(f"{path}: no Parquet file: {error}") from None
+                raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
 
     def unpack(self, folder: Path) -> None:
         """Write every image as a file, or raise an AnnotationError for an unsuitable name."""
@@ -176,7 +176,7 @@ def _read_groundingme(parquet: ParquetImages) -> Samples:
         suffixes = (suffix for begin, suffix in _SUFFIXES if row.image.startswith(begin))
         suffix = next(suffixes, None)
         if suffix is None:
-            raise AnnotationError(f"{where}, image: is no JPEG, PNG or WebP image")
+            raise AnnotationError(f"{where}, image: is not a JPEG, PNG or WebP image")
         name = f"{row.id}{suffix}"
         sizes[name] = (row.width, row.height)
         place = f"{where}, bbox"

@@ -50,7 +50,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
     folder = options.folder
     only = options.only
     if only is not None and row.datasets == 1:
-        raise AnnotationError(f"{row.name} is one dataset: there is nothing to choose")
+        raise AnnotationError(f"--only: {row.name} is one dataset. Leave --only out")
     try:
         parts = {part.name: part for part in row.parts_in(folder)}
     except AnnotationError as error:
@@ -76,7 +76,7 @@ def _import(
     differences = row.differences(part.name, samples)
     if differences and not options.partial:
         raise AnnotationError(
-            f"{samples.source}: {'; '.join(differences)}; to import it as it is, say --partial "
+            f"{samples.source}: {'; '.join(differences)}. To import it as it is: --partial "
             "(data get: --force); its .meta.json will list the differences"
         )
     origin = {"set": row.name, "published at": row.address, "licence": row.licence}

@@ -228,12 +228,12 @@ def check_journal(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_file():
-        raise JournalError(f"{path} is no regular file. Name another journal.")
+        raise JournalError(f"{path} is not a regular file. Name another journal: --journal FILE")
     with open_regular(path) as f:
         if not is_journal(f):
             raise JournalError(
-                f"{path} holds no record of a journal of this version. Name another, or move it "
-                "away."
+                f"{path} is not a journal of this version. Name another (--journal FILE), or move "
+                "it away."
             )
 
 

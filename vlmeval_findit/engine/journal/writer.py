@@ -187,7 +187,9 @@ class Journal(JournalView):
     def _cut_torn_end(self) -> None:
         size = os.fstat(self._file).st_size
         if size > self._end:
-            log.warning("%s: %d bytes of a torn record cut off", self.path, size - self._end)
+            log.warning(
+                "%s: %d bytes of an incomplete record were cut off", self.path, size - self._end
+            )
             os.ftruncate(self._file, self._end)
         self._read_others()
 
@@ -196,7 +198,7 @@ class Journal(JournalView):
         try:
             self._reserve.write_bytes(bytes(size))
         except OSError as error:
-            log.warning("%s: no reserve for a full disk (%s)", self.path, error)
+            log.warning("%s: no space could be reserved for a full disk (%s)", self.path, error)
             self._reserve.unlink(missing_ok=True)
 
     def _free_reserve(self) -> bool:

@@ -66,8 +66,8 @@ class Towers:
         self._class = hf.MODEL_MAPPING[type(config)]
         if not all(hasattr(self._class, f"get_{kind}_features") for kind in ("image", "text")):
             raise EncoderError(
-                f"{checkpoint}: {self._class.__name__} is no dual encoder: it has no features of "
-                "images and of texts that could be compared (those of SigLIP and CLIP have)"
+                f"{checkpoint}: {self._class.__name__} is not a dual encoder: it has no features "
+                "of images and of texts that could be compared (those of SigLIP and CLIP have)"
             )
         self.masked = config.model_type not in _UNMASKED
         self.most_tokens = int(config.text_config.max_position_embeddings)

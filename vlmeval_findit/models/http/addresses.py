@@ -75,7 +75,7 @@ def header_lines(given: Headers) -> dict[str, str]:
         return dict(given)
     lines = [line.partition(":") for line in given]
     if not all(colon and name.strip() for name, colon, _ in lines):
-        raise ValueError("--header takes 'NAME: VALUE', and was given something else")
+        raise ValueError("--header should be 'NAME: VALUE'")
     return {name.strip(): value.strip() for name, _, value in lines}
 
 
@@ -138,7 +138,7 @@ def provider_endpoints(
         # Other addresses may need none.
         if not key and provider.keys and not urls:
             raise ValueError(
-                f"{' or '.join(provider.keys)} is not set: the provider {name} is asked with the "
+                f"{' or '.join(provider.keys)} is not set: the provider {name} needs the "
                 "key in this environment variable (--dry-run needs none)"
             )
     usual = os.environ.get(provider.address_variable or "-") or provider.address
@@ -155,7 +155,7 @@ def _address(provider: Provider, url: str) -> str:
     Endpoint(url)  # refuses invalid URLs without showing secrets
     if urlsplit(url).query:
         raise ValueError(
-            f"an address of the provider {provider.name} has no query: its key comes from "
+            f"an address of the provider {provider.name} should have no query: its key comes from "
             f"{' or '.join(provider.keys) or '--key'}"
         )
     whole = url.rstrip("/")

@@ -134,8 +134,8 @@ class ChatModel:
             return fields
         if self.schema_root is None:
             raise ValueError(
-                f"{variant.name}: the provider holds no reply to a format: ask it without "
-                "_constrained"
+                f"{variant.name}: the provider cannot constrain replies to a format: ask it "
+                "without _constrained"
             )
         fields["response_format"] = response_format(variant.reply_schema, self.schema_root)
         relays = self.provider and find_provider(self.provider).relays
@@ -278,7 +278,7 @@ def chat_model(
         service_name = served or name
     else:
         if facts.temperature is None and (fields or {}).get("temperature") is not None:
-            raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
+            raise ValueError(f"temperature: {name} accepts none at {provider}. Leave it out")
         provider_row = find_provider(provider)
         service_name = provider_name(provider, name, served)
         if provider_row.relays:
@@ -326,8 +326,8 @@ def provider_name(provider: str, name: str, served: str | None) -> str:
         return known
     others = [row.entry for row in MODELS.values() if _facts_of(row).name_at(provider)]
     raise ValueError(
-        f"the model table has no name of {provider}'s for {name}: say it, {name}=NAME_AT_"
-        f"{provider.upper()} (in a sweep's file, `served`){nearest(name, others)}"
+        f"the name of {name} at {provider} is not known{nearest(name, others)} "
+        f"Type {name}=NAME_AT_{provider.upper()} (in a sweep's file, `served`)"
     )
 
 
@@ -338,7 +338,7 @@ def server_name(model: str) -> tuple[str, str]:
         name = model.rstrip("/").rsplit("/", 1)[-1]
         served = model
     if not name or not served or "/" in name:  # results are files of this name
-        raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
+        raise ValueError(f"--model {model}: with --base-url it should be NAME or NAME=SERVED")
     return name, served
 
 
@@ -365,7 +365,7 @@ def server_space(
             value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
             raise SpaceError(
                 f"{model} answers in pixels after its processor's resize, whose bounds are the "
-                f"server's. Say them: {space_options(value)}"
+                f"server's. State them: {space_options(value)}"
             )
         return space
 
@@ -380,7 +380,7 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}: {value!r} should be a whole number, at least 1")
     if len(set(given.values())) > 1:
-        raise ValueError(f"{' and '.join(given)} are the same setting, and differ")
+        raise ValueError(f"{' and '.join(given)} are the same setting, but differ")
     return next(iter(given.values()), None), rest
 
 
@@ -396,7 +396,7 @@ def extra_fields(text: str | None) -> dict[str, Any]:
     if fields.get("temperature", 0) is None:
         fixed.discard("temperature")  # some models take none
     if fixed:
-        raise ValueError(f"--extra-body: {', '.join(sorted(fixed))} is FindIt's to set")
+        raise ValueError(f"--extra-body: {', '.join(sorted(fixed))} is set by FindIt. Leave it out")
     secret = secret_field(fields)
     if secret is not None:
         raise ValueError(

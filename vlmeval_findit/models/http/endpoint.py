@@ -48,11 +48,16 @@ class Endpoint:
         parts = _parts(self.base_url)
         # An HTTP library would quote the key or header in its error.
         if not _is_plain(self.key) or " " in self.key:
-            raise ValueError("the API key holds characters that no key has (a space, a line end)")
+            raise ValueError(
+                "the API key contains a space, a line end or another character that keys do not "
+                "have"
+            )
         remember(self.key)
         for name, value in self.headers.items():
             if not _is_plain(name + value):
-                raise ValueError(f"the header {name!r} holds characters that no header has")
+                raise ValueError(
+                    f"the header {name!r} contains characters that headers do not have"
+                )
             if _CREDENTIAL.search(name):
                 words = value.replace(";", " ").split()
                 remember(value, *(words[1:] or words), *(each.partition("=")[2] for each in words))
@@ -107,17 +112,17 @@ def _parts(url: str) -> SplitResult:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"the base URL {shown!r} should begin with http:// or https://")
     if not url.isprintable() or " " in url:
-        raise ValueError(f"the base URL {shown!r} holds a space or a control character")
+        raise ValueError(f"the base URL {shown!r} contains a space or a control character")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
         raise ValueError(f"the base URL {shown!r} cannot be read") from None
     if not host:
-        raise ValueError(f"the base URL {shown!r} names no host")
+        raise ValueError(f"the base URL {shown!r} has no host")
     if parts.username is not None:
         raise ValueError(
-            f"the base URL {shown!r} holds credentials, which would be recorded: hand them over "
+            f"the base URL {shown!r} contains credentials, which would be recorded: pass them "
             "as --key, or as --header 'Authorization: Basic …'"
         )
     return parts

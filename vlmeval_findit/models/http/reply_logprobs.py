@@ -47,10 +47,10 @@ def reply_logprobs(
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = None
         if not isinstance(token, str) or value is None:
-            raise ValueError(f"a token of its logprobs is {shown(entry, 80)}, not as OpenAI's")
+            raise ValueError(f"a token of its logprobs is {shown(entry, 80)}, unlike OpenAI's")
         if value > _ABOVE_NOUGHT:
             raise ValueError(
-                f"a token has {shown(value, 20)}, which is no logarithm of a probability"
+                f"a token has {shown(value, 20)}, which is not the logarithm of a probability"
             )
         # Many services give no bytes.
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))

@@ -42,7 +42,7 @@ def _object(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
 def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("additionalProperties"):
         raise ValueError(
-            "the service takes no objects whose keys are labels in a schema: ask it in a format "
+            "the service accepts no schema of objects whose keys are labels: ask it in a format "
             "with named keys, or without _constrained"
         )
     short = {name: value for name, value in schema.items() if name not in _LENGTHS}
@@ -106,7 +106,7 @@ def refuse_unconstrained(completion: Completion, variant: DatasetVariant) -> Non
             return
     reply = repr(quoted(completion.text, 80)) if completion.text else "an empty reply"
     raise CallError(
-        f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
-        f"{json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(variant)}",
+        f"it does not constrain replies to a format: asked {WORDS!r} with a response_format that "
+        f"only {json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(variant)}",
         hopeless=True,
     )

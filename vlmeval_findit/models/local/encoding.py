@@ -76,7 +76,7 @@ class MessageEncoder:
         if places != len(shown):
             raise ValueError(
                 f"{len(shown)} images, but {places} times {self._placeholder} after the chat "
-                "template: it leaves images out, or a query's text holds the placeholder itself"
+                "template: it leaves images out, or a query's text contains the placeholder"
             )
         family = self.family
         layout = family.layout(self.processor.image_processor, images.bounds, family.pixels_counted)

@@ -78,7 +78,9 @@ def choose(
     kind, _, number = device.partition(":")
     count = {"cuda": machine.cuda_devices, "mps": int(machine.mps)}.get(kind, math.inf)
     if count <= int(number or 0):
-        raise ValueError(f"device {device}: this machine has {count} of {kind}; cpu always works")
+        raise ValueError(
+            f"device {device}: this machine has {count} {kind} devices; cpu always works"
+        )
     half = "bfloat16" if machine.cuda_bfloat16 or kind != "cuda" else "float16"
     dtype = dtype or ("float32" if kind == "cpu" else half)
     flash = kind == "cuda" and machine.flash_attention and dtype != "float32"

@@ -78,8 +78,8 @@ def load(
     )
     if getattr(model, "_hf_peft_config_loaded", False):
         raise ValueError(
-            f"{weights} is an adapter at the hub: hf download {weights} --local-dir DIR, and name "
-            "that folder"
+            f"{weights} is an adapter at the hub. Download it, and name the folder: "
+            f"hf download {weights} --local-dir DIR"
         )
     files = ("processor_config.json", "preprocessor_config.json")
     record = {

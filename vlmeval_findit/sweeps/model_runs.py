@@ -1,0 +1,70 @@
+"""What sweeps and single runs share: where a run's files are, and models that stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ..engine.answering import BackendFactory, ModelStoppedError
+from ..engine.calls import Cell, sample_setting
+from ..engine.outputs import Output, prepare_output
+from ..engine.sink import Watcher
+from ..models.model_entry import ModelEntry
+from ..protocol.call_results import StopReason
+from ..protocol.settings import Settings
+from ..scoring.run_score import CellResult
+from ..storage.run_files import sample_path
+
+
+class UnfinishedError(RuntimeError):
+    """Some models were stopped; ``results`` are all finished cells."""
+
+    def __init__(self, results: Iterable[CellResult], stopped: Iterable[ModelStoppedError]) -> None:
+        errors = list(stopped)
+        super().__init__("\n".join(map(str, errors)))
+        self.results = list(results)
+        self.spent = any(error.stop is StopReason.SPENT for error in errors)
+        self.later = all(error.stop is StopReason.LATER for error in errors)
+
+
+class StoppedModels:
+    """Models that must not be called any more; the others are asked all the same."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._errors: dict[str, ModelStoppedError] = {}
+
+    def __contains__(self, model: str) -> bool:
+        return model in self._errors
+
+    def ask(self, model: str, ask: Callable[[], list[CellResult]]) -> list[CellResult]:
+        """Ask a model, unless it stopped before; return the cells that finished."""
+        if model in self._errors:
+            return []
+        try:
+            return ask()
+        except ModelStoppedError as error:
+            self._watcher.stopped(str(error))
+            self._errors[model] = error
+            return list(error.results)
+
+    def check(self, results: Iterable[CellResult]) -> None:
+        """Raise an UnfinishedError with all results if a model stopped."""
+        if self._errors:
+            raise UnfinishedError(results, self._errors.values())
+
+
+def prepare_cell(
+    work_dir: Path, entry: ModelEntry, cell: Cell, settings: Settings, factory: BackendFactory
+) -> Output:
+    """Prepare a cell's files where VLMEvalKit would put them; more samples are below them."""
+    described = factory.describe(entry, cell.variant)
+    recorded = {**described.answering.settings, **sample_setting(cell.sample)}
+    answering = replace(described.answering, settings=recorded)
+    path = work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
+    if cell.sample > 1:
+        path = sample_path(path, cell.sample)
+    return prepare_output(
+        path, cell, settings, described._replace(answering=answering), factory.version
+    )
