@@ -15,9 +15,10 @@ from vlmeval_findit.analysis.run_statistics import compare, estimate
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
+from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
 from vlmeval_findit.leaderboard.notes import format_note, remarks
+from vlmeval_findit.leaderboard.paper import as_latex
 from vlmeval_findit.protocol.metric import Better
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page
@@ -77,9 +78,9 @@ def test_overall_is_over_families(world: World) -> None:
     assert board.cells["Partial", "Pascal"].entries["F1@0.5"].rank == 1
     page = as_markdown(board)
     assert format_note(board) in page
-    assert f"| 1 | M | **{values[OVERALL]:.1f}**" in page.split("## F1@0.5")[0]
+    assert f"| 1 | M | xyxy\\_json | **{values[OVERALL]:.1f}**" in page.split("## F1@0.5")[0]
     assert "| – | Partial |" in page
-    assert f"1 & M & \\textbf{{{values[OVERALL]:.1f}}}" in as_latex(board)
+    assert f"1 & M & xyxy\\_json & \\textbf{{{values[OVERALL]:.1f}}}" in as_latex(board)
 
 
 def test_ranks_and_ties(board: Board) -> None:

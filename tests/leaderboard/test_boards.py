@@ -14,7 +14,7 @@ from toy_benchmark import guessing, letters, zoo
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
-from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
 from vlmeval_findit.leaderboard.board_tables import (
     metric_table,
     slices_table,
@@ -22,6 +22,7 @@ from vlmeval_findit.leaderboard.board_tables import (
     values_table,
 )
 from vlmeval_findit.leaderboard.notes import remarks
+from vlmeval_findit.leaderboard.paper import as_latex
 from vlmeval_findit.leaderboard.reported_formats import FormatError
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page
@@ -139,7 +140,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     assert metric_table(board, "Animal accuracy").quoted == 0
     page = as_markdown(board)
     table = page.split("## Accuracy\n")[1].split("##")[0].strip().splitlines()
-    assert table[-2] == "| *published* | *Big-Model* |  | – | – | 88.2 |"
+    assert table[-2] == "| *published* | *Big-Model* |  |  | – | – | 88.2 |"
     assert "* A paper, table 2: Big-Model, Small\\_Model" in page
     assert "Another paper" not in page
     [row] = [row for row in values_table(board).records() if row["model"] == "Big-Model"]
@@ -150,7 +151,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     last = 3 + len(board.models) + 2
     assert [sheet.cell(last, at).value for at in (1, 2, 8)] == ["published", "Small_Model", 31]
     latex = as_latex(board)
-    assert r" & \textit{Small\_Model} &  & -- & -- & 31.0 \\" in latex
+    assert r" & \textit{Small\_Model} &  &  & -- & -- & 31.0 \\" in latex
     assert "Published values, not ranked: A paper, table 2" in latex
 
 

@@ -17,6 +17,7 @@ from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
+from ..leaderboard.paper import PaperStyle
 from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
 from ..statistics.intervals import INTERVALS
 from ..storage.run_files import scores_in_other_spaces
@@ -39,13 +40,21 @@ format_option = click.option(
 )
 @format_option
 @click.option(
+    "--style",
+    type=click.Choice([style.value for style in PaperStyle]),
+    default=PaperStyle.FULL.value,
+    help="leaderboard.tex: full, with intervals; or booktabs, to paste into any template.",
+)
+@click.option(
     "--best-marks",
     "best_marks",
     is_flag=True,
     help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 "
     "uses that file.",
 )
-def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_marks: bool) -> int:
+def command(
+    runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], style: str, best_marks: bool
+) -> int:
     """Rank models over datasets, with intervals, and write the tables.
 
     RUN is a scored prediction file, or a folder of them.
@@ -61,7 +70,7 @@ def command(runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], best_ma
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
-        files = write_board(board, folder)
+        files = write_board(board, folder, style=PaperStyle(style))
         _print_board(board)
         print_remarks(board, "leaderboard.md")
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}")

@@ -21,8 +21,9 @@ from .board_tables import (
 )
 from .error_tables import errors_table, lost_table
 from .openvlm import to_openvlm
+from .paper import PaperStyle, as_latex, origin, with_format
 from .result_table import Table
-from .table_output import markdown_page, to_csv, to_json, to_latex
+from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets
 
 
@@ -31,7 +32,12 @@ def board_folder(board: Board, out: Path) -> Path:
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
-def write_board(board: Board, out: Path, time: datetime | None = None) -> list[Path]:
+def write_board(
+    board: Board,
+    out: Path,
+    time: datetime | None = None,
+    style: PaperStyle = PaperStyle.FULL,
+) -> list[Path]:
     """Write the leaderboard of a time (None: now) into a folder; return the files.
 
     Slices have a file if there are any.
@@ -50,7 +56,7 @@ def write_board(board: Board, out: Path, time: datetime | None = None) -> list[P
     texts["leaderboard.json"] = json.dumps(content, indent=1, ensure_ascii=False)
     texts["openvlm.json"] = to_openvlm(board, time or datetime.now())
     texts["leaderboard.md"] = as_markdown(board)
-    texts["leaderboard.tex"] = as_latex(board)
+    texts["leaderboard.tex"] = as_latex(board, style)
     for name, text in texts.items():
         with atomic_write(out / name) as f:
             f.write(text)
@@ -75,13 +81,9 @@ def _metric_tables(board: Board) -> list[Table]:
 def as_markdown(board: Board) -> str:
     """Write the whole leaderboard as a Markdown page."""
     scores, *metrics = _metric_tables(board)
-    tables = [overall_table(board), scores, formats_table(board), lost_table(board)]
-    tables += [*metrics, *slices_tables(board), excluded_table(board).only(*EXCLUDED)]
+    tables = [with_format(board, table) for table in (overall_table(board), scores)]
+    tables += [formats_table(board), lost_table(board)]
+    tables += [with_format(board, table) for table in metrics]
+    tables += [*slices_tables(board), excluded_table(board).only(*EXCLUDED)]
     shown = [table for table in tables if table.rows or table.notes]
-    return markdown_page(f"{board.benchmark.name} leaderboard", shown)
-
-
-def as_latex(board: Board) -> str:
-    """Write a ``table*`` for each metric, with all notes: it may be copied alone."""
-    tables = map(to_latex, _metric_tables(board))
-    return "\n".join([r"% needs \usepackage{booktabs,graphicx}", *tables])
+    return markdown_page(f"{board.benchmark.name} leaderboard", shown, origin(board))

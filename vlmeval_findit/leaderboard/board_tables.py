@@ -50,7 +50,8 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
             dataset = datasets[name]
             fields.append(value(name, f"{dataset.family}, {dataset.queries} queries"))
     title = next(each.title for each in board.metrics if each.name == metric)
-    return Table(title, fields, [*rows, *published], notes_of(board), quoted=len(published))
+    notes = notes_of(board, only_reported=True)
+    return Table(title, fields, [*rows, *published], notes, quoted=len(published))
 
 
 def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[Value]]:
@@ -104,7 +105,7 @@ def overall_table(board: Board) -> Table:
         rows.append(row)
     fields = [*_first_fields(board), *(value(metric.title) for metric in board.shown)]
     fields += [count("queries"), count("failed calls"), Field("datasets")]
-    return Table("Overall", fields, rows, notes_of(board))
+    return Table("Overall", fields, rows, notes_of(board, only_reported=True))
 
 
 def formats_table(board: Board) -> Table:

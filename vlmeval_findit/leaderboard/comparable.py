@@ -239,10 +239,11 @@ def _newest(runs: Sequence[Run]) -> Sorted:
 
 
 def _when(run: Run) -> tuple[str, str, str]:
-    return _asked_at(run) or "", run.provenance.scored_at, str(run.path)
+    return asked_at(run) or "", run.provenance.scored_at, str(run.path)
 
 
-def _asked_at(run: Run) -> str | None:
+def asked_at(run: Run) -> str | None:
+    """Return when a run began (UTC, ISO 8601); None if nothing recorded it."""
     return run.provenance.identity.asked_at if run.provenance.identity else None
 
 
@@ -262,7 +263,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
             differences = ", ".join(each.comparison for each in conflicts)
             return f"another run under one name: {other.path} differs in {differences}; {_CHOOSE}"
         same = run.provenance.predictions_sha256 == other.provenance.predictions_sha256
-        if not same and None in (_asked_at(run), _asked_at(other)):
+        if not same and None in (asked_at(run), asked_at(other)):
             return f"it is not recorded whether {other.path} was asked later; {_CHOOSE}"
     return ""
 

@@ -88,27 +88,31 @@ def formats_tried(board: Board) -> dict[str, int]:
     return tried if any(number > 1 for number in tried.values()) else {}
 
 
-def notes_of(board: Board) -> list[Note]:
-    """Return all notes, first how to read the values."""
+def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
+    """Return all notes, first how to read the values.
+
+    ``only_reported``: of doubts about runs those of reported formats, which tables of models have.
+    """
     sources = grouped(board.published, lambda each: each.where)
     published = [
         f"{where}: {', '.join(dict.fromkeys(each.model for each in group))}"
         for where, group in sources.items()
     ]
-    notes = [Note("", [NOTE]), *remarks(board), Note("Published values, not ranked", published)]
+    notes = [Note("", [NOTE]), *remarks(board, only_reported)]
+    notes.append(Note("Published values, not ranked", published))
     return [note for note in notes if note.lines]
 
 
-def remarks(board: Board) -> list[Note]:
+def remarks(board: Board, only_reported: bool = False) -> list[Note]:
     """Return the doubts about values, by kind; every output shows them."""
+    shown = [row.run for row in board.runs if row.reported or not only_reported]
 
     def by_dataset(remark_of: Callable[[ComparableRuns], object]) -> list[str]:
         named = [(dataset.name, remark_of(dataset)) for dataset in board.datasets]
         return _together((name, f": {remark}") for name, remark in named if remark)
 
     def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
-        runs = [row.run for row in board.runs]
-        named = [(run.model, run.variant.name, remark_of(run) or "") for run in runs]
+        named = [(run.model, run.variant.name, remark_of(run) or "") for run in shown]
         return condensed(each for each in named if each[2])
 
     lines = {

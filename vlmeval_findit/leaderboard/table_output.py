@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -98,16 +99,16 @@ def to_markdown(table: Table) -> str:
 def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
     text = md(text_of(field, cell))
     if quoted and field.is_key:
-        return f"*{text}*"
+        return f"*{text}*" if text else ""
     bounds = bounds_of(field, cell)
     value = f"**{text}**" if cell.best else text
     return value + sign_of(cell) + (f" <sub>{bounds}</sub>" if bounds else "")
 
 
-def markdown_page(title: str, tables: Sequence[Table]) -> str:
-    """Write a page of tables; below them their notes, each once."""
+def markdown_page(title: str, tables: Sequence[Table], source: str = "") -> str:
+    """Write a page of tables; below them their notes, each once; ``source`` opens the page."""
     introduction, *others = sorted(all_notes(tables), key=lambda note: bool(note.title))
-    parts = [f"# {md(title)}", *introduction.lines]
+    parts = [f"# {md(title)}", *filter(None, [md(source)]), *introduction.lines]
     for table in tables:
         parts += [f"## {md(table.title)}", to_markdown(table)]
     for heading, lines in others:
@@ -130,13 +131,16 @@ _LATEX = {
 }
 
 
-def to_latex(table: Table) -> str:
-    """Write a table as ``table*`` with its notes below; needs packages booktabs and graphicx."""
+def to_latex(table: Table, source: str = "") -> str:
+    """Write a table as ``table*`` with its notes below; needs packages booktabs and graphicx.
+
+    ``source``: a sentence that follows the title in the caption.
+    """
     columns = "".join("l" if field.kind is FieldType.TEXT else "r" for field in table.fields)
     lines = [
         r"\begin{table*}",
         r"\centering",
-        rf"\caption{{{_latex(table.title)}}}",
+        rf"\caption{{{_caption(table, source)}}}",
         r"\resizebox{\textwidth}{!}{%",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
@@ -151,15 +155,52 @@ def to_latex(table: Table) -> str:
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}"]
     if table.notes:
-        notes = _latex(" ".join(note.text for note in table.notes))
-        lines.append(rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {notes}}}")
+        lines.append(_latex_notes(table.notes))
+    return "\n".join([*lines, r"\end{table*}", ""])
+
+
+def _caption(table: Table, source: str) -> str:
+    return _latex(f"{table.title}. {source}" if source else table.title)
+
+
+def _latex_notes(notes: Sequence[Note]) -> str:
+    """Write notes as a paragraph of small type, as wide as the page."""
+    text = _latex(" ".join(note.text for note in notes))
+    return rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {text}}}"
+
+
+def to_booktabs(table: Table, source: str = "") -> str:
+    """Write a table as ``table*`` of values alone, without intervals and scaling; notes below it.
+
+    It needs no package but booktabs, so it can be pasted into any template. The note of a column
+    stands in a line below its name.
+    """
+    is_text = [field.kind is FieldType.TEXT for field in table.fields]
+    lines = [
+        r"\begin{table*}[t]",
+        r"\centering\small",
+        rf"\caption{{{_caption(table, source)}}}",
+        rf"\begin{{tabular}}{{@{{}}{''.join('l' if text else 'r' for text in is_text)}@{{}}}}",
+        r"\toprule",
+        " & ".join(_latex(field.name) for field in table.fields) + r" \\",
+    ]
+    if any(field.note for field in table.fields):
+        notes = (rf"\scriptsize {_latex(field.note)}" for field in table.fields)
+        lines.append(" & ".join(notes) + r" \\")
+    lines.append(r"\midrule")
+    for row in table.cells():
+        cells = (_latex_cell(field, replace(cell, interval=None), False) for field, cell in row)
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if table.notes:
+        lines.append(_latex_notes(table.notes))
     return "\n".join([*lines, r"\end{table*}", ""])
 
 
 def _latex_cell(field: Field, cell: TableCell, quoted: bool) -> str:
     text = _latex(text_of(field, cell))
     if quoted and field.is_key:
-        return rf"\textit{{{text}}}"
+        return rf"\textit{{{text}}}" if text else ""
     value = rf"\textbf{{{text}}}" if cell.best else text
     sign = rf"\,{_latex(cell.sign)}" if cell.sign else ""
     bounds = bounds_of(field, cell)

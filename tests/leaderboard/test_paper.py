@@ -1,0 +1,107 @@
+"""Tables for a paper: whoever pastes one publishes numbers that can be repeated."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from boards import JSON, LABELS_JSON, TEXT, world
+from scored_runs import World, speaking
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.leaderboard.board_files import as_markdown
+from vlmeval_findit.leaderboard.paper import PaperStyle, as_latex, origin
+from vlmeval_findit.scoring.scored_run import Run
+
+__all__ = ["world"]
+
+
+@pytest.fixture
+def runs(world: World) -> list[Run]:
+    chosen = [world.run("Best-in-text", name, speaking(name, 0.2)) for name in (JSON, LABELS_JSON)]
+    chosen.append(world.run("Best-in-text", TEXT, speaking(TEXT, 1.0)))
+    chosen += [world.run("Best_in_JSON", name, speaking(name, 0.9)) for name in (JSON, LABELS_JSON)]
+    return chosen
+
+
+def tables_of(latex: str) -> list[str]:
+    return re.findall(r"\\begin\{table\*\}.*?\\end\{table\*\}", latex, re.DOTALL)
+
+
+@pytest.mark.parametrize("style", PaperStyle)
+def test_every_table_names_formats_prompts_and_dates(runs: list[Run], style: PaperStyle) -> None:
+    board = make_board(runs)
+    (prompts,) = {run.provenance.prompts for run in runs}
+    for table in tables_of(as_latex(board, style)):
+        assert r"xyxy\_json" in table
+        assert f"Prompts: {prompts}. Asked: 20" in table
+    page = as_markdown(board)
+    assert f"Prompts: {prompts}. Asked: 20" in page
+    for heading in ("Overall", "F1@0.5", "mIoU"):
+        table = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+        assert r"| xyxy\_json |" in table, heading
+
+
+@pytest.mark.parametrize("style", PaperStyle)
+def test_notes_stand_once_and_of_reported_runs_only(runs: list[Run], style: PaperStyle) -> None:
+    board = make_board(runs)
+    reported = {id(row.run): row.reported for row in board.runs}
+    assert set(reported.values()) == {True, False}
+    doubted = []
+    for run in runs:
+        doubt = f"doubt of {'a reported' if reported[id(run)] else 'another'} run"
+        doubted.append(replace(run, provenance=replace(run.provenance, coords_doubt=doubt)))
+    latex = as_latex(make_board(doubted), style)
+    assert latex.count("Values in percent with 95") == 1
+    assert "doubt of a reported run" in latex
+    assert "doubt of another run" not in latex
+    assert "doubt of another run" not in as_markdown(make_board(doubted))
+
+
+def test_a_board_without_comparable_runs_has_no_origin(runs: list[Run]) -> None:
+    board = replace(make_board(runs), runs=())
+    assert origin(board) == ""
+
+
+def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:
+    latex = as_latex(make_board(runs), PaperStyle.BOOKTABS)
+    commands = set(re.findall(r"\\([a-z]+)", "".join(tables_of(latex))))
+    assert not commands & {"resizebox", "makecell", "multirow", "rowcolor", "cmidrule"}
+    assert r"\scriptsize" in latex, "formats below the names of models"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize("style", PaperStyle)
+def test_tables_compile_within_the_page(
+    world: World, runs: list[Run], style: PaperStyle, columns: str, tmp_path: Path
+) -> None:
+    status = main(
+        ["leaderboard", str(world.runs), "--style", style.value, "--out", str(tmp_path / "board")]
+    )
+    assert status == 0
+    latex = (tmp_path / "board" / "leaderboard.tex").read_text(encoding="utf-8")
+    assert latex == as_latex(board_of(world), style)
+    packages = re.search(r"usepackage\{(.*)\}", latex)
+    assert packages
+    (tmp_path / "paper.tex").write_text(
+        rf"\documentclass[{columns}]{{article}}\usepackage[utf8]{{inputenc}}"
+        rf"\usepackage{{{packages[1]}}}\begin{{document}}" + latex + r"\end{document}",
+        encoding="utf-8",
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+
+
+def board_of(world: World) -> Board:
+    from vlmeval_findit.scoring.scored_run import load_runs
+
+    return make_board(load_runs([world.runs]))

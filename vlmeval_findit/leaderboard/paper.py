@@ -1,0 +1,110 @@
+"""Tables for a paper: in which format, with which prompts and when every value was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from ..scoring.scored_run import Run
+from .board import Board
+from .board_tables import metric_table
+from .comparable import asked_at
+from .notes import formats_used, notes_of
+from .result_table import Field, Table, Value, value
+from .table_output import to_booktabs, to_latex
+
+
+class PaperStyle(Enum):
+    """How ``leaderboard.tex`` is written."""
+
+    FULL = "full"  # Every metric on every dataset, with intervals; scaled to the width of the page
+    BOOKTABS = "booktabs"  # Needs the package booktabs alone: means, then datasets as rows
+
+
+def paper_tables(board: Board) -> list[Table]:
+    """Return a table for each metric, with the format of each model, and without notes."""
+    tables = [metric_table(board, metric.name) for metric in board.shown]
+    return [replace(with_format(board, table), notes=()) for table in tables]
+
+
+def with_format(board: Board, table: Table) -> Table:
+    """Insert the reported formats behind the model; the same table without formats."""
+    formats = _formats(board)
+    if not formats:
+        return table
+    place = [field.name for field in table.fields].index("model") + 1
+    fields = [*table.fields[:place], Field("format"), *table.fields[place:]]
+    rows: list[list[Value]] = []
+    for row in table.rows:
+        model = row[place - 1]
+        format_ = formats.get(model, "") if isinstance(model, str) else ""
+        rows.append([*row[:place], format_, *row[place:]])
+    return replace(table, fields=fields, rows=rows)
+
+
+def _formats(board: Board) -> dict[str, str]:
+    """Return the formats of each model, "" if no format has a name."""
+    by_model: dict[str, list[str]] = {}
+    for model, name, _ in formats_used(board):
+        names = by_model.setdefault(model, [])
+        if name not in names:
+            names.append(name)
+    return {model: ", ".join(names) for model, names in by_model.items()}
+
+
+def origin(board: Board) -> str:
+    """Say with which prompts, and when, the reported runs were asked.
+
+    Empty if no run is reported. The date is that of a run's beginning, or of its score where
+    nothing recorded the run.
+    """
+    runs = [row.run for row in board.runs if row.reported]
+    if not runs:
+        return ""
+    prompts = dict.fromkeys(run.provenance.prompts for run in runs)
+    days = sorted({_day(run) for run in runs})
+    span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    return f"Prompts: {', '.join(prompts)}. Asked: {span}."
+
+
+def _day(run: Run) -> str:
+    return (asked_at(run) or run.provenance.scored_at)[:10]
+
+
+def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
+    """Write tables for a paper; the last has the notes of all."""
+    tables = paper_tables(board)
+    write = to_latex
+    packages = "booktabs,graphicx"
+    if style is PaperStyle.BOOKTABS:
+        tables = [table for table in (_means(board), _datasets(board)) if table.rows]
+        write = to_booktabs
+        packages = "booktabs"
+    tables[-1] = replace(tables[-1], notes=notes_of(board, only_reported=True))
+    source = origin(board)
+    return "\n".join(
+        [rf"% needs \usepackage{{{packages}}}", *(write(each, source) for each in tables)]
+    )
+
+
+def _means(board: Board) -> Table:
+    """Return models x means of the headline."""
+    names = [mean.name for mean in board.means]
+    table = metric_table(board, board.headline.name, names)
+    kept = [field.name for field in table.fields if field.name != "formats tried"]
+    return replace(with_format(board, table.only(*kept)), notes=())
+
+
+def _datasets(board: Board) -> Table:
+    """Return datasets x models of the headline, each model with its format."""
+    formats = _formats(board)
+    fields = [Field("dataset")]
+    fields += [value(model, formats.get(model, "")) for model in board.models]
+    rows: list[list[Value]] = []
+    for dataset in board.datasets:
+        row: list[Value] = [dataset.name]
+        for model in board.models:
+            entry = board.entry(model, dataset.name, board.headline.name)
+            row.append(entry.value if entry else None)
+        rows.append(row)
+    return Table(f"{board.headline.title} by dataset", fields, rows)
