@@ -160,9 +160,9 @@ def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> N
     assert item.ranking.ap50.value == pytest.approx(100 * 67 / 101)
     assert sum(bin_.boxes for bin_ in item.bins) == 2
     assert item.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
-    assert (item.threshold.f1, item.threshold.without) == pytest.approx((80.0, 200 / 3))
+    assert (item.threshold.f1, item.threshold.f1_uncut) == pytest.approx((80.0, 200 / 3))
     score = score_file(path, GRID)
-    assert score.metric_values["F1@0.5"] == pytest.approx(item.threshold.without)
+    assert score.metric_values["F1@0.5"] == pytest.approx(item.threshold.f1_uncut)
 
 
 @pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
@@ -271,7 +271,7 @@ def test_f1_by_threshold_is_that_of_the_remaining_boxes() -> None:
     assert best.interval is None
     # 3 of 3 and 4 of 5 remain at 0.91 and 0.55: 6/9 and 8/11.
     assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
-    assert best.without == pytest.approx(100 * 10 / 14)
+    assert best.f1_uncut == pytest.approx(100 * 10 / 14)
     assert f1_curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
     # Of equally good thresholds the lowest: a hit of three objects, or two among five boxes.
     hits = [True, False, False, False, True, False]
@@ -291,8 +291,8 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
     for confidence in (chance, knowing):
         best = best_threshold(ConfidentBoxes(confidence, hit, image, np.full(100, 2.0)), drawn)
         assert best.interval.low <= best.value <= best.interval.high
-        assert best.f1 >= max(best.without, best.elsewhere)
-    assert best.elsewhere == pytest.approx(best.f1, abs=4)
+        assert best.f1 >= max(best.f1_uncut, best.f1_elsewhere)
+    assert best.f1_elsewhere == pytest.approx(best.f1, abs=4)
     assert 0.5 < best.value < 0.6
 
 

@@ -62,7 +62,9 @@ def sorted_totals(rows: Sequence[ScoredRow]) -> list[tuple[str, float]]:
 
 def as_lists(given: ClusteredSums) -> Any:
     sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
-    slices = {kind: (each.values, each.of.tolist()) for kind, each in sorted(given.slices.items())}
+    slices = {
+        kind: (each.values, each.place.tolist()) for kind, each in sorted(given.slices.items())
+    }
     return given.images, given.image.tolist(), sums, slices
 
 

@@ -40,10 +40,10 @@ def fuse(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
     objects: list[list[BoxToWrite]] = []  # The boxes of each object, at most one of an answer
     by_group: dict[tuple[int, str], list[list[BoxToWrite]]] = {}
     for sample in samples:
-        of_box = _objects_of(sample, by_group)
+        objects_by_box = _objects_of(sample, by_group)
         for at, box in enumerate(sample):
-            if at in of_box:
-                of_box[at].append(box)
+            if at in objects_by_box:
+                objects_by_box[at].append(box)
             else:
                 objects.append([box])
                 by_group.setdefault(group_of(box), []).append(objects[-1])
@@ -60,11 +60,11 @@ def _objects_of(
     for at, box in enumerate(sample):
         places.setdefault(group_of(box), []).append(at)
     result: dict[int, list[BoxToWrite]] = {}
-    for group, of_group in places.items():
+    for group, places_in_group in places.items():
         objects = known.get(group, [])
-        boxes = [sample[at].box for at in of_group]
+        boxes = [sample[at].box for at in places_in_group]
         for row, column in _pairs(boxes, [_mean(each) for each in objects]):
-            result[of_group[row]] = objects[column]
+            result[places_in_group[row]] = objects[column]
     return result
 
 

@@ -221,8 +221,8 @@ class CocoBoxes:
         ignore: Ignore = Ignore.NOTHING,
     ) -> None:
         x1, y1, x2, y2 = corners
-        of_box = abs((x2 - x1) * (y2 - y1))
-        area = self._areas.get(object_key(image, label, corners), of_box)
+        area_of_box = abs((x2 - x1) * (y2 - y1))
+        area = self._areas.get(object_key(image, label, corners), area_of_box)
         if ignore is Ignore.OBJECT:
             area = _IGNORED_AREA
         self.truth.append(

@@ -84,9 +84,9 @@ class Evaluator:
         params = evaluation.params
         images = len(evaluation.params.imgIds)
         starts = range(0, images * len(params.catIds), images)
-        of_categories = (evaluation.evalImgs[at : at + images] for at in starts)
+        categories = (evaluation.evalImgs[at : at + images] for at in starts)
         thresholds = len(params.iouThrs)
-        values = np.stack([self._precision(each, weights, thresholds) for each in of_categories])
+        values = np.stack([self._precision(each, weights, thresholds) for each in categories])
         # A category without objects has no average precision, and no part in the mean.
         counted = (~np.isnan(values)).sum(axis=0)
         with np.errstate(invalid="ignore"):

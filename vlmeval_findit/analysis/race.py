@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from math import ceil
 from typing import NamedTuple
 
@@ -87,11 +86,13 @@ def rank_round(
     a ``share`` of all queries (1: no format is dropped). The chances of those that are dropped now
     add up to ``allowed`` at most.
     """
-    scored = chain.from_iterable(of.items() for of in runners.values())
-    order = ranked(benchmark, ((variant, totals(rows)) for variant, rows in scored))
+    scored = []
+    for rows_by_variant in runners.values():
+        scored += [(variant, totals(rows)) for variant, rows in rows_by_variant.items()]
+    order = ranked(benchmark, scored)
     front = order[0].format
     metric = benchmark.ranking[0]
-    estimates = {name: _estimate(benchmark, of) for name, of in runners.items()}
+    estimates = {name: _estimate(benchmark, rows) for name, rows in runners.items()}
     chances: dict[str, float] = {}
     # Nothing is left to predict where all was asked: the ranking decides.
     if share < 1:
@@ -105,10 +106,11 @@ def rank_round(
         points = 100 * float(estimates[name].values[0] - estimates[front].values[0])
         out.append(Elimination(name, points, chances[name]))
     names = {each.format for each in out}
-    return RoundResult(tuple(each for each in order if each.format not in names), tuple(out))
+    going = [average for average in order if average.format not in names]
+    return RoundResult(tuple(going), tuple(out))
 
 
-def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
+def _estimate(benchmark: Benchmark, scored: Scored) -> Estimate:
     first = benchmark.ranking[:1]
-    sums = (clustered_sums(rows, variant.images) for variant, rows in of.items())
+    sums = (clustered_sums(rows, variant.images) for variant, rows in scored.items())
     return mean([estimate_metrics(first, each) for each in sums])

@@ -105,9 +105,9 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
         value = origin.confidence(definition)
         unsure += value is None
         result["score"] = value or 0.0
-    without = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
+    note = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
     means = DEFINITIONS[definition].means
-    return f"Scores are confidences of the model ({definition}: {means}).{without}"
+    return f"Scores are confidences of the model ({definition}: {means}).{note}"
 
 
 def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]:

@@ -46,8 +46,9 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     hidden: list[str] = []
     with rewrite_folder(out, "hub") as folder:
         for run, name in zip(runs, names, strict=True):
-            below = Path("runs", name).parent
-            hidden += [(below / file).as_posix() for file in copy_run(run, folder / below, private)]
+            run_folder = Path("runs", name).parent
+            changed_files = copy_run(run, folder / run_folder, private)
+            hidden += [(run_folder / file).as_posix() for file in changed_files]
         named = list(zip(runs, names, strict=True))
         queries = [row for run, name in named for row in _queries(run, name, private)]
         _write(queries, folder / TABLES["queries"])

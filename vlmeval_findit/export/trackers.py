@@ -120,12 +120,12 @@ def _log_runs(
     runs: Sequence[Run], tracker: Tracker, pictures: int, private: Private
 ) -> Iterator[str]:
     new = 0
-    without = Counter[str]()
+    reasons = Counter[str]()
     for run in runs:
         if tracker.has(key_of(run)):
             continue
         transcripts, missing = gather([run])
-        without.update(entry.reason for entry in missing)
+        reasons.update(entry.reason for entry in missing)
         worst: list[LoggedAnswer] = []
         for transcript in transcripts:
             worst += worst_answers(transcript, pictures, private)
@@ -133,7 +133,7 @@ def _log_runs(
         new += 1
     before = "" if new == len(runs) else "; the others were logged before"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
-    for reason, count in list(without.items())[:3]:
+    for reason, count in list(reasons.items())[:3]:
         yield f"{counted(count, 'run')} without answers: {reason}"
 
 

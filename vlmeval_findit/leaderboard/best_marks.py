@@ -50,7 +50,7 @@ class ModelMarks:
     accuracies: Mapping[str, MarkAccuracy]
     runs: tuple[Run, ...]
 
-    def of(self, names: Iterable[str]) -> dict[str, MarkAccuracy]:
+    def accuracies_of(self, names: Iterable[str]) -> dict[str, MarkAccuracy]:
         """Return the accuracies of the names that have enough questions."""
         return {name: self.accuracies[name] for name in names if name in self.accuracies}
 
@@ -58,8 +58,8 @@ class ModelMarks:
     def best(self) -> MarkChoice:
         # max takes the first of equals.
         best_of = partial(max, key=self.accuracies.__getitem__)
-        shape = best_of(self.of(SHAPES))
-        colour = best_of(self.of(COLOURS))
+        shape = best_of(self.accuracies_of(SHAPES))
+        colour = best_of(self.accuracies_of(COLOURS))
         return MarkChoice(Shape(shape), colour)
 
     def values(self) -> dict[str, Any]:
@@ -67,8 +67,8 @@ class ModelMarks:
         facts = ("digest", "predictions_sha256", "table", "table_sha256")
         return {
             "best": self.best.name,
-            "shapes": {name: each._asdict() for name, each in self.of(SHAPES).items()},
-            "colours": {name: each._asdict() for name, each in self.of(COLOURS).items()},
+            "shapes": {name: each._asdict() for name, each in self.accuracies_of(SHAPES).items()},
+            "colours": {name: each._asdict() for name, each in self.accuracies_of(COLOURS).items()},
             "runs": [
                 {"file": run.path.name, **{name: getattr(run.provenance, name) for name in facts}}
                 for run in self.runs
@@ -86,7 +86,11 @@ class BestMarks:
 
     def good(self, names: Iterable[str]) -> list[str]:
         """Return the shapes, or colours, that are not below the mean over all."""
-        known = [(name, mark) for model in self.models for name, mark in model.of(names).items()]
+        known = [
+            (name, mark)
+            for model in self.models
+            for name, mark in model.accuracies_of(names).items()
+        ]
         by_name = grouped(known, lambda item: item[0])
         means = {x: fmean(m.accuracy for _, m in by_name[x]) for x in names if x in by_name}
         mean = fmean(means.values())
@@ -133,10 +137,10 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     datasets, excluded = group_comparable(stage_1)
     models = []
     comparable = by_model(run for dataset in datasets for run in dataset.runs)
-    for model, of_model in sorted(comparable.items()):
-        marks = ModelMarks(model, _accuracies(of_model, at_least), tuple(of_model))
+    for model, runs_of_model in sorted(comparable.items()):
+        marks = ModelMarks(model, _accuracies(runs_of_model, at_least), tuple(runs_of_model))
         for what, names in (("shape", SHAPES), ("colour", COLOURS)):
-            if not marks.of(names):
+            if not marks.accuracies_of(names):
                 raise ValueError(
                     f"{model}: no {what} with enough questions about one mark (at least {at_least})"
                 )

@@ -292,7 +292,9 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     """Yield kind, value and number of rows of every slice of a run, and a cell for each metric."""
     all_sums = clustered_sums(run.rows, run.variant.images)
     for kind, slicing in sorted(all_sums.slices.items()):
-        counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values)).tolist()
+        counts = np.bincount(
+            slicing.place[slicing.place >= 0], minlength=len(slicing.values)
+        ).tolist()
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
             sums = {name: run.sums.get(SumKey(name, kind, part), 0) for name in all_sums.sums}
             bounds = metric_intervals(estimate_metrics(metrics, slice_of(all_sums, kind, part)))

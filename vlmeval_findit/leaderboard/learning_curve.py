@@ -118,11 +118,11 @@ def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve
         check_comparable(runs[best], runs[step])
     pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
     tests = (difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
-    of_pair = dict(zip(pairs, correct_checkpoints(tests, len(valued), curves), strict=True))
+    test_of_pair = dict(zip(pairs, correct_checkpoints(tests, len(valued), curves), strict=True))
     points = []
     for step, known in valued.items():
         interval = metric_intervals(estimates[step])[metric.name]
-        points.append(CurvePoint(step, runs[step], known, interval, of_pair.get((step, best))))
+        points.append(CurvePoint(step, runs[step], known, interval, test_of_pair.get((step, best))))
     return LearningCurve(name, metric, tuple(points))
 
 

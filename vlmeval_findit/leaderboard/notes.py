@@ -133,7 +133,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Custom prompts": by_run(lambda run: run.provenance.custom_words),
         "Forced": by_run(_forced),
     }
-    return [Note(title, of_kind) for title, of_kind in lines.items() if of_kind]
+    return [Note(title, texts) for title, texts in lines.items() if texts]
 
 
 def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -253,11 +253,11 @@ def _failure_lines(board: Board) -> list[str]:
         line = f"{model}, {where}: {counts(cells)}"
         counting_failures, headline = board.metrics[:2]
         with_misses = board.entry(model, place, counting_failures.name)
-        without = board.entry(model, place, headline.name)
+        answered = board.entry(model, place, headline.name)
         if with_misses:
             line += f"; {whose} {headline.name} is {with_misses.value:.1f} with them as misses"
-            if without:
-                line += f", {without.value:.1f} without them"
+            if answered:
+                line += f", {answered.value:.1f} without them"
         lines.append(line)
     return lines
 

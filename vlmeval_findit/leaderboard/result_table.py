@@ -193,9 +193,9 @@ _DIGITS = {
 
 def bounds_of(field: Field, cell: TableCell) -> str:
     """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty without one."""
-    between = " to " if field.kind is FieldType.DIFFERENCE else "–"
+    separator = " to " if field.kind is FieldType.DIFFERENCE else "–"
     ends = (format(end, _DIGITS.get(field.kind, ".1f")) for end in cell.ends if end is not None)
-    return between.join(ends)
+    return separator.join(ends)
 
 
 def sign_of(cell: TableCell) -> str:

@@ -25,9 +25,11 @@ def runs_table(runs: Sequence[Run]) -> Table:
         row += [len(run.rows), run.failed]
         row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
-    fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
-    fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
-    return Table("Runs", [*fields, Field("digest"), Field("path")], rows)
+    fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
+    fields += [count("queries"), count("failed calls")]
+    fields += [value(metric.name) for metric in metrics]
+    fields += [Field("digest"), Field("path")]
+    return Table("Runs", fields, rows)
 
 
 # --- two runs -------------------------------------------------------------------------------------
@@ -188,12 +190,14 @@ def calibration_table(run: CalibrationResult) -> Table:
     ]
     rows: list[list[Value]] = []
     for result in run.by_definition:
-        rows.append([result.definition, None if result.error is None else 100 * result.error])
+        error = None if result.error is None else 100 * result.error
+        row: list[Value] = [result.definition, error]
         if (cut := result.threshold) is None:
-            rows[-1] += [None] * 5
+            row += [None, None, None, None, None]
         else:
-            best = TableCell(cut.value, cut.interval)
-            rows[-1] += [best, cut.f1, cut.elsewhere, cut.without, result.unsure]
+            row.append(TableCell(cut.value, cut.interval))
+            row += [cut.f1, cut.f1_elsewhere, cut.f1_uncut, result.unsure]
+        rows.append(row)
     return Table("Calibration", fields, rows)
 
 

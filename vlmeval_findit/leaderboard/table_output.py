@@ -264,9 +264,9 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     from rich.text import Text
 
     rows = [[cell for _, cell in row] for row in table.cells()]
-    for between in (" ", "\n"):
+    for separator in (" ", "\n"):
         columns = [
-            _terminal_column(field, [row[at] for row in rows], between)
+            _terminal_column(field, [row[at] for row in rows], separator)
             for at, field in enumerate(table.fields)
         ]
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
@@ -293,15 +293,15 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         yield part
 
 
-def _terminal_column(field: Field, cells: Sequence[TableCell], between: str) -> list[str]:
+def _terminal_column(field: Field, cells: Sequence[TableCell], separator: str) -> list[str]:
     """Format a column with its name; numbers with and without a sign end in one place."""
     longest = max((len(sign_of(cell)) for cell in cells), default=0)
     texts = [field.name]
     for cell in cells:
         bounds = bounds_of(field, cell)
-        if field.kind is not FieldType.DIFFERENCE and bounds and between == " ":
+        if field.kind is not FieldType.DIFFERENCE and bounds and separator == " ":
             bounds = f"({bounds})"
-        text = between.join(filter(None, (text_of(field, cell), bounds)))
+        text = separator.join(filter(None, (text_of(field, cell), bounds)))
         texts.append(f"{text}{sign_of(cell):<{longest}}")
     return texts
 

@@ -162,10 +162,8 @@ class Metric:
         total, there = np.zeros(shape), np.zeros(shape)
         for ratio in self.ratios(sums):
             # Missing sums are the number 0 among arrays.
-            part, whole = (
-                np.broadcast_to(np.asarray(weighted(sums, of), dtype=float), shape)
-                for of in (ratio.part, ratio.whole)
-            )
+            part = np.broadcast_to(np.asarray(weighted(sums, ratio.part), dtype=float), shape)
+            whole = np.broadcast_to(np.asarray(weighted(sums, ratio.whole), dtype=float), shape)
             total += np.divide(self.scale * part, whole, out=np.zeros(shape), where=whole != 0)
             there += whole != 0
         result: Array = np.where(there > 0, total / np.maximum(there, 1), empty)

@@ -134,11 +134,11 @@ class Texts(NamedTuple):
     """One text per row: alphabetical values, and each row's place in them (-1: none)."""
 
     values: tuple[str, ...]
-    of: NDArray[np.signedinteger[Any]]
+    place: NDArray[np.signedinteger[Any]]
 
     def to_list(self) -> list[str | None]:
         values = (*self.values, None)
-        return [values[at] for at in self.of.tolist()]
+        return [values[at] for at in self.place.tolist()]
 
 
 def texts(values_: Sequence[str | None]) -> Texts:
@@ -235,7 +235,7 @@ def _totals_of(rows: RowTable) -> dict[Key, float]:
         totals |= _added_up(values, [0] * len(values), [name])
         for kind, slicing in rows.slices.items():
             keys = [_shared(SumKey(name, kind, value)) for value in slicing.values]
-            totals |= _added_up(values, slicing.of.tolist(), keys)
+            totals |= _added_up(values, slicing.place.tolist(), keys)
     return totals if rows.parts is None else add_up((totals, _totals_of(rows.parts)))
 
 

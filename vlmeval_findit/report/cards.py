@@ -8,11 +8,11 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..analysis.run_errors import error_types_of
 from ..leaderboard.comparable import grouped
 from ..protocol.dataset_variant import Query
+from ..protocol.metric import Array
 from ..protocol.scored_row import ScoredRow, indices
 from ..scoring.scored_run import Run, read_details
 from .pairs import Key, Pair, key_of, most_different
@@ -56,13 +56,12 @@ def choose_cards(
     ]
     runs = [transcript.run for transcript in some]
     spreads = _spreads(runs, lambda run: (run.model, run.variant.board_dataset))
-    apart = _spreads(runs, lambda run: run.variant.board_dataset)
+    spreads_of_dataset = _spreads(runs, lambda run: run.variant.board_dataset)
     cards = []
     for transcript in some:
-        run, key = transcript.run, key_of(transcript.run)
-        of_rows = indices(run.rows), run.query_scores, spreads[key].tolist(), apart[key].tolist()
-        values = zip(*of_rows, error_types_of(run), strict=True)
-        chosen = [_Answer(place, *each) for place, each in enumerate(values)]
+        run = transcript.run
+        key = key_of(run)
+        chosen = _answers(run, spreads[key], spreads_of_dataset[key])
         if len(chosen) > share:
             chosen = _some(chosen, share, first.get(key, frozenset()))
         # Only the details of these are read.
@@ -79,11 +78,23 @@ class _Answer(NamedTuple):
     row: int
     score: float
     spread: float
-    apart: float  # The spread over the runs of its dataset
+    spread_of_dataset: float  # Over all runs of its dataset
     error_types: tuple[str, ...]
 
 
-def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, NDArray[np.float64]]:
+def _answers(run: Run, spreads: Array, spreads_of_dataset: Array) -> list[_Answer]:
+    columns = zip(
+        indices(run.rows),
+        run.query_scores,
+        spreads.tolist(),
+        spreads_of_dataset.tolist(),
+        error_types_of(run),
+        strict=True,
+    )
+    return [_Answer(place, *values) for place, values in enumerate(columns)]
+
+
+def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, Array]:
     """Subtract the smallest query score from the largest, over the runs of a group, by row."""
     spreads = {}
     for members in grouped(runs, group).values():
@@ -91,7 +102,7 @@ def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, N
         queries = np.unique(np.concatenate(rows))
         low = np.full(len(queries), np.inf)
         high = np.full(len(queries), -np.inf)
-        places = [np.searchsorted(queries, of_run) for of_run in rows]
+        places = [np.searchsorted(queries, rows_of_run) for rows_of_run in rows]
         for run, at in zip(members, places, strict=True):
             np.minimum.at(low, at, run.query_scores)
             np.maximum.at(high, at, run.query_scores)
@@ -120,7 +131,10 @@ def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list
         worst[::-1],
         *([answer for answer in worst if name in answer.error_types] for name in error_types),
         sorted((answer for answer in answers if answer.spread), key=lambda answer: -answer.spread),
-        sorted((answer for answer in answers if answer.apart), key=lambda answer: -answer.apart),
+        sorted(
+            (answer for answer in answers if answer.spread_of_dataset),
+            key=lambda answer: -answer.spread_of_dataset,
+        ),
     ]
     chosen = {answer.row: None for answer in answers if answer.row in first}
     most = len(chosen) + share

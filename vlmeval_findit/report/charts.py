@@ -253,9 +253,9 @@ def heat_maps(
     )  # fmt: skip
     white = {"value": "black", "condition": {"test": f"datum.value > {middle}", "value": "white"}}
     fit = Fit(len(models), step * len(columns) + 24, 110, stretch=False)
-    by = " and ".join(filter(None, axes)) or "format"
+    axis_names = " and ".join(filter(None, axes)) or "format"
     return chart(
-        f"{metric.title} by {by}; reported: {', '.join(reported)}", fit, values,
+        f"{metric.title} by {axis_names}; reported: {', '.join(reported)}", fit, values,
         facet=nominal("model", title=None, sort=[*map(name, models)],
                       header={"labelAnchor": "start"}),
         columns=fit.columns,

@@ -132,14 +132,14 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
 # --- calibration ----------------------------------------------------------------------------------
 
 
-def _bin_value(run: str, by: str, shown: Bin) -> Spec:
+def _bin_value(run: str, definition: str, shown: Bin) -> Spec:
     return {
         "run": name(run),
-        "by": by,
+        "by": definition,
         "confidence": round(100 * shown.confidence, 4),
         "hits": round(100 * shown.hits, 4),
         "boxes": shown.boxes,
-        "text": f"{name(run)}, by {by}: confidence {100 * shown.confidence:.0f} %, "
+        "text": f"{name(run)}, by {definition}: confidence {100 * shown.confidence:.0f} %, "
         f"{100 * shown.hits:.0f} % right, {shown.boxes:,} boxes",
     }
 
@@ -152,10 +152,12 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
     """
     rows = []
     for run, definitions in runs.items():
-        for by, bins in definitions.items():
-            rows += [_bin_value(run, by, each) for each in bins]
+        for definition, bins in definitions.items():
+            rows += [_bin_value(run, definition, each) for each in bins]
     # A definition of confidence has the same colour in every chart.
-    used = {by for definitions in runs.values() for by, bins in definitions.items() if bins}
+    used = set()
+    for definitions in runs.values():
+        used |= {definition for definition, bins in definitions.items() if bins}
     colours = {mean: COLOURS[at] for at, mean in enumerate(MEANS) if mean in used}
     percent = {"scale": {"domain": [0, 100]}}
     line = {

@@ -142,16 +142,19 @@ class Followed:
         self._start = self._start if running else None
         self._was_running |= running
         begun = [cell for cell in cells if cell.begun]
-        over = self._was_running or (begun and all(cell.finished for cell in begun))
-        idle = SweepState.ENDED if over else SweepState.WAITING
-        return Snapshot(SweepState.RUNNING if running else idle, cells, speed, unread)
+        state = SweepState.WAITING
+        if running:
+            state = SweepState.RUNNING
+        elif self._was_running or (begun and all(cell.finished for cell in begun)):
+            state = SweepState.ENDED
+        return Snapshot(state, cells, speed, unread)
 
     def _speed(self, now: float, cells: tuple[CellView, ...]) -> float | None:
         """Return calls per second since the sweep was first seen running."""
         attempts = sum(cell.attempts for cell in cells)
         self._start = self._start or (now, attempts)
-        start, before = self._start
-        return (attempts - before) / (now - start) if now > start else None
+        start, attempts_at_start = self._start
+        return (attempts - attempts_at_start) / (now - start) if now > start else None
 
     def _views(self, paths: Sequence[Path]) -> Iterator[CellView]:
         """Yield the cells of identities, then those that are planned and have none."""

@@ -98,12 +98,12 @@ def losses_of(board: Board) -> Losses:
 
 def _mean(runs: Sequence[Run], parts: Sequence[Sequence[ErrorCost]]) -> Iterator[ErrorCost]:
     """Average points over datasets, as their scores are; events add up."""
-    over = mean([error_estimate(run) for run in runs])
-    bounds = metric_intervals(over)
-    for of_type in zip(*parts, strict=True):
-        error_type = of_type[0].error_type
-        events = sum(cost.events for cost in of_type)
-        points = over.value(error_type.key) or 0.0
+    estimate = mean([error_estimate(run) for run in runs])
+    bounds = metric_intervals(estimate)
+    for costs in zip(*parts, strict=True):
+        error_type = costs[0].error_type
+        events = sum(cost.events for cost in costs)
+        points = estimate.value(error_type.key) or 0.0
         yield ErrorCost(error_type, events, points, bounds.get(error_type.key))
 
 

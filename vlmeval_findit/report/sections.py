@@ -68,8 +68,13 @@ def heat_maps_of(board: Board) -> Drawn | None:
     def formats(name: str) -> int:
         return len({cell.row + cell.column for map_ in maps[name] for cell in map_})
 
-    values = [cell.value for of_dataset in maps.values() for map_ in of_dataset for cell in map_]
-    ends = (0.0, 100.0) if board.headline.share or not values else (min(values), max(values))
+    values: list[float] = []
+    for maps_of_dataset in maps.values():
+        for map_ in maps_of_dataset:
+            values += [cell.value for cell in map_]
+    ends = (0.0, 100.0)
+    if values and not board.headline.share:
+        ends = (min(values), max(values))
     charts = []
     for name in sorted(maps, key=formats, reverse=True):
         for first in range(0, min(len(maps[name]), _PAGES * MAPS), MAPS):
@@ -121,15 +126,18 @@ class Details:
     def drawn(self) -> list[tuple[str, Drawn]]:
         """Return the charts by their titles, of every dataset that has them."""
         learning = learning_curves([row.run for row in self.board.runs])
-        trainings = grouped((c for c in learning if len(c.points) > 1), lambda c: c.dataset)
-        checkpoints = [(name, learning_chart(of_name)) for name, of_name in trainings.items()]
+        with_curve = [curve for curve in learning if len(curve.points) > 1]
+        by_dataset = grouped(with_curve, lambda curve: curve.dataset)
+        checkpoints = [(name, learning_chart(group)) for name, group in by_dataset.items()]
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
         for name, runs in self.runs.items():
-            keys = {key_of(run): run.model for run in runs[:CURVES]}
-            if lines := {m: self.curves[key] for key, m in keys.items() if key in self.curves}:
+            models = {key_of(run): run.model for run in runs[:CURVES]}
+            lines = {models[key]: self.curves[key] for key in models if key in self.curves}
+            if lines:
                 thresholds.append((name, curves(name, lines)))
-            if bins := {m: self.bins[key] for key, m in keys.items() if key in self.bins}:
+            bins = {models[key]: self.bins[key] for key in models if key in self.bins}
+            if bins:
                 calibration.append((name, reliability_chart(bins)))
         kinds = {
             "Checkpoints": Drawn("checkpoints", tuple(checkpoints)),

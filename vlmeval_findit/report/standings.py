@@ -121,8 +121,9 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
 def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
     interval = spread(best.entry.interval).replace("(", "(95 % interval ")
-    over = f"mean over {counted(len(panel.datasets), 'dataset')}"
-    where = over if len(panel.datasets) > 1 else panel.datasets[0]
+    where = panel.datasets[0]
+    if len(panel.datasets) > 1:
+        where = f"mean over {counted(len(panel.datasets), 'dataset')}"
     value = with_unit(board.headline, best.entry.value)
     because = f"{board.headline.name} {value}{interval}, {where}"
     for dot in others[:1]:
@@ -137,25 +138,25 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         return
     next_ = others[0]
     points = "points" if board.headline.share else board.headline.unit
-    by = f"{abs(test.value):.1f} {points}".rstrip()
+    margin = f"{abs(test.value):.1f} {points}".rstrip()
     if test.interval is not None and test.significant:
         low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
-        by += f" ({low:.1f} to {high:.1f})"
+        margin += f" ({low:.1f} to {high:.1f})"
     p = test.corrected
     p_text = ""
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
     if next_.standing == UNTESTED:
-        why = f"too few images to test the {by} between {best.model} and {next_.model}"
+        why = f"too few images to test the {margin} between {best.model} and {next_.model}"
         yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
-        yield Headline(question, "Yes", f"{by} ahead of {next_.model}{p_text}")
+        yield Headline(question, "Yes", f"{margin} ahead of {next_.model}{p_text}")
     else:
         rivals = sum(dot.standing == NOT_WORSE for dot in others)
         # Models that are not tested may be as good.
         least = "at least " if rivals + 1 >= MODELS < len(board.models) else ""
         whom = f"; {least}{rivals} models may be as good" if rivals > 1 else ""
-        lead = f"{by} ahead of" if round(test.value, 1) else "the same score as"
+        lead = f"{margin} ahead of" if round(test.value, 1) else "the same score as"
         yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p_text}{whom}")
 
 

@@ -165,5 +165,5 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
 def _box(box: DrawnBox) -> list[Any]:
     overlap = None if box.value is None else rounded_down(box.value)
     # Answered boxes may lie anywhere.
-    near = [round(min(max(n, -_FAR), _FAR), 1) for n in box.box]
-    return [box.role.value, *near, str(box.label), overlap]
+    corners = [round(min(max(n, -_FAR), _FAR), 1) for n in box.box]
+    return [box.role.value, *corners, str(box.label), overlap]

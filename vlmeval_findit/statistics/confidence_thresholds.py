@@ -40,9 +40,9 @@ def _add_up(boxes: ConfidentBoxes, weights: Array) -> _ThresholdSums:
     descending = confidence[order]
     # The last box of each confidence: equal confidences stay or go together.
     last = np.flatnonzero(np.append(descending[1:] != descending[:-1], True)[: len(descending)])
-    of_box = weights[:, boxes.image[order]]
-    hits = np.cumsum(of_box * boxes.hit[order], axis=-1)[:, last]
-    counts = np.cumsum(of_box, axis=-1)[:, last]
+    weight_of_box = weights[:, boxes.image[order]]
+    hits = np.cumsum(weight_of_box * boxes.hit[order], axis=-1)[:, last]
+    counts = np.cumsum(weight_of_box, axis=-1)[:, last]
     return _ThresholdSums(descending[last], hits, counts, weights @ boxes.objects)
 
 
@@ -62,14 +62,15 @@ def f1_curve(boxes: ConfidentBoxes) -> Curve:
 class Threshold:
     """The threshold of the highest F1; metrics in percent.
 
-    It was chosen on the boxes that ``f1`` is of, so ``f1`` is optimistic; ``elsewhere`` is not.
+    It was chosen on the boxes that ``f1`` is of, so ``f1`` is optimistic; ``f1_elsewhere`` is not.
     """
 
     value: float
     interval: Interval | None
     f1: float
-    elsewhere: float | None  # Each half of the images cut where the other is best; None: no boxes
-    without: float  # F1 of all boxes
+    # Each half of the images cut where the other half is best; None: no boxes
+    f1_elsewhere: float | None
+    f1_uncut: float  # F1 of all boxes
 
 
 def best_threshold(boxes: ConfidentBoxes, weights: Array) -> Threshold | None:
@@ -87,8 +88,8 @@ def best_threshold(boxes: ConfidentBoxes, weights: Array) -> Threshold | None:
         value=float(sums.thresholds[best]),
         interval=drawn_interval(resampled),
         f1=100 * float(sums.f1[0, best]),
-        elsewhere=_f1_elsewhere(boxes),
-        without=100 * float(2 * boxes.hit.sum() / whole) if whole else 0.0,
+        f1_elsewhere=_f1_elsewhere(boxes),
+        f1_uncut=100 * float(2 * boxes.hit.sum() / whole) if whole else 0.0,
     )
 
 

@@ -43,17 +43,17 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     )
 
 
-def _by_image(clustered: ClusteredSums, over: str) -> dict[Key, Array]:
+def _by_image(clustered: ClusteredSums, kind: str) -> dict[Key, Array]:
     """Add up the sums of each image, and those of its slices of a kind."""
     images = len(clustered.images)
     sums: dict[Key, Array] = {}
     for name, values in clustered.sums.items():
         sums[name] = add_up_at(clustered.image, values, images)
-    if over in clustered.slices:
-        slicing = clustered.slices[over]
+    if kind in clustered.slices:
+        slicing = clustered.slices[kind]
         for at, value in enumerate(slicing.values):
-            inside = slicing.of == at
+            inside = slicing.place == at
             for name, values in clustered.sums.items():
                 added = add_up_at(clustered.image[inside], values[inside], images)
-                sums[SumKey(name, over, value)] = added
+                sums[SumKey(name, kind, value)] = added
     return sums

@@ -42,10 +42,10 @@ def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
         rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
     return ClusteredSums(
         images=_image_names(rows.source.values, images),
-        image=rows.source.of.astype(np.intp),
+        image=rows.source.place.astype(np.intp),
         sums={name: as_floats(column) for name, column in rows.sums.items()},
         slices={
-            kind: Texts(column.values, column.of.astype(np.intp))
+            kind: Texts(column.values, column.place.astype(np.intp))
             for kind, column in rows.slices.items()
         },
     )
@@ -60,7 +60,7 @@ def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
 def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
     """Return the rows of one slice, without slices."""
     slicing = clustered.slices[kind]
-    inside = slicing.of == slicing.values.index(value)
+    inside = slicing.place == slicing.values.index(value)
     sums = {name: values[inside] for name, values in clustered.sums.items()}
     return ClusteredSums(clustered.images, clustered.image[inside], sums, {})
 
@@ -187,7 +187,7 @@ def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
             slicing = clustered.slices.get(key.kind)
             if slicing is None or key.value not in slicing.values:
                 continue
-            inside = slicing.of == slicing.values.index(key.value)
+            inside = slicing.place == slicing.values.index(key.value)
             values = np.where(inside, values, 0.0)
         sums[key] = values
     return sums
@@ -256,10 +256,10 @@ def _add_up(part: Array, whole: Array, slicing: Texts, image: Places) -> _SliceS
         slicing: the slice of each row.
         image: the index of each row's image.
     """
-    inside = slicing.of >= 0
+    inside = slicing.place >= 0
     images = int(image.max(initial=0)) + 1
     # One number for a slice and an image.
-    pair_of_row = slicing.of[inside] * images + image[inside]
+    pair_of_row = slicing.place[inside] * images + image[inside]
     pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
     parts = add_up_at(entry_of_row, part[inside], len(pairs))
     wholes = add_up_at(entry_of_row, whole[inside], len(pairs))
@@ -320,9 +320,11 @@ def aligned(
 
 # All models of a board are over the same datasets.
 @lru_cache(maxsize=16)
-def _all_images(of_parts: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], list[Places]]:
+def _all_images(
+    names_by_part: tuple[tuple[str, ...], ...],
+) -> tuple[tuple[str, ...], list[Places]]:
     """Return all images in order, and where those of each part are among them."""
-    images = tuple(sorted({name for names in of_parts for name in names}))
+    images = tuple(sorted({name for names in names_by_part for name in names}))
     place = {name: at for at, name in enumerate(images)}
-    places = [np.array([place[name] for name in names], dtype=np.intp) for names in of_parts]
+    places = [np.array([place[name] for name in names], dtype=np.intp) for names in names_by_part]
     return images, places

@@ -111,8 +111,8 @@ def _share_ends(estimate: Estimate) -> tuple[Array, Array]:
         queries=np.stack([each.queries for each in datasets]),
     )
     overlap = _overlap(estimate.counted, sampled.effective)
-    apart = sampled.variance.mean(axis=0) / len(datasets)
-    together = divide(estimate.variance, apart, 1.0)
+    variance_apart = sampled.variance.mean(axis=0) / len(datasets)
+    together = divide(estimate.variance, variance_apart, 1.0)
     return mean_ends(sampled, together, overlap)
 
 
@@ -126,8 +126,8 @@ def _overlap(counted: Array, effective: Array) -> Array:
 
     ``counted`` are those of the mean, ``effective`` those of each dataset, along the first axis.
     """
-    apart = divide(np.ones_like(effective), effective).mean(axis=0) / len(effective)
-    return divide(np.ones_like(counted), counted * apart, 1.0)
+    share_apart = divide(np.ones_like(effective), effective).mean(axis=0) / len(effective)
+    return divide(np.ones_like(counted), counted * share_apart, 1.0)
 
 
 def _reaches_of_means(estimate: Estimate) -> Array:

@@ -83,8 +83,8 @@ def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
     variance = np.where(
         spread > 0, sampled.variance * together + unseen * overlap**2 / len(value), 0.0
     )
-    of_images = divide(spread, fewest).sum(axis=0)
-    per_image = np.maximum(1.0, divide(of_images, variance.sum(axis=0)))
+    variance_by_images = divide(spread, fewest).sum(axis=0)
+    per_image = np.maximum(1.0, divide(variance_by_images, variance.sum(axis=0)))
     most = sampled.queries / overlap
     at_ends = np.maximum(np.minimum(fewest * per_image, most), np.maximum(fewest, 1e-9))
     return np.where(variance > 0, divide(spread, variance), at_ends)
