@@ -145,11 +145,18 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
 
 
 def _images(row: object, where: str) -> tuple[str, str]:
-    paths = [row.get(side.value) if isinstance(row, dict) else None for side in PairSide]
-    for side, path in zip(PairSide, paths, strict=True):
-        if why := unsafe(path) if isinstance(path, str) else "is not a path":
-            raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} {why}")
-    return paths[0], paths[1]  # type: ignore[return-value]
+    values = row if isinstance(row, dict) else {}
+    return _image(values, PairSide.LEFT, where), _image(values, PairSide.RIGHT, where)
+
+
+def _image(values: Mapping[str, object], side: PairSide, where: str) -> str:
+    path = values.get(side.value)
+    if not isinstance(path, str):
+        raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} is not a path")
+    why = unsafe(path)
+    if why:
+        raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} {why}")
+    return path
 
 
 def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:

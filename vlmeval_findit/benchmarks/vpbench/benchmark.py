@@ -68,10 +68,10 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
             return DrawnLine(Role.OPTION, text)
         return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, text)
 
-    lines = [
-        DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, text)
-        for letter, text in shown.items()
-    ]
+    lines = []
+    for letter, text in shown.items():
+        role = Role.TRUTH if letter == query.answer else Role.OPTION
+        lines.append(DrawnLine(role, text))
     letter = row.details["chosen"]
     published = row.details["as_published"]
     if letter is not None:
@@ -103,9 +103,10 @@ def first_option(message: Message, variant: tables.VPBenchVariant) -> tuple[str,
 
 def random_option(message: Message, variant: tables.VPBenchVariant) -> tuple[str, ReplyRecord]:
     """Answer a random option, the same for the same texts and image names."""
-    seen = [
-        Path(part.value).name if part.kind is PartKind.IMAGE else part.value for part in message
-    ]
+    seen = []
+    for part in message:
+        is_image = part.kind is PartKind.IMAGE
+        seen.append(Path(part.value).name if is_image else part.value)
     seed = sha256_of(*(f"{value}\n".encode() for value in seen))
     letters = _letters(message)
     return letters[int(seed, 16) % len(letters)], ReplyRecord(finish_reason="stop")

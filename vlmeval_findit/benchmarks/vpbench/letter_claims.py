@@ -160,10 +160,14 @@ _LINK = rf"\.?(?: is| should be| would be| will be| {_MUST}| ?[:=]|\n){{1,4}}"
 
 _DENIED_BY = ("not ", "n't ", "nor ", "never ")
 _CHOOSE = ("choose", "pick", "select", "go with", "going with", "go for", "opt for", "settle on")
-_VERBS = "|".join(
-    rf"{verb}(?<!\w{verb})" + "".join(rf"(?<!{denial}{verb})" for denial in _DENIED_BY)
-    for verb in _CHOOSE
-)
+
+
+def _not_denied(verb: str) -> str:
+    denials = "".join(rf"(?<!{denial}{verb})" for denial in _DENIED_BY)
+    return rf"{verb}(?<!\w{verb}){denials}"
+
+
+_VERBS = "|".join(map(_not_denied, _CHOOSE))
 _CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
 
 # "The answer is …", "I choose …", "it must be …"

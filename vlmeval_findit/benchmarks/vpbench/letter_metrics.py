@@ -32,7 +32,8 @@ class PublishedShare(Metric):
     def printed(self, sums: Sums) -> float | None:
         shares = []
         for ratio in self.ratios(sums):
-            if asked := weighted(sums, ratio.whole):
+            asked = weighted(sums, ratio.whole)
+            if asked:
                 shares.append(round(weighted(sums, ratio.part) / asked, 4))
         # Their mean over sources is of rounded scores.
         return round(100 * statistics.mean(shares), 2) if shares else self.empty

@@ -113,14 +113,13 @@ def bracket_letters(text: str, options: Options) -> str:
     return text
 
 
-_UPPER = {
-    letter: re.compile(
-        rf"{letter}(?<![A-Za-z0-9]{letter}){ENDS}"
-        + (rf"(?:(?i:{NAMED})|(?!{NOUN_FOLLOWS}))" if letter == "A" else ""),
-        re.ASCII,
-    )
-    for letter in "ABCD"
-}
+def _standing_letter(letter: str) -> re.Pattern[str]:
+    # "A" may be an article.
+    is_letter = rf"(?:(?i:{NAMED})|(?!{NOUN_FOLLOWS}))" if letter == "A" else ""
+    return re.compile(rf"{letter}(?<![A-Za-z0-9]{letter}){ENDS}{is_letter}", re.ASCII)
+
+
+_UPPER = {letter: _standing_letter(letter) for letter in LETTERS}
 
 _OPTION = whole_words("option", "choice")
 _LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){ENDS}", re.ASCII)

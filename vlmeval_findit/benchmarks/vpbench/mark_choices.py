@@ -116,9 +116,11 @@ def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
         BestMarkError: the mark is unknown, or the file is missing or has none for this model; the
             message names ``dataset``, which needs it.
     """
-    if named := os.environ.get(BY_HAND):
+    named = os.environ.get(BY_HAND)
+    if named:
         return MarkChoice.from_name(named), BY_HAND
-    models, _ = read_marks() or ({}, None)
+    stored = read_marks()
+    models = {} if stored is None else stored[0]
     if model in models:
         return models[model], marks_path().name
     why = (

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of th
 
 def custom_tables() -> list[str]:
     """List the custom tables."""
-    paths = (path for folder in table_folders() for path in folder.glob(f"{PREFIX}*.tsv"))
+    paths = chain.from_iterable(folder.glob(f"{PREFIX}*.tsv") for folder in table_folders())
     return sorted({path.stem for path in paths} - {*TABLES, STAGE_2})
 
 
@@ -89,7 +90,8 @@ REQUEST = "Which option is right? Reply with its letter alone."
 
 def message(query: VPQuery, variant: VPBenchVariant) -> Message:
     """Compose a query's message."""
-    hint, options = query.hint.strip(), dict(query.options)
+    hint = query.hint.strip()
+    options = dict(query.options)
     lines = [query.question.strip()]
     if variant.original:
         hint = hint if query.hint_column is HintColumn.HINT else ""
@@ -116,7 +118,8 @@ def write_table(
     }
     table_files.write_table(path, VPQuery, queries, {**origin, **facts})
     notes = [f"kinds: {', '.join(f'{kind.value} {count}' for kind, count in kinds.items())}"]
-    if unknown := kinds[QuestionKind.UNKNOWN]:
+    unknown = kinds[QuestionKind.UNKNOWN]
+    if unknown:
         notes.append(f"{unknown} of {len(queries)} questions do not say their kind")
     return WrittenTable(path, len(queries), tuple(notes))
 

@@ -13,6 +13,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows
             _check_columns(path, there, needed)
             # Few at a time, since their images are in memory.
             batches = file.iter_batches(16, columns=[name for name in used if name in there])
-            rows = (cells for batch in batches for cells in batch.to_pylist())
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
     except (pa.ArrowException, OSError) as error:

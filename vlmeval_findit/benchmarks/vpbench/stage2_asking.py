@@ -102,7 +102,8 @@ def region_in_words(mark: MarkedRegion, size: Size) -> str:
     >>> region_in_words(MarkedRegion(0, RegionRole.DEFAULT, (10, 20, 30, 40)), (100, 200))
     'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
     """
-    (x, y, w, h), (width, height) = mark.box, size
+    x, y, w, h = mark.box
+    width, height = size
     across = _ACROSS[min(2, max(0, int(3 * (x + w / 2) / width)))]
     down = _DOWN[min(2, max(0, int(3 * (y + h / 2) / height)))]
     field = "centre" if across == down else f"{down} {across}"
@@ -186,7 +187,8 @@ def query_with_marks(
 ) -> tuple[VPQuery, list[MarkRequest]]:
     """Show a row's regions by marks of one shape; also return the marked images."""
     colours = {mark.role: colour_of(mark.role, choice.colour) for mark in row.marks}
-    shown, requests = list(row.images), []
+    shown = list(row.images)
+    requests: list[MarkRequest] = []
     for at in sorted({mark.image for mark in row.marks}):
         marks = tuple(mark for mark in row.marks if mark.image == at)
         of_marks = tuple(colours[mark.role] for mark in marks)

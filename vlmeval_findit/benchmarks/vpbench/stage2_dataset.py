@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from itertools import product
 
 from ...core.formatting import nearest
 from ...protocol.dataset_variant import DatasetNameError, LoadedDataset
@@ -48,7 +49,7 @@ def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
     )
 
 
-_ALL = [_variant(naming, described) for naming in RegionNaming for described in (False, True)]
+_ALL = [_variant(naming, described) for naming, described in product(RegionNaming, (False, True))]
 VARIANTS = {variant.name: variant for variant in _ALL}
 
 
@@ -141,8 +142,8 @@ def _marked(
     dataset: LoadedStage2, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
 ) -> LoadedStage2:
     described = dataset.variant.described
-    queries = {}
-    images = []
+    queries: dict[int, VPQuery] = {}
+    images: list[asking.MarkRequest] = []
     boxes = 0
     for row in rows:
         choice = marks.drawn_for(row.index)

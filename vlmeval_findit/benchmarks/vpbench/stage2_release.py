@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
         TableError: naming file, row and column; no table is written.
     """
     rows, readings = read_release(parts, image_folder(IMAGES).path)
-    marks = [mark for row in rows for mark in row.marks]
+    marks = list(chain.from_iterable(row.marks for row in rows))
     unanswered = sum(not row.answer for row in rows)
     facts = {
         "files": {path.name: file_sha256(path) for path in parts},
@@ -185,7 +186,7 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     if result is None:
         return {}
     if isinstance(result, dict):
-        by_image = [{RegionRole(name): item for name, item in result[f].items()} for f in files]
+        by_image = [_by_role(result[file]) for file in files]
     elif not isinstance(result, list) or (len(files) > 1 and len(result) != len(files)):
         raise ValueError(f"should have an entry for each of {len(files)} images")
     elif len(files) > 1:
@@ -194,12 +195,16 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
         by_image = [{RegionRole.SUBJECT: result[0], RegionRole.OBJECT: result[1]}]
     else:
         by_image = [{RegionRole.DEFAULT: result}]
-    return {
-        (at, role): by_role[role]
-        for at, by_role in enumerate(by_image)
-        for role in RegionRole
-        if role in by_role
-    }
+    regions: Regions = {}
+    for at, by_role in enumerate(by_image):
+        for role in RegionRole:
+            if role in by_role:
+                regions[at, role] = by_role[role]
+    return regions
+
+
+def _by_role(by_name: Mapping[str, Any]) -> dict[RegionRole, Any]:
+    return {RegionRole(name): item for name, item in by_name.items()}
 
 
 def _marks(
@@ -233,8 +238,8 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not isinstance(value, list):
         raise ValueError(f"{shown(value)} is not a list of polygons")
     if isinstance(value[0][0], list):
-        return tuple(polygon for item in value for polygon in _polygons(item))
-    return (tuple(float(number) for x_and_y in value for number in x_and_y),)
+        return tuple(chain.from_iterable(map(_polygons, value)))
+    return (tuple(map(float, chain.from_iterable(value))),)
 
 
 # --- readings of boxes ----------------------------------------------------------------------------
@@ -252,7 +257,8 @@ def _as_xywh(numbers: Box, corners: bool) -> Box:
 
 
 def _fits(quad: Quad, corners: bool) -> bool:
-    (x, y, w, h), (width, height) = _as_xywh(quad[0], corners), quad[1]
+    x, y, w, h = _as_xywh(quad[0], corners)
+    width, height = quad[1]
     inside = x + w <= width + _SLACK and y + h <= height + _SLACK
     return inside and min(x, y) >= -_SLACK and min(w, h) >= _LEAST
 
@@ -264,8 +270,8 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
         TableError: neither fits all boxes; the message names a box and counts all.
     """
     outside = {
-        name: [quad for quad in quads if not _fits(quad, corners)]
-        for name, corners in (("xywh", False), ("xyxy", True))
+        "xywh": [quad for quad in quads if not _fits(quad, corners=False)],
+        "xyxy": [quad for quad in quads if not _fits(quad, corners=True)],
     }
     good = [name for name, bad in outside.items() if not bad]
     if good:

@@ -112,7 +112,8 @@ def is_absent(question: str, right: str) -> bool:
     >>> is_absent("Is there a red oval?", "No"), is_absent("Is there a dog in the box?", "No")
     (True, False)
     """
-    words, answer = _plain(question), _plain(right)
+    words = _plain(question)
+    answer = _plain(right)
     if re.search(_DENIES, answer):
         return True
     which = kind_of(question) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", words)
