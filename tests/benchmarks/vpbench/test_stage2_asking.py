@@ -166,7 +166,7 @@ def test_a_model_without_a_best_mark_is_refused(
     result = for_model(dataset, "Ser", None)
     assert result.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
     monkeypatch.setenv(mark_choices.BY_HAND, "ovel-red")
-    with pytest.raises(BestMarkError, match=r"'ovel-red' .*FINDIT_VP_MARK.*did you mean oval-red"):
+    with pytest.raises(BestMarkError, match=r"'ovel-red', .*FINDIT_VP_MARK.*did you mean oval-red"):
         for_model(dataset, "Ser", None)
 
 
