@@ -66,3 +66,19 @@ def test_lines_are_those_of_the_report() -> None:
         rule = next(row for row in text.splitlines() if row.startswith(f".picture .{name} "))
         dash = re.search(r"stroke-dasharray: (\d+) (\d+);", rule)
         assert (line.dash, line.gap) == (tuple(map(int, dash.groups())) if dash else (0, 0))
+
+
+@pytest.mark.parametrize(
+    "box", [[90, 80, 20, 10], [10, 80, 90, 20], [50, 50, 50, 50], [-50, 10, 300, 1e9]]
+)
+def test_predicted_boxes_are_drawn_as_they_are(box: list[float]) -> None:
+    image = Image.new("RGB", (100, 100))
+    drawn = findit.draw(image, [[10, 10, 20, 20]], [box])
+    without = findit.draw(image, [[10, 10, 20, 20]], [])
+    assert np.asarray(drawn).tobytes() != np.asarray(without).tobytes()
+
+
+@pytest.mark.parametrize("box", [[1, 2, 3], [1, 2, 3, float("nan")], [1, 2, 3, "x"], "abcd"])
+def test_what_is_no_box_is_not_drawn(box: object) -> None:
+    with pytest.raises(ValueError, match=r"boxes should be \[\[x1, y1, x2, y2\], …\] in pixels"):
+        findit.draw(Image.new("RGB", (100, 100)), [[10, 10, 20, 20]], [box])

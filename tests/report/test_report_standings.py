@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from report_browser import luminance
 from scored_runs import World, query, saying, speaking
 
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.protocol.error_analysis import ErrorType
 from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
-from vlmeval_findit.report.lost_points import Losses, losses_of
+from vlmeval_findit.report.lost_points import losses_of
 from vlmeval_findit.report.standings import BEST, LOWER, UNTESTED, headlines_of, panels_of
 from vlmeval_findit.scoring.scored_run import load_runs
 
@@ -73,23 +71,17 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
     assert first["most"] == ("Nothing", "Good made no error on Pascal")
 
 
-def test_the_costliest_and_the_commonest_error(world: World) -> None:
+def test_the_costliest_error_says_how_often_it_happened(world: World) -> None:
     world.predict("Only", JSON, saying("[]"))
     board = ranked(world)
     first = headlines(board)
     assert first["most"] == (
         "Nothing found",
-        "100.0 of the 100.0 points that it lost (the answer says that there is no object); "
-        "it is the commonest, too",
+        "100.0 of the 100.0 points that it lost, 12 times (the answer says that there is no "
+        "object)",
     )
     # With a single model there is no test.
     assert "certain" not in first
-    # An error that costs nothing is not the commonest.
-    (bar,) = losses_of(board).bars
-    free = replace(bar.segments[0], error_type=ErrorType("x", "x"), points=0.0, events=1e6)
-    losses = Losses("F1@0.5", (replace(bar, segments=(*bar.segments, free)),), ())
-    error = headlines_of(board, panels_of(board), losses)[-1]
-    assert error.because.endswith("; it is the commonest, too")
 
     def answer(query: Any, _: Any) -> str:
         # No box in odd rows; in even rows both boxes, the first four times.
@@ -99,7 +91,16 @@ def test_the_costliest_and_the_commonest_error(world: World) -> None:
     world.predict("Only", JSON, answer)
     costliest, because = headlines(ranked(world))["most"]
     assert costliest == "Nothing found"
-    assert because.endswith("; the commonest is duplicate")
+    assert "duplicate" not in because, "one answer to one question"
+
+
+def test_models_with_one_value_are_all_named(world: World) -> None:
+    for model in ("A", "B", "C"):
+        world.predict(model, JSON, speaking(JSON, 1.0))
+    world.predict("Poor", JSON, speaking(JSON, 0.3))
+    best, because = headlines(ranked(world))["best"]
+    assert best == "A and B and C"
+    assert "; next is Poor: " in because
 
 
 def test_too_few_images_are_reported(world: World) -> None:

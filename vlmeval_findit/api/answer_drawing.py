@@ -17,7 +17,7 @@ from ..core.formatting import printable
 from ..protocol.benchmark import DrawnBox, Role
 from ..protocol.replies import Reply
 from ..storage.image_files import decode
-from .inputs import BoxesLike, ImageLike, in_memory, is_file
+from .inputs import BoxesLike, ImageLike, in_memory, is_file, predicted_boxes
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes
 
@@ -71,7 +71,8 @@ def draw(
         image: the original image: a file, a PIL image, or an array (height, width, 3) of uint8.
         truth: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image, or the
             result of :func:`.truth`.
-        answer: the result of :func:`.read`, or (M, 4) corners in pixels.
+        answer: the result of :func:`.read`, or (M, 4) corners in pixels, in any order: a model may
+            answer a box without extent, or inside out.
         frame: number of the image's frame, counted from 0.
 
     Returns:
@@ -79,7 +80,8 @@ def draw(
 
     Raises:
         ImageFileError: the file is no image.
-        ValueError: the array is no image, or a box of the truth is invalid.
+        ValueError: the array is no image, a box of the truth is invalid, or one of the answer is
+            not four finite numbers.
     """
     copy = decode(str(image)) if is_file(image) else in_memory(image)
     draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
@@ -115,7 +117,7 @@ def _boxes(
         match_rule = answer.match_rule
         parsed = ParsedReply(answer.boxes, answer.labels, answer.frames, answer.reason)
     else:
-        parsed = ParsedReply(truth_from(answer).boxes, (), (), None)
+        parsed = ParsedReply(predicted_boxes(answer), (), (), None)
     (matches,) = match([parsed], [true], match_rule=match_rule)
     count = max((frame, *true.frames, *parsed.frames)) + 1
     query = FindItQuery(0, "", *size, ("",) * count, true)

@@ -160,6 +160,31 @@ def _to_ignore(value: Ignored | Corners) -> Ignored:
     return ignored._replace(box=_corners([ignored.box])[0])
 
 
+def predicted_boxes(boxes: BoxesLike) -> tuple[Corners, ...]:
+    """Return boxes that a model answered: their corners may stand in any order.
+
+    >>> predicted_boxes([[18, 96, 67, 67]])
+    ((18, 96, 67, 67),)
+
+    Args:
+        boxes: (M, 4) finite numbers in pixels of the original image.
+
+    Raises:
+        ValueError: a box is not four finite numbers.
+    """
+    rows = plain(boxes)
+    try:
+        corners = tuple([tuple(plain(row)) for row in rows])
+        for x1, y1, x2, y2 in corners:
+            if not all(-inf < number < inf for number in (x1, y1, x2, y2)):
+                raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"boxes should be [[x1, y1, x2, y2], …] in pixels, not {shown(rows, 80)}"
+        ) from None
+    return corners
+
+
 def truths_of(values: Sequence[Truth | BoxesLike], variant: FindItVariant) -> list[Truth]:
     """Return the truths of queries of a variant.
 

@@ -120,15 +120,23 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
 
 def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
+    equal = [dot for dot in others if _shown_alike(board, dot, best)]
     interval = spread(best.entry.interval).replace("(", "(95 % interval ")
     where = panel.datasets[0]
     if len(panel.datasets) > 1:
         where = f"mean over {counted(len(panel.datasets), 'dataset')}"
     value = with_unit(board.headline, best.entry.value)
     because = f"{board.headline.name} {value}{interval}, {where}"
-    for dot in others[:1]:
+    for dot in others[len(equal) : len(equal) + 1]:
         because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.value)}"
-    yield Headline("Which model is best?", best.model, because)
+    names = [best.model, *(dot.model for dot in equal)]
+    yield Headline("Which model is best?", " and ".join(names), because)
+
+
+def _shown_alike(board: Board, dot: Dot, best: Dot) -> bool:
+    """Tell whether a model's value is printed as the best value is."""
+    values = [with_unit(board.headline, each.entry.value) for each in (dot, best)]
+    return values[0] == values[1]
 
 
 def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
@@ -190,10 +198,5 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
         return
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
     name = worst.error_type.name
-    # What costs nothing, as a right rejection, is no error.
-    costly = [segment for segment in bar.segments if segment.points > 0]
-    commonest = max(costly, key=lambda segment: segment.events).error_type
-    is_worst = commonest == worst.error_type
-    often = "it is the commonest, too" if is_worst else f"the commonest is {commonest.name}"
-    because = f"{lost} ({worst.error_type.meaning}); {often}"
+    because = f"{lost}, {counted(round(worst.events), 'time')} ({worst.error_type.meaning})"
     yield Headline(question, name[:1].upper() + name[1:], because)
