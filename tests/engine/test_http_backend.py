@@ -304,7 +304,7 @@ def test_a_token_limit_has_three_names() -> None:
 def test_overlapping_runs_put_the_garbage_collector_back() -> None:
     """Runs of several threads end in any order; the last puts the process's thresholds back."""
     usual = gc.get_threshold()
-    runs = [http_backend._rare_collections() for _ in range(3)]
+    runs = [http_backend._RARE_COLLECTIONS for _ in range(3)]
     for run in runs:
         run.__enter__()
         assert gc.get_threshold()[0] == 50_000
@@ -315,7 +315,7 @@ def test_overlapping_runs_put_the_garbage_collector_back() -> None:
     assert gc.get_threshold() == usual
     gc.set_threshold(600, *usual[1:])
     try:
-        with http_backend._rare_collections():
+        with http_backend._RARE_COLLECTIONS:
             assert gc.get_threshold()[0] == 50_000
         assert gc.get_threshold()[0] == 600, "the thresholds of now, not of the first run"
     finally:

@@ -79,8 +79,8 @@ class JobSpec:
     sizes: ItemSizes
     watcher: Watcher
     answering: Callable[[Output], Answering]  # adds what only this machine knows
+    # The prediction files that get the identity of a cell as a neighbour
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
-    """The prediction files that get the identity of a cell as a neighbour."""
     finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread
     again: bool = True  # whether failed calls are repeated
 

@@ -89,7 +89,8 @@ class BatchLedger:
             keys = frozenset(event["keys"])
             options = {name: event[name] for name in _OPTIONS}
             self.batches[name] = BatchRequest(name, options, event["at"], keys, keys)
-        elif (known := self.batches.get(name)) is not None:
+        elif name in self.batches:
+            known = self.batches[name]
             gone = known.open if "ended" in event else event.get("collected", ())
             ids = {step: event[step] for step in ("uploaded", "id") if step in event}
             self.batches[name] = replace(known, open=known.open.difference(gone), **ids)
@@ -105,7 +106,8 @@ class BatchBackend:
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
         """Submit calls without waiting; ValueError if some are pending in other batches."""
-        if (run := self._run(items, cancel)) is not None:
+        run = self._run(items, cancel)
+        if run is not None:
             with suppress(CancelledError, SpendingError, CallError):
                 async for _ in run.submitted():
                     pass
@@ -113,7 +115,8 @@ class BatchBackend:
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        if (run := self._run(items, cancel)) is not None:
+        run = self._run(items, cancel)
+        if run is not None:
             with suppress(CancelledError):
                 async with aclosing(run.answers()) as results:
                     async for result in results:
@@ -184,10 +187,13 @@ class _BatchRun:
             on_way &= {item.calls[0].key for item in self.pending()}
         for batch in self.ledger.holding(on_way, options):
             await self._find(batch)
-        covered = {key for batch in self.going for key in batch.open}
-        requests, size, at_most = dict[str, bytes](), 0, 0.0
+        covered = frozenset[str]().union(*(batch.open for batch in self.going))
+        requests = dict[str, bytes]()
+        size = 0
+        at_most = 0.0
         for item in self.pending():
-            if (key := item.calls[0].key) in covered:
+            key = item.calls[0].key
+            if key in covered:
                 continue
             call = self._call(item)
             try:
@@ -202,7 +208,9 @@ class _BatchRun:
             whole = size + len(service.between) + len(line) + len(service.tail)
             if requests and (len(requests) == service.requests or whole > service.size):
                 await self._submit(options, requests, at_most)
-                requests, size, at_most = {}, 0, 0.0
+                requests = {}
+                size = 0
+                at_most = 0.0
             requests[key] = (service.between if requests else service.head) + line
             size += len(requests[key])
             at_most += most or 0.0  # unknown if there is no limit
@@ -266,7 +274,8 @@ class _BatchRun:
         self.tell(f"batch {batch.id}: {len(requests):,} calls")
 
     async def _collected(self) -> AsyncGenerator[WorkResult, None]:
-        seconds, waiting = _waits(self.poll), list(self.going)
+        seconds = _waits(self.poll)
+        waiting = list(self.going)
         while waiting:
             for batch in list(waiting):
                 why = f"the batch {batch.id} cannot be looked at"

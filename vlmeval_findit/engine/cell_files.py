@@ -59,7 +59,8 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
 
     After an OSError each file is complete or unchanged.
     """
-    cell, path = output.cell, output.path
+    cell = output.cell
+    path = output.path
     keys = list(cell.call_keys())
     rows = partial(prediction_rows, cell, keys, journal)
     write_rows(path, rows)
@@ -124,7 +125,8 @@ def _parts(
         )
         write(map(details_line, run.rows))
         yield without_details(run)
-        if not (replies := list(islice(remaining, most))):
+        replies = list(islice(remaining, most))
+        if not replies:
             return
 
 
@@ -181,12 +183,16 @@ def _new_records(
     keys: Sequence[str],
     journal: Journal,
 ) -> list[dict[str, Any]]:
-    cell, records, replaced, transparent = output.cell, [], 0, 0
+    cell = output.cell
+    records = []
+    replaced = 0
+    transparent = 0
     places = {row: at for at, row in enumerate(cell.rows)}
     earlier = cache(partial(_earlier_answers, cell, journal))
     elsewhere = "Use another work_dir, or move them away."
     for reply in replies:
-        if (at := places.get(reply.index)) is None:
+        at = places.get(reply.index)
+        if at is None:
             raise PredictionError(
                 f"{path} has row {reply.index}, which is not one of the {len(places)} rows of "
                 f"this run. {elsewhere}"

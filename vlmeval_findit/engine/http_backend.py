@@ -11,7 +11,7 @@ import gc
 import logging
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
@@ -107,7 +107,8 @@ class HttpBackend:
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
         remaining = iter(items)
-        if (first := next(remaining, None)) is None:
+        first = next(remaining, None)
+        if first is None:
             return
         try:
             service = self.service
@@ -116,7 +117,7 @@ class HttpBackend:
             return
         run = _HttpRun(self, _calls_of(chain([first], remaining), service), cancel)
         async with aclosing(run.answers()) as results:
-            with _rare_collections():
+            with _RARE_COLLECTIONS:
                 async for finished in results:
                     yield WorkResult(*zip(*finished, strict=True))
 
@@ -126,7 +127,10 @@ class HttpBackend:
         async def asked() -> CallResult:
             run = _HttpRun(self, iter([("", (None, call))]), CancelToken())
             async with aclosing(run.answers()) as results:
-                return [answer async for finished in results for _, answer in finished].pop()
+                answers = []
+                async for finished in results:
+                    answers += [answer for _, answer in finished]
+                return answers.pop()
 
         return run_sync(asked())
 
@@ -158,27 +162,31 @@ class _RareCollections:
                 gc.unfreeze()
 
 
-_RARE_COLLECTIONS = _RareCollections()
-
-
-def _rare_collections() -> AbstractContextManager[None]:
-    return _RARE_COLLECTIONS
+_RARE_COLLECTIONS = _RareCollections()  # of this process
 
 
 _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is made
 
 
 def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple[str, _Asked]]:
-    single = ((item.image_name, item.calls[0]) for item in single_calls(items))
+    """Yield the names of images with calls, and how these are made."""
+    singles = ((item.image_name, item.calls[0]) for item in single_calls(items))
     end: tuple[str, Call | None] = ("", None)
     before = ""
-    for (image, call), (after, _) in pairwise(chain(single, [end])):
+    for (image, call), (after, _) in pairwise(chain(singles, [end])):
         assert call is not None
-        # Calls over the same images are neighbours: providers are told to cache those.
-        shared = image != "" and image in (before, after)
+        asked = ChatCall(
+            service.model,
+            service.budget,
+            call.message,
+            call.cell.variant,
+            logprobs=call.cell.logprobs,
+            # Calls over the same images are neighbours: providers are told to cache those.
+            shared=image != "" and image in (before, after),
+            seed=call.seed,
+            planned=call.image_sha256,
+        )
         before = image
-        arguments = (call.message, call.cell.variant, call.cell.logprobs, shared, call.seed)
-        asked = ChatCall(service.model, service.budget, *arguments, planned=call.image_sha256)
         yield image, (call, asked)
 
 
@@ -186,8 +194,9 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
-        service = self._service = backend.service
+        service = backend.service
         super().__init__(Scheduler(calls, {}, service.policy), cancel)
+        self._service = service
         self._at_once = backend.calls  # at each server
         servers = service.servers()
         for name, endpoint in servers.items():
@@ -243,8 +252,10 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
                 return None
             why = StopReason.SPENT if self._spent else StopReason.NOT_LOADED
             return asked, CallResult("", error=self._spent or self._lost, stop=why)
+        stop = None
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
-        stop = StopReason.HOPELESS if gave_up and finished.outcome is CallOutcome.HOPELESS else None
+        if gave_up and finished.outcome is CallOutcome.HOPELESS:
+            stop = StopReason.HOPELESS
         answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
         if call.warnings:
             self._service.warn(call)
@@ -273,17 +284,21 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         server: HttpEndpoint = assignment.server.endpoint
         call.began = call.began or assignment.began
         before = call.cost or 0.0
-        outcome, reason = CallOutcome.ANSWERED, ""
         failure: CallError | None = None
         try:
             await call.attempt(server, self._client, self._images)
             server.note_answer(constrained=call.is_constrained)
+            outcome = CallOutcome.ANSWERED
+            reason = ""
         except CallError as error:
             server.note_refusal(error, constrained=call.is_constrained, images=call.shown)
-            failure, outcome, reason = error, _outcome_of(error), str(error)
+            failure = error
+            outcome = _outcome_of(error)
+            reason = str(error)
         except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
-            outcome, reason = CallOutcome.INVALID, error_line(error)
+            outcome = CallOutcome.INVALID
+            reason = error_line(error)
             call.unreadable = reason
         finally:
             self._budget.end(None if call.cost is None else call.cost - before)

@@ -29,7 +29,7 @@ def batch_of(item: WorkItem) -> Batch:
         variants=tuple(call.cell.variant for call in item.calls),
         shares_images=item.shares_images,
         logprobs=item.calls[0].cell.logprobs,
-        seeds=tuple(seed for call in item.calls if (seed := call.seed) is not None),
+        seeds=tuple(call.seed for call in item.calls if call.seed is not None),
     )
 
 

@@ -65,7 +65,8 @@ def prepare_output(
         space = None
     # Where messages depend on the model, the hash is of those of the shared dataset.
     known = cell.prompt_hash if cell.rows and cell.dataset.base_dataset is None else None
-    words, custom = cell.prompts.words, cell.prompts.custom
+    words = cell.prompts.words
+    custom = cell.prompts.custom
     who = cell.dataset, cell.model, described.answering
     identity = run_identity(*who, cell.rows, space, known, words)
     identity = replace(
@@ -75,7 +76,8 @@ def prepare_output(
         host=host,
         custom_prompt=asdict(custom) if custom else {},
     )
-    if (recorded := read_identity(path)) is not None:
+    recorded = read_identity(path)
+    if recorded is not None:
         conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
         refuse_variable(settings, conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))

@@ -74,7 +74,8 @@ class Plan:
 
     def is_left(self, key: str) -> bool:
         """Return whether a call is still to be made."""
-        if (journal := self.journal) is None:
+        journal = self.journal
+        if journal is None:
             return True
         may_ask = self._again or key in journal or journal.get(key) is None
         return may_ask and not journal.serves(key, logprobs=self.cells[0].logprobs)
@@ -116,18 +117,26 @@ class Plan:
 
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
     """Cut calls into items: neighbours over the same images, else a batch of one cell."""
+    for common, group in groupby(_with_common(calls, sizes), key=itemgetter(1)):
+        most = sizes.variants if common.shares_images else sizes.batch
+        neighbours = (call for call, _ in group)
+        while part := tuple(islice(neighbours, most)):
+            yield WorkItem(part, common.shares_images)
 
-    def with_common() -> Iterator[tuple[Call, tuple[bool, object]]]:
-        for scene, group in groupby(calls, key=attrgetter("scene")):
-            together = tuple(group)
-            shares_images = len(together) >= sizes.shared_from
-            for call in together:
-                yield call, (shares_images, scene if shares_images else call.cell)
 
-    for (shares_images, _), group in groupby(with_common(), key=itemgetter(1)):
-        most = sizes.variants if shares_images else sizes.batch
-        while part := tuple(call for call, _ in islice(group, most)):
-            yield WorkItem(part, shares_images)
+class _Common(NamedTuple):
+    """What the calls of an item have in common."""
+
+    shares_images: bool
+    what: object  # their scene, else their cell
+
+
+def _with_common(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[tuple[Call, _Common]]:
+    for scene, group in groupby(calls, key=attrgetter("scene")):
+        together = tuple(group)
+        shares_images = len(together) >= sizes.shared_from
+        for call in together:
+            yield call, _Common(shares_images, scene if shares_images else call.cell)
 
 
 def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
@@ -152,26 +161,31 @@ def calls_left(plan: Plan, noted: Set[str]) -> PlanCounts:
 
     An answered call is left if log-probabilities are requested and missing.
     """
-    journal, calls, again, count = plan.journal, 0, 0, 0
+    journal = plan.journal
     assert journal is not None
+    calls = 0
+    left = 0
+    again = 0
     waits = [0] * len(plan.cells)
     known = set[int]()
     noted_here = set[str]()
     for call in plan.calls():
         calls += 1
-        if is_known := call.key in journal:
+        is_known = call.key in journal
+        if is_known:
             known.update(call.needed_by)
         if plan.is_left(call.key):
-            count += 1
+            left += 1
             again += is_known
-            noted_here |= noted & {call.key}
+            if call.key in noted:
+                noted_here.add(call.key)
             for at in call.needed_by:
                 waits[at] += 1
     if again:
         log.warning(
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
-    return PlanCounts(calls, count, tuple(waits), frozenset(known), frozenset(noted_here))
+    return PlanCounts(calls, left, tuple(waits), frozenset(known), frozenset(noted_here))
 
 
 def refuse_replaced(cells: Sequence[Cell]) -> None:
@@ -179,7 +193,8 @@ def refuse_replaced(cells: Sequence[Cell]) -> None:
     expected: dict[Path, Shown] = {}
     others: dict[Path, str] = {}
     for cell in cells:
-        table, images = cell.prompts.dataset.table, cell.prompts.images
+        table = cell.prompts.dataset.table
+        images = cell.prompts.images
         if table not in expected:
             expected[table] = imported_contents(table)
         known = expected[table]

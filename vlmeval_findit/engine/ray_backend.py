@@ -103,7 +103,8 @@ class _RayRun(ScheduledRun[WorkResult]):
         return True
 
     def _finished(self) -> list[WorkResult]:
-        partial, self._partial = self._partial, []
+        partial = self._partial
+        self._partial = []
         return partial + super()._finished()
 
     def _result(self, finished: FinishedItem) -> WorkResult | None:
@@ -152,7 +153,9 @@ class _RayRun(ScheduledRun[WorkResult]):
         actor: _Actor = assignment.server.endpoint
         calls = item.calls
         failed: list[CallResult] = []
-        outcome, reason, died = CallOutcome.ANSWERED, "", False
+        outcome = CallOutcome.ANSWERED
+        reason = ""
+        died = False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")
             async for reference in ask.remote(batch_of(item)):
@@ -162,7 +165,8 @@ class _RayRun(ScheduledRun[WorkResult]):
                 failed += answers
                 if any(answer.error is None or answer.stop is not None for answer in failed):
                     self._partial.append(WorkResult(calls[: len(failed)], tuple(failed)))
-                    calls, failed = calls[len(failed) :], []
+                    calls = calls[len(failed) :]
+                    failed = []
                     self._woken.set()
             if calls and not self._cancel.requested:
                 reason = failed[-1].error or ""
@@ -170,7 +174,8 @@ class _RayRun(ScheduledRun[WorkResult]):
         except Exception as error:
             outcome = CallOutcome.FAILED
             reason = error_line(_cause(error))
-            if died := isinstance(error, self._ray.exceptions.RayActorError):
+            died = isinstance(error, self._ray.exceptions.RayActorError)
+            if died:
                 reason = f"its replica died ({type(error).__name__})"
         if died:
             # Ray restarts it where there is room.

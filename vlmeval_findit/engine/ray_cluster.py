@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 _RESTARTS = 20  # per replica: more than one item causes
 _TOGETHER = 0.25  # seconds of answers per message, as each costs the driver 0.4 ms
 
+# Variables that replicas do not get: the object store is readable by everyone on the cluster.
 _SECRET = re.compile("KEY|TOKEN|HEADERS|SECRET|PASS")
-"""Variables that replicas do not get: the object store is readable by everyone on the cluster."""
 
+# At 0 Ray listens on 127.0.0.1 only.
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""At 0 Ray listens on 127.0.0.1 only."""
 
 
 @contextmanager
@@ -94,7 +94,8 @@ def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[An
     environment = {name: os.environ[name] for name in names if not _SECRET.search(name)}
     environment[FILES_VARIABLE] = os.pathsep.join(named_files())
     options = {"num_cpus": inference.cpus, "num_gpus": inference.gpus, "max_restarts": _RESTARTS}
-    remote, where = ray.remote(Replica), "SPREAD"
+    remote = ray.remote(Replica)
+    where = "SPREAD"
     with ExitStack() as undo:
         handles = []
         for _ in range(inference.replicas or max(1, int(room))):
@@ -157,7 +158,8 @@ class Replica:
             await asyncio.wait([running], timeout=_TOGETHER)
             if together := answers[sent:]:
                 sent += len(together)
-                records, self._logged.buffer = self._logged.buffer, []
+                records = self._logged.buffer
+                self._logged.buffer = []
                 yield together, [(r.levelno, quoted(r.getMessage(), 2000)) for r in records]
         await running
 

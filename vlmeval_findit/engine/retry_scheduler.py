@@ -156,7 +156,8 @@ class Scheduler:
         turn = self._turn % len(free)
         free = [server for server in free[turn:] + free[:turn] if server not in slow]
         for server in free:
-            if (begun := self._begin(server, slow, now)) is not None:
+            begun = self._begin(server, slow, now)
+            if begun is not None:
                 return self._assignment(server, *begun, now)
         for server in free:
             moved = self._take_over(server, slow, now)
@@ -268,7 +269,8 @@ class Scheduler:
         The server asks to wait ``retry_after`` seconds with it; ``remaining`` is its new value if a
         part was answered.
         """
-        item, server = assignment.item, assignment.server
+        item = assignment.item
+        server = assignment.server
         was_on_trial = server.on_trial
         if remaining is not None:
             item.value = remaining
@@ -310,7 +312,8 @@ class Scheduler:
         retry_after: float | None,
     ) -> None:
         """Adapt a server's limit and breaker to an outcome; move its items if it goes down."""
-        server, began = assignment.server, assignment.began
+        server = assignment.server
+        began = assignment.began
         match outcome:
             case CallOutcome.ANSWERED:
                 server.answered(began, now, first=assignment.first)

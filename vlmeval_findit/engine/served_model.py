@@ -72,14 +72,16 @@ class ServedModel:
     @property
     def _weights(self) -> tuple[str, str | None]:
         """Return the checkpoint, or the base of an adapter, and its revision at the hub."""
-        adapter, revision = self.adapter, self.settings.revision
+        adapter = self.adapter
+        revision = self.settings.revision
         if adapter is None:
             return self.checkpoint, revision
         return adapter.base, adapter.base_revision(revision)
 
     def chat(self) -> ChatModel:
         """Return how its servers are asked; ValueError for bounds they do not support."""
-        settings, program = self.settings, self.program
+        settings = self.settings
+        program = self.program
         if any(getattr(settings, name) for name in _BOUNDS) and not program.takes_bounds:
             raise ValueError(
                 f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
@@ -135,7 +137,8 @@ class ServedModel:
 
     def describe(self, variant: DatasetVariant) -> Described:
         answering, space = self.chat().describe(variant, [])
-        asked, checkpoint = self.settings, self.checkpoint
+        asked = self.settings
+        checkpoint = self.checkpoint
         more = {"server arguments": list(self.serving.arguments), "dtype": asked.dtype}
         base = base_settings(checkpoint, asked.revision, asked.merge_adapter)
         settings = {**answering.settings, **{k: v for k, v in more.items() if v}, **base}

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 def policy_of(retry: int) -> ServerPolicy:
     """Return a policy with so many attempts of a call; refusals, no fault of its, may be more."""
-    usual, attempts = ServerPolicy(), max(retry, 1)
+    usual = ServerPolicy()
+    attempts = max(retry, 1)
     refusals = attempts * usual.refusals // usual.attempts
     return replace(usual, attempts=attempts, refusals=refusals)
 
@@ -40,10 +41,9 @@ class ServerBackends:
         ValueError: a URL or header is invalid, or batches are not supported there.
     """
 
+    # Base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has none. A
+    # model with a provider is asked there in its protocol; without URLs, at the provider's address.
     urls: Sequence[str]
-    """Base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has none. A
-    model with a provider is asked there in its protocol; without URLs, at the provider's address.
-    """
     inference: CallOptions
     headers: Sequence[str] = ()  # ``NAME: VALUE`` each, sent with every request
     budget: Budget = field(default_factory=Budget)  # what all models may spend together
@@ -71,7 +71,8 @@ class ServerBackends:
                     )
             if self.batch is not None:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
-            servers, chat = self._endpoints(entry), chat_of(entry)
+            servers = self._endpoints(entry)
+            chat = chat_of(entry)
             if not math.isinf(self.budget.limit):
                 # The cost of a batch is not known beforehand.
                 chat.check_limit([] if self.batch else lasting(servers))

@@ -193,7 +193,8 @@ class ServerState:
         if began < self._cut_at:
             return
         self._window.append(True)
-        refusals, known = sum(self._window), len(self._window)
+        refusals = sum(self._window)
+        known = len(self._window)
         if known < min(self.at_once, 8) or refusals <= _TOLERATED * known + 2:
             return
         share = refusals / known

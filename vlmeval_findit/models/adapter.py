@@ -20,11 +20,11 @@ CONFIG = "adapter_config.json"
 BASE = "base_model_name_or_path"
 WEIGHTS = "adapter_model.safetensors"
 
+# Values of ``peft_type`` that change weights, so that they can be merged into them.
 KINDS = ("LORA", "ADALORA", "LOHA", "LOKR", "IA3", "OFT")
-"""Values of ``peft_type`` that change weights, so that they can be merged into them."""
 
+# Values that vLLM takes for ``--max-lora-rank``.
 VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Values that vLLM takes for ``--max-lora-rank``."""
 
 HUB_IDENTIFIER = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")  # OWNER/NAME of the Hugging Face hub
 
@@ -61,7 +61,8 @@ class Adapter:
 
     def vllm_flags(self, name: str) -> list[str]:
         """Return flags by which ``vllm serve`` of the base has it under a name, or ValueError."""
-        config, values = self.folder / CONFIG, self.values
+        config = self.folder / CONFIG
+        values = self.values
         rank = max([values.get("r") or 0, *(values.get("rank_pattern") or {}).values()])
         unsupported = {
             "peft_type": values.get("peft_type") != "LORA",
@@ -108,7 +109,8 @@ def adapter_of(checkpoint: str) -> Adapter | None:
 
 def refuse_adapter(adapter: Adapter) -> None:
     """Raise ValueError for an adapter without a base or weights, or of a kind that has none."""
-    config, base = adapter.folder / CONFIG, adapter.base
+    config = adapter.folder / CONFIG
+    base = adapter.base
     kind = adapter.values.get("peft_type")
     if kind not in KINDS:
         raise ValueError(

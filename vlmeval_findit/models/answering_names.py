@@ -50,7 +50,8 @@ def resembles(asked: str, answered: str) -> bool:
     >>> resembles("Qwen/Qwen3-VL-8B-Instruct", "/models/qwen3-vl-8b-instruct-Q4_K_M.gguf")
     True
     """
-    left, right = _name(asked), _name(answered)
+    left = _name(asked)
+    right = _name(answered)
     if not left.words or not right.words:
         return True
     return left.words == right.words and all(

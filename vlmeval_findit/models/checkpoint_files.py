@@ -60,7 +60,7 @@ def lacks_chat_template(checkpoint: str) -> bool:
     """Return whether a checkpoint that is here has no chat template, by which prompts are made."""
     adapter = adapter_of(checkpoint)
     places = [checkpoint] if adapter is None else [adapter.processor, adapter.base]
-    folders = [folder for place in places if (folder := _folder(place)) is not None]
+    folders = [folder for folder in map(_folder, places) if folder is not None]
     return bool(folders) and not any(map(_has_chat_template, folders))
 
 
@@ -95,7 +95,8 @@ def _multiple(folder: Path) -> int | None:
     for name in _PROCESSORS:
         values = _object(folder / name)
         processor = mapping(values.get("image_processor")) or values
-        if (multiple := _product(processor, "patch_size", "merge_size")) is not None:
+        multiple = _product(processor, "patch_size", "merge_size")
+        if multiple is not None:
             return multiple
     return None
 

@@ -18,12 +18,11 @@ from ..protocol.replies import call_failed, parse_record
 
 log = logging.getLogger(__name__)
 
+# A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths.
+#
+# Reference images have a true ``reference``, which its models ignore; the system text, a true
+# ``system``, goes only to models that take it.
 HostMessage = list[dict[str, Any]]
-"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths.
-
-Reference images have a true ``reference``, which its models ignore; the system text, a true
-``system``, goes only to models that take it.
-"""
 
 
 def to_host_message(message: Message) -> HostMessage:
@@ -132,7 +131,8 @@ def answer_from(reply: Any) -> CallResult:
     """Return the answer in a model's return value: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
-        extra, reply = reply.get("extra_records"), reply.get("prediction")
+        extra = reply.get("extra_records")
+        reply = reply.get("prediction")
     if not isinstance(reply, str):
         return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, parse_record(extra)):

@@ -183,9 +183,11 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
         if name in model_names():
             return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
     for variant in (_ANY_QUESTION, _SCENES):
-        if not isinstance(space := row.space(variant), Space):
+        space = row.space(variant)
+        if not isinstance(space, Space):
             return f"its space is {shown(space, 40)}"
-        if (local := row.local) is not None:
+        local = row.local
+        if local is not None:
             if row.thought not in (None, local.thought):
                 return "its thought is not that of its LocalFamily: name the marks there alone"
             bounds = local.bounds(variant).as_dict().keys() - local.layout.takes - {"two_step"}
@@ -198,7 +200,10 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
 
 def _entries(row: ModelRow) -> list[str]:
     """Return its entries among VLMEvalKit's models."""
-    return [*([row.entry] if row.api else ()), *(row.local.checkpoints if row.local else ())]
+    entries = [row.entry] if row.api else []
+    if row.local is not None:
+        entries += row.local.checkpoints
+    return entries
 
 
 def _whose(row: ModelRow, table: PluginTable[ModelRow]) -> str:

@@ -37,7 +37,8 @@ from .model_row import (
     space_within,
 )
 
-NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
+NANO = "FindIt-Nano"
+NANO_PX = "FindIt-Nano-px"
 
 # Checkpoints that ship with the package, by row
 SHIPPED: Mapping[str, str] = {
@@ -319,12 +320,12 @@ def check_settings(settings: Settings) -> None:
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:
     """Return the row and checkpoint of every local model by name."""
-    return {
-        name: (row, identifier)
-        for row in MODELS.values()
-        if row.local is not None
-        for name, identifier in row.local.checkpoints.items()
-    }
+    names = {}
+    for row in MODELS.values():
+        if row.local is not None:
+            for name, identifier in row.local.checkpoints.items():
+                names[name] = (row, identifier)
+    return names
 
 
 def same_checkpoint(name: str) -> list[str]:

@@ -45,7 +45,8 @@ def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
     TokenLogprobs(ends=(1, 2, 2), logprobs=(-1.0, -2.0, -0.5))
     """
     first, last = span
-    ends, logprobs = [], []
+    ends = []
+    logprobs = []
     begin = 0
     for end, logprob in zip(generated.ends, generated.logprobs, strict=True):
         if begin < last and max(end, begin + 1) > first:
@@ -75,7 +76,8 @@ def byte_ends(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
     ('aé', (1, 1, 2))
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text, ends = "", []
+    text = ""
+    ends = []
     for piece in pieces:
         text += decoder.decode(piece)
         ends.append(len(text))
@@ -97,11 +99,15 @@ def id_ends(
 
 
 def _ends(ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> Iterator[int]:
-    length = first = whole = known = 0
+    length = 0  # of the text so far
+    first = 0  # token that is decoded
+    whole = 0  # tokens up to the last complete character
+    known = 0  # characters of the tokens from first to whole
     for at in range(1, len(ids) + 1):
         text = decode(ids[first:at])
         if not text.endswith(TORN):
             length += len(text) - known
-            first, whole = whole, at
+            first = whole
+            whole = at
             known = len(decode(ids[first:at]))
         yield length

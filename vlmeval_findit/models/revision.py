@@ -105,7 +105,8 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
 
 def refuse_missing(checkpoint: str) -> None:
     """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier."""
-    if (adapter := adapter_of(checkpoint)) is not None:
+    adapter = adapter_of(checkpoint)
+    if adapter is not None:
         refuse_adapter(adapter)
     elif Path(checkpoint).is_dir():
         if not Path(checkpoint, "config.json").is_file():
@@ -151,7 +152,8 @@ def revision_of(checkpoint: str, resolved_file: str | None) -> str:
 
     ``resolved_file`` is one of its files in the hub's cache; its path has the commit.
     """
-    if (revision := known_revision(checkpoint)) is not None:
+    revision = known_revision(checkpoint)
+    if revision is not None:
         return revision
     match = re.search(r"/snapshots/([0-9a-f]{40})/", (resolved_file or "").replace("\\", "/"))
     return match[1] if match else "unknown"

@@ -18,8 +18,9 @@ from contextlib import suppress
 
 GRACE = 20.0  # seconds between SIGTERM and SIGKILL
 
-_DEATH_SIGNAL, _SUBREAPER = 1, 36
-"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
+# PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2).
+_DEATH_SIGNAL = 1
+_SUBREAPER = 36
 
 
 def main(command: list[str]) -> int:

@@ -94,7 +94,6 @@ PROGRAMS: Mapping[str, ServerProgram] = {
         ),
     )
 }
-"""By name."""
 
 
 def _known_program(name: str) -> str:

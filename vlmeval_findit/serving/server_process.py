@@ -174,8 +174,8 @@ class LocalServers:
             server.wait()
 
 
+# The servers that hold this machine's GPUs: one model at a time.
 _running: LocalServers | None = None
-"""The servers that hold this machine's GPUs: one model at a time."""
 
 
 def serve(servers: LocalServers) -> LocalServers:

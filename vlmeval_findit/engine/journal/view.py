@@ -63,7 +63,8 @@ def decode(line: bytes) -> dict[str, Any] | None:
 def key_and_state(line: bytes) -> tuple[str, RecordState] | None:
     """Return the key of a line ("" for an event) and its state; None if it is damaged."""
     body = _body(line)
-    if body is None or (head := _HEAD.match(body)) is None:
+    head = None if body is None else _HEAD.match(body)
+    if head is None:
         return None
     if head[1] is None:
         return "", RecordState.ANSWERED
@@ -87,12 +88,14 @@ def is_journal(f: BinaryIO) -> bool:
         zeros = head[:9] + re.sub(rb"[0-9a-f]", b"0", head[9:73]) + head[73:]
         return whole.startswith(zeros[: len(whole)]) or b'{"event": {'.startswith(head[:11])
     f.seek(0)
-    begins_line, before = True, b""
+    begins_line = True
+    before = b""
     while f.tell() < _SEARCHED and (part := f.readline(_SEARCHED_AT_A_TIME)):
         # A line may be longer than what is read at a time, and its checksum in two parts.
         if (begins_line and _HEAD.match(part)) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
             return True
-        begins_line, before = part.endswith(b"\n"), part
+        begins_line = part.endswith(b"\n")
+        before = part
     return False
 
 
@@ -178,7 +181,8 @@ class JournalView:
         for start, line in self._lines_from(0):
             if start >= self._end:
                 return
-            if (record := decode(line)) is not None and "key" in record:
+            record = decode(line)
+            if record is not None and "key" in record:
                 yield record
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -210,7 +214,10 @@ class JournalView:
             key, state = head
             if not key:
                 self._events.append((decode(line) or {})["event"])
-            elif state > (before := self._state(key)) or state == before == RecordState.FAILED:
+                continue
+            before = self._state(key)
+            is_newer_failure = state == before == RecordState.FAILED
+            if state > before or is_newer_failure:
                 self._index[key] = start << 34 | len(line) << 2 | state
         if damaged:
             what = "lines are damaged and left out"
@@ -277,6 +284,7 @@ class JournalTail:
             f.seek(self._read)
             while self._read < end and (line := f.readline()).endswith(b"\n"):
                 self._read += len(line)
-                if (record := decode(line)) is not None and "key" in record:
+                record = decode(line)
+                if record is not None and "key" in record:
                     yield record
             self.left = max(stat.st_size - self._read, 0)

@@ -72,7 +72,9 @@ class Journal(JournalView):
         shared: bool = False,
     ) -> None:
         check_journal(path)
-        self._file, self._synced, self._dirty = -1, time.monotonic(), False
+        self._file = -1
+        self._synced = time.monotonic()
+        self._dirty = False
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
@@ -97,7 +99,8 @@ class Journal(JournalView):
         new = list(records)
         if not new:
             return
-        lines, full = b"".join(map(encode, new)), False
+        lines = b"".join(map(encode, new))
+        full = False
         with _locked(self._file):
             if os.fstat(self._file).st_size > self._end:
                 self._read_others()
@@ -135,7 +138,8 @@ class Journal(JournalView):
             except OSError as error:
                 # Some file systems report a full disk only now.
                 raise full_disk(error, self.path) from None
-        self._synced, self._dirty = time.monotonic(), False
+        self._synced = time.monotonic()
+        self._dirty = False
 
     def close(self) -> None:
         """Sync, free the reserve, release the lock; a closed journal stays as it is."""
@@ -148,8 +152,10 @@ class Journal(JournalView):
 
     def _release(self) -> None:
         # Forgotten first: the number may be another file's next, and the lock another run's.
-        file, self._file = self._file, -1
-        lock, self._lock = self._lock, None
+        file = self._file
+        self._file = -1
+        lock = self._lock
+        self._lock = None
         if file >= 0:
             os.close(file)
             super().close()

@@ -20,12 +20,11 @@ class Padding(Enum):
     without a mask: unpadded, a short caption has another feature.
     """
 
+    # As in training: SigLIP padded to full length without a mask, others masked; cut at the model's
+    # positions.
     AS_TRAINED = "as trained"
-    """As in training: SigLIP padded to full length without a mask, others masked; cut at the
-    model's positions.
-    """
+    # Cut at 64 tokens, neither padded nor masked.
     UNPADDED = "unpadded"
-    """Cut at 64 tokens, neither padded nor masked."""
 
 
 class TextFeatures(NamedTuple):
@@ -57,11 +56,11 @@ class EncoderError(ValueError):
 
 NANO_SIGLIP = "FindIt-Nano-SigLIP"  # ships with the package; it knows nothing but rendered scenes
 
+# Checkpoints by name: a hub identifier or a folder.
 ENCODERS: Mapping[str, str] = {
     "SigLIP": "google/siglip-so400m-patch14-384",
     NANO_SIGLIP: str(Path(__file__).parent.with_name("findit_nano_siglip")),
 }
-"""Checkpoints by name: a hub identifier or a folder."""
 
 
 def checkpoint_of(name: str) -> str:

@@ -42,8 +42,8 @@ FOLDER = "findit_features"
 UNPADDED_TOKENS = 64  # where :attr:`Padding.UNPADDED` cuts; the end token stays
 
 _BATCH = 16
+# By ``model_type``: trained on captions padded to full length without a mask.
 _UNMASKED = ("siglip", "siglip2")
-"""By ``model_type``: trained on captions padded to full length without a mask."""
 
 
 class Towers:

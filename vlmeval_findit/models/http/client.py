@@ -83,7 +83,8 @@ class HttpClient:
             raise CallError(why, transient=True, worked_on=broke) from None
 
     async def _sent(self, request: HttpRequest, proxy: Proxy | None) -> bytes:
-        headers, data = dict(request.headers), request.form
+        headers = dict(request.headers)
+        data = request.form
         if data is not None:
             headers.pop("Content-Type", None)  # a form's has the boundary
         async with self._session.request(

@@ -57,7 +57,8 @@ class CallError(Exception):
     def of_another(self) -> CallError:
         """Copy it for a call that failed because of it, without its cost."""
         same = copy(self)
-        same.usage, same.worked_on = NOTHING_STATED, False
+        same.usage = NOTHING_STATED
+        same.worked_on = False
         return same
 
 

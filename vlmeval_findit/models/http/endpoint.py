@@ -115,7 +115,8 @@ def _parts(url: str) -> SplitResult:
         raise ValueError(f"the base URL {shown!r} contains a space or a control character")
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port  # raises for a port that is no number
     except ValueError:
         raise ValueError(f"the base URL {shown!r} cannot be read") from None
     if not host:

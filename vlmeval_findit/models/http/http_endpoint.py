@@ -66,7 +66,9 @@ class HttpEndpoint:
 
         ``name`` is the model's in results, for advice (default: the body's).
         """
-        chat, provider, served = self._chat, self._provider, str(body.get("model"))
+        chat = self._chat
+        provider = self._provider
+        served = str(body.get("model"))
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
         if not isinstance(chat, WireFormat):

@@ -160,7 +160,8 @@ def _completion(
     split = split_thought(content, rule)
     thought = replace_surrogates(stated_thought) or split.thought
     is_cut = bool(thought) and not split.answer and finish.kind == LENGTH
-    token_logprobs, no_logprobs = None, ""
+    token_logprobs = None
+    no_logprobs = ""
     if logprobs:
         try:
             token_logprobs = reply_logprobs(choice, content, finish.kind, rule)

@@ -40,7 +40,8 @@ def reply_logprobs(
     entries = mapping(choice.get("logprobs")).get("content")
     if not isinstance(entries, list):
         raise ValueError("its reply has no logprobs")
-    pieces, logprobs = [], []
+    pieces = []
+    logprobs = []
     for entry in map(mapping, entries):
         token = entry.get("token")
         value = entry.get("logprob")
@@ -71,5 +72,6 @@ def reply_logprobs(
     # vLLM includes the token that ended the reply.
     ended = None
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
-        ends, ended = ends[:-1], logprobs.pop()
+        ends = ends[:-1]
+        ended = logprobs.pop()
     return span_tokens(GeneratedTokens(ends, tuple(logprobs), ended), span)

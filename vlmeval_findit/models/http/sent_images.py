@@ -126,7 +126,10 @@ def _sent(file: ImageBytes, original: Size, size: Size, kind: str) -> SentImage:
         image = image.resize(size, Image.Resampling.LANCZOS)
     image.info.clear()
     buffer = io.BytesIO()
-    image.save(buffer, kind, **({"quality": 95} if kind == "JPEG" else {}))
+    if kind == "JPEG":
+        image.save(buffer, kind, quality=95)
+    else:
+        image.save(buffer, kind)
     mime = f"image/{kind.lower()}"
     return SentImage(original, size, mime, b64encode(buffer.getbuffer()), file.sha256)
 
@@ -183,7 +186,8 @@ class EncodedImages:
         future = self._known.get(image)
         if future is None:
             loop = asyncio.get_running_loop()
-            future = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
+            future = loop.run_in_executor(self._threads, image.encoded)
+            self._known[image] = future
             future.add_done_callback(partial(self._note_size, image))
         self._known.move_to_end(image)
         # Other calls await it too.
@@ -194,7 +198,10 @@ class EncodedImages:
             del self._known[image]
             return
         self._size += len(future.result().base64)
-        while self._size > self._limit and (oldest := next(iter(self._known.values()))).done():
+        while self._size > self._limit:
+            oldest = next(iter(self._known.values()))
+            if not oldest.done():
+                break
             self._known.popitem(last=False)
             self._size -= len(oldest.result().base64)
 

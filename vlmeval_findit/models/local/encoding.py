@@ -20,8 +20,8 @@ from ..reply_tokens import id_ends
 from .logits import grammar_tokenizer
 from .model_images import ImageSet
 
+# A processor's outputs per token; the others are per image, patch or tile.
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
-"""A processor's outputs per token; the others are per image, patch or tile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,8 @@ class ImageLayout:
         counted: times its areas count a pixel (:class:`..model_row.LocalFamily`).
     """
 
+    # The bounds (:class:`Bounds`) that a run may set.
     takes: ClassVar[frozenset[str]] = frozenset()
-    """The bounds (:class:`Bounds`) that a run may set."""
 
     def __init__(self, image_processor: Any, bounds: Bounds, counted: int = 1) -> None:
         self.image_processor = image_processor
@@ -157,7 +157,8 @@ class Tiles(ImageLayout):
         """Return the sizes of the tiled canvases, which features do not have."""
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
 
-        processor, sizes = self.image_processor, []
+        processor = self.image_processor
+        sizes = []
         tile = processor.size["height"], processor.size["width"]
         limits = processor.min_patches, self.in_force()["patches"]
         for image in shown:

@@ -137,7 +137,8 @@ class LocalRunner:
             return []
         encoded = []
         for message, seed in zip(messages, seeds or (None,) * len(messages), strict=True):
-            if (query := encoder.encode_like(first, message)) is None:
+            query = encoder.encode_like(first, message)
+            if query is None:
                 return []
             encoded.append(replace(query, seed=seed))
         return encoded
@@ -171,9 +172,11 @@ class LocalRunner:
     def _replies(
         self, queries: Sequence[Encoded], new: Sequence[Generated], generation: GenerationPlan
     ) -> list[LocalCompletion]:
-        encoder, replies = self._loaded.encoder, []
+        encoder = self._loaded.encoder
+        replies = []
         for query, got in zip(queries, new, strict=True):
-            its_tokens, count = None, len(got.ids)
+            its_tokens = None
+            count = len(got.ids)
             if got.logprobs is not None:
                 ends = encoder.ends(got.ids)
                 of_end = got.logprobs[count:]

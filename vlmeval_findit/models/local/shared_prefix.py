@@ -71,9 +71,11 @@ def _as_one_batch(
         state.batch_repeat_interleave(len(variants))
     if prefix.rope_deltas is not None:
         loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
-    length, pad = len(prefix.ids), loaded.encoder.pad_id
+    length = len(prefix.ids)
+    pad = loaded.encoder.pad_id
     longest = max(len(query.ids) for query in variants)
-    rows, seen = [], []
+    rows = []
+    seen = []
     for query in variants:
         gap = longest - len(query.ids)
         rows.append([*prefix.ids, *[pad] * gap, *query.ids[length:]])

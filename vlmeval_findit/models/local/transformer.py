@@ -42,8 +42,10 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
     """Load the processor of a checkpoint; ``where`` are transformers' options."""
     from transformers import AutoProcessor
 
-    if (adapter := adapter_of(checkpoint)) is not None:
-        checkpoint, revision = adapter.processor, adapter.base_revision(revision)
+    adapter = adapter_of(checkpoint)
+    if adapter is not None:
+        checkpoint = adapter.processor
+        revision = adapter.base_revision(revision)
     return AutoProcessor.from_pretrained(
         checkpoint, revision=revision, trust_remote_code=False, **where
     )
@@ -64,9 +66,11 @@ def load(
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
     adapter = adapter_of(checkpoint)
-    weights, processor = checkpoint, checkpoint
+    weights = checkpoint
+    processor = checkpoint
     if adapter is not None:
-        weights, processor = adapter.base, adapter.processor
+        weights = adapter.base
+        processor = adapter.processor
         revision = adapter.base_revision(revision)
     model = AutoModelForImageTextToText.from_pretrained(
         weights,

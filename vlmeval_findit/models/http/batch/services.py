@@ -47,27 +47,35 @@ class BatchService:
     kind = BatchKind.OPENAI
     takes_files = True  # requests are uploaded first, at no cost
     # Limits and framing of a request file, sizes in bytes.
-    head, between, tail = b"", b"\n", b"\n"
+    head = b""
+    between = b"\n"
+    tail = b"\n"
     requests = 50_000
     size = 200 * 10**6
 
     def __init__(
         self, model: ChatModel, endpoint: Endpoint, timeout: float, budget: Budget
     ) -> None:
-        self.budget, self.name = budget, endpoint.name
-        self._model, self._endpoint, self._timeout = model, endpoint, timeout
+        self.budget = budget
+        self.name = endpoint.name
+        self._model = model
+        self._endpoint = endpoint
+        self._timeout = timeout
         self._images = EncodedImages()
 
     def call(self, message: Message, variant: DatasetVariant, *options: Any) -> ChatCall:
         """Return how a message is asked; ``options`` are :class:`ChatCall`'s from ``logprobs``."""
         call = ChatCall(self._model, self.budget, message, variant, *options)
-        call.attempts, call.server = 1, self.name
+        call.attempts = 1
+        call.server = self.name
         return call
 
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
         """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
         asked = await call.build_request(self._images)
-        fields = {**asked.body, **(LOGPROBS_FIELDS if call.logprobs else {})}
+        fields = dict(asked.body)
+        if call.logprobs:
+            fields |= LOGPROBS_FIELDS
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))
@@ -238,7 +246,9 @@ class AnthropicBatches(BatchService):
 
     kind = BatchKind.ANTHROPIC
     takes_files = False
-    head, between, tail = b'{"requests": [', b",\n", b"]}\n"
+    head = b'{"requests": ['
+    between = b",\n"
+    tail = b"]}\n"
     requests = 100_000
     size = 256 * 10**6
 
