@@ -453,4 +453,4 @@ def test_an_unknown_file_is_told_what_is_expected(tmp_path, name: str, text: str
     message = str(refusal.value)
     assert message.startswith(str(path))
     assert "did you mean" not in message
-    assert any(word in message for word in ("images", "image,", "boxes", "end in"))
+    assert any(word in message for word in ("images", "image,", "boxes", "should be .json"))

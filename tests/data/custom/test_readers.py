@@ -190,7 +190,7 @@ NAMES = "names: {0: dog, 3: cat}"
         ("names: []", "", "'names' should be a list or a mapping of classes"),
         ("names: {0: [cat]}", "", "names: 0: a list is not a name of a class"),
         ("names: [cat", "", "data.yaml, line 1: not YAML: expected"),
-        (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: no class 2 (there are 0, 3)"),
+        (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: unknown class 2 (there are 0, 3)"),
         (NAMES, "0 0.5 0,5 0.2 0.2", "one.txt, line 1: '0,5' is not a number"),
         (NAMES, "0 0.5 0.5 0.2", "one.txt, line 1: 4 numbers, should be"),
         (NAMES, "0 1 1 2 2 3 3", "7 numbers, should be class cx cy width height (outlines are no"),
@@ -248,7 +248,7 @@ def test_splits_of_yolo_are_not_merged(
 def test_a_split_that_is_not_clear(tmp_path) -> None:
     folder = split_folder(tmp_path, "train", "val", "valid")
     for stated, why in (
-        (None, "Say --split train or --split val or --split valid"),
+        (None, "Type --split train or --split val or --split valid"),
         ("Vald", "unknown split 'Vald': did you mean val"),
         ("vla", "unknown split 'vla': did you mean val"),
         ("..", "unknown split '..'"),

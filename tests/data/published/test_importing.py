@@ -251,7 +251,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
         ("GroundingME", (0, "subtask_l1"), "x", "row 0, subtask_l1: should be 'Discriminative', "),
         ("GroundingME", (2, "description"), " ", "row 2, description: ' ' should be a text"),
         ("GroundingME", (3, "id"), 12, "the name '12.png' is a duplicate"),
-        ("GroundingME", (2, "image", "bytes"), None, "row 2, image: holds no image"),
+        ("GroundingME", (2, "image", "bytes"), None, "row 2, image: should be an image (a struct"),
         (
             "GroundingME",
             (2, "image", "bytes"),
@@ -299,7 +299,7 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
-        ([".", "--name", "Mine"], "but there is no images and no categories"),
+        ([".", "--name", "Mine"], "without images and categories and annotations"),
         ([__file__, "--name", "Mine"], "importing.py: annotations should be .json, .jsonl"),
         (["gone", "--name", "Mine"], "gone: there is no file or folder"),
     ],
