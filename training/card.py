@@ -76,7 +76,7 @@ and not masked, as SigLIP's are.
 _PAIR_SCORES = f"""\
 ## Scores
 
-Percent of the first {PAIRS:,} pairs of the test split: two scenes alike but for one attribute of
+Percent of the first {PAIRS:,} pairs of the test split: two scenes that differ in one attribute of
 one object, whose captions are both at least as near to their image. Chance is 25. The last
 column shows what features are worth without the padding that they were trained with.
 

@@ -41,14 +41,16 @@ from vlmeval_findit.data.rendered.scene import Owners, Stream, rng_of
 from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Rng
 from vlmeval_findit.marks.style import Shape
 
-QUESTION = parse("VPBench_Scenes")
+VARIANT = parse("VPBench_Scenes")
 IMAGE = "0"  # Name of the image in the opening, as in other samples of a scene
 
 _STREAM = 2  # The stream of random numbers of a seed's marks
+
+# Questions of a plan, as in VPBench_Scenes_mini: everything that a table asks has its share.
 _PLANNED = 48
-"""Questions of a plan, as in VPBench_Scenes_mini: everything that a table asks has its share."""
+
+# Share of samples with several marks, if there is room: a table asks only to count them.
 _SEVERAL = 0.35
-"""Share of samples with several marks, if there is room: a table asks only to count them."""
 _MOST_CHOICES = 3  # Choices of objects to mark for a question that are tried
 _SCENES = 3  # Scenes that are tried before an easier question is asked
 _PASSES = 3  # Passes through a plan in search of different questions
@@ -62,7 +64,7 @@ def mark_sample(seed: int, turns: int, count: tuple[int, int], size: tuple[int, 
     ``count`` objects (fewest and most) and ``size`` (width and height in pixels).
     """
     questions = marked_questions(seed, turns, count, size)
-    opening = message(questions.queries[0], QUESTION)[:-1]
+    opening = message(questions.queries[0], VARIANT)[:-1]
     rows = zip(questions.posed, questions.queries, strict=True)
     drawn = tuple(turn(posed, query, questions.shown) for posed, query in rows)
     return Sample((questions.shown,), opening, drawn, questions.marks)
@@ -97,7 +99,7 @@ def turn(posed: PosedMarks, query: VPQuery, shown: Scene) -> Turn:
     # Objects marked in another colour come last. An absent mark has no object.
     asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
     objects = _placed(target.box for target in asked)
-    request = message(query, QUESTION)[-1].value
+    request = message(query, VARIANT)[-1].value
     phrases = [PhraseSpan(request.index(posed.question) + len(posed.question), objects)]
     for letter, option in query.options:
         line = f"\n{letter}. {option}"
@@ -136,15 +138,18 @@ def _drawn(marks: _Marks) -> tuple[SampleMark, ...]:
     shape = marks.slot.style.shape
     assert image is not None, "the first question was asked"
     # A contrasting colour gets its name when it is drawn; only the first mark's name is known.
-    colours = [image.colour, *[*marks.drawn.colours.values()][1:]]
-    both = zip(image.covers, colours, strict=True)
-    return tuple(SampleMark(cover, shape, colour) for cover, colour in both)
+    colours = list(marks.drawn.colours.values())
+    colours[0] = image.colour
+    return tuple(
+        SampleMark(cover, shape, colour)
+        for cover, colour in zip(image.covers, colours, strict=True)
+    )
 
 
 def _row(rng: Rng, posed: PosedMarks) -> VPQuery:
     """Return a question as the row of a table, the right option at a random letter."""
     letter = LETTERS[rng.randint(len(posed.wrong) + 1)]
-    (row,) = mark_rows([posed], 0, QUESTION.table)
+    (row,) = mark_rows([posed], 0, VARIANT.table)
     return replace(row, images=(IMAGE,), options=options_of(posed, letter), answer=letter)
 
 
@@ -245,7 +250,7 @@ def _choices(rng: Rng, slot: Slot, image: AnnotatedImage) -> Iterator[MarkChoice
     if slot.kind is QuestionKind.LOCALISATION:
         names = list(FIELD_NAMES[slot.fields].values())
         fields = [names[i] for i in rng.permutation(len(names))]
-    candidates = (choice for field in fields for choice in choices(slot, image, field, rng))
+    candidates = chain.from_iterable(choices(slot, image, field, rng) for field in fields)
     return islice(candidates, _MOST_CHOICES)
 
 
@@ -255,11 +260,15 @@ def _choices(rng: Rng, slot: Slot, image: AnnotatedImage) -> Iterator[MarkChoice
 def _more(rng: Rng, marks: _Marks) -> Iterator[PosedMarks]:
     """Yield the other questions of a plan that fit the marks that are drawn."""
     has_one = len(marks.choice.places) == 1
-    for slot in (marks.slots[i] for i in rng.permutation(len(marks.slots))):
+    for place in rng.permutation(len(marks.slots)):
+        slot = marks.slots[place]
         if has_one and slot.marks > 1:
             continue
         new_slot = replace(slot, style=marks.slot.style, colour=marks.slot.colour)
-        further = (_of_single_mark if has_one else _of_several_marks)(rng, new_slot, marks)
+        if has_one:
+            further = _of_single_mark(rng, new_slot, marks)
+        else:
+            further = _of_several_marks(rng, new_slot, marks)
         if further is None:
             continue
         new_slot, choice = further
@@ -274,7 +283,8 @@ def _more(rng: Rng, marks: _Marks) -> Iterator[PosedMarks]:
 def _of_single_mark(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, MarkChoice] | None:
     """Return a question about the single mark, if a table would mark its object for it."""
     (place,) = marks.choice.places
-    image, field = marks.image, None
+    image = marks.image
+    field: str | None = None
     if slot.kind is QuestionKind.LOCALISATION:
         box = image.objects[place].box
         field = field_of(box, image.width, image.height, slot.fields)

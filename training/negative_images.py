@@ -115,7 +115,8 @@ def _noise(rng: Rng, width: int, height: int) -> Floats:
     cell = rng.uniform(24.0, 120.0)
     stretch = (1.0, 1.0, 4.0, 0.25)[rng.randint(4)]
     rough = rng.uniform(0.3, 0.75)
-    total, weight = np.zeros((height, width)), 1.0
+    total = np.zeros((height, width))
+    weight = 1.0
     for _ in range(2 + rng.randint(3)):
         down = 2 + int(height / cell)
         along = 2 + int(width / (cell * stretch))
@@ -245,8 +246,14 @@ def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
     along = a * x + b * y
     across = (a * y - b * x) * rng.uniform(1.0, 2.0)
     reach = half * np.asarray(rng.uniform(0.65, 1.0, normals.shape[1]))
-    (nx, ny), sides = normals[:, :, None, None], reach[:, None, None]
+    nx, ny = normals[:, :, None, None]
+    sides = reach[:, None, None]
     return np.asarray((nx * along + ny * across - sides).max(axis=0))
+
+
+def _repeated(distances: Floats, pitch: float) -> Floats:
+    """Return distances to the nearest of middles that lie ``pitch`` apart."""
+    return (distances / pitch - np.floor(distances / pitch) - 0.5) * pitch
 
 
 _OUTLINES = (_oval, _oval, _bar, _bar, _stone)
@@ -261,14 +268,17 @@ def _put(rng: Rng, canvas: Floats, palette: _Palette) -> None:
     x = rng.uniform(0.0, width)
     y = rng.uniform(0.0, height)
     patch = _patch(canvas, x, y, half + soft)
-    rows, columns = patch.y.shape[0], patch.x.shape[1]
+    rows = patch.y.shape[0]
+    columns = patch.x.shape[1]
     if rows < 2 or columns < 2:
         return
-    across, down = patch.x, patch.y
+    across = patch.x
+    down = patch.y
     if rng.randint(5) == 0:
         # Bricks, windows, a crowd: the same thing again and again.
         pitch = max(half * rng.uniform(0.3, 0.6), 6.0)
-        across, down = ((n / pitch - np.floor(n / pitch) - 0.5) * pitch for n in (across, down))
+        across = _repeated(across, pitch)
+        down = _repeated(down, pitch)
         half = pitch * 0.45
         soft = min(soft, 2.0)
     outline = _OUTLINES[rng.randint(len(_OUTLINES))]

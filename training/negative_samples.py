@@ -36,8 +36,8 @@ from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Look, Rng
 
 _STREAM = 16  # The stream of random numbers of these samples; scenes use others
 
+# Fewest and most objects of a scene: room for them in images that are long and narrow
 _COUNT = (2, 4)
-"""Fewest and most objects of a scene: room for them in images that are long and narrow."""
 
 _DATASETS = {
     "detection": "Scenes",
@@ -47,8 +47,8 @@ _DATASETS = {
 }
 _TASKS: Mapping[str, float] = {"detection": 3, "multilabel": 4, "refexp": 3, "described": 2}
 
+# Shapes that no negative image contains: bars may cross there, or show a square part.
 _NOT_IN_NOISE = ("circle", "ring", "triangle", "diamond")
-"""Shapes that no negative image contains: bars may cross there, or show a square part."""
 
 _MOST_LABELS = 12
 
@@ -124,8 +124,9 @@ def negative_shot_sample(
 
 
 def _shown(rng: Rng, seed: int, size: Size) -> Scene:
-    is_scene = rng.randint(3) == 0
-    return scene(seed, _COUNT, size) if is_scene else Scene(negative_image(rng, size), ())
+    if rng.randint(3) == 0:
+        return scene(seed, _COUNT, size)
+    return Scene(negative_image(rng, size), ())
 
 
 def _rng(seed: int, *more: int) -> Rng:
@@ -152,15 +153,18 @@ def _question(rng: Rng, shown: Scene, task: str) -> PosedQuestion:
     absent = _absent((shown,))
     if task == "multilabel":
         return _several(rng, shown, absent)
-    known = absent and rng.randint(8) == 0
+    is_known = bool(absent) and rng.randint(8) == 0
     if task == "detection":
-        return PosedQuestion(pick(rng, absent) if known else label(rng), ())
-    return PosedQuestion(of_a_shape(rng, pick(rng, absent)) if known else expression(rng), ())
+        return PosedQuestion(pick(rng, absent) if is_known else label(rng), ())
+    if is_known:
+        return PosedQuestion(of_a_shape(rng, pick(rng, absent)), ())
+    return PosedQuestion(expression(rng), ())
 
 
 def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
     """Ask for several absent labels and, on about half of the scenes, some that are there."""
-    names = labels(rng, 1 + rng.randint(_MOST_LABELS // 2 if rng.randint(3) else _MOST_LABELS))
+    most = _MOST_LABELS // 2 if rng.randint(3) else _MOST_LABELS
+    names = labels(rng, 1 + rng.randint(most))
     if absent and rng.randint(5) == 0:
         names[-1] = pick(rng, absent)
     present = sorted({thing.look.shape for thing in shown.things})
@@ -177,5 +181,9 @@ def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
 
 def _absent(images: Sequence[Scene]) -> list[str]:
     """Return the known shapes that no image shows."""
-    there = {thing.look.shape for shown in images for thing in shown.things}
-    return [shape for shape in (SHAPES if there else _NOT_IN_NOISE) if shape not in there]
+    there: set[str] = set()
+    for shown in images:
+        there.update(thing.look.shape for thing in shown.things)
+    if not there:
+        return list(_NOT_IN_NOISE)
+    return [shape for shape in SHAPES if shape not in there]

@@ -27,7 +27,8 @@ cleaning crossing climbing
 """
 GERUNDS = tuple(_GERUNDS.split())
 
-RELATED_BY = (  # between two things of an expression
+# Between two things of an expression
+RELATED_BY = (
     *RELATIONS,
     *GERUNDS,
     "behind",
@@ -44,7 +45,8 @@ RELATED_BY = (  # between two things of an expression
 
 _MOST_WORDS = 12
 
-_CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
+_CONSONANTS = "bcdfghjklmnpqrstvwxyz"
+_VOWELS = "aeiou"
 
 
 def invented_word(rng: Rng) -> str:
@@ -52,7 +54,8 @@ def invented_word(rng: Rng) -> str:
     word = ""
     for _ in range(2 + rng.randint(3)):
         word += _any(rng, _CONSONANTS) + _any(rng, _VOWELS)
-        word += _any(rng, _CONSONANTS) if rng.randint(3) == 0 else ""
+        if rng.randint(3) == 0:
+            word += _any(rng, _CONSONANTS)
     return word
 
 
@@ -67,7 +70,8 @@ def label(rng: Rng) -> str:
     """Return a label of a detection: ``bus``, ``garden-gate``, ``wooden Chair``; without commas."""
     words = noun(rng)
     if rng.randint(4) == 0:
-        words = f"{_any(rng, NOUNS)}{'- '[rng.randint(2)]}{words}"
+        first = _any(rng, NOUNS)
+        words = first + _any(rng, "- ") + words
     if rng.randint(6) == 0:
         words = f"{_any(rng, ADJECTIVES)} {words}"
     return _in_random_case(rng, words)

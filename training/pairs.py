@@ -28,24 +28,24 @@ from vlmeval_findit.data.rendered.scene_drawing import (
 )
 from vlmeval_findit.data.rendered.tables import Placed, pair_stream
 
+# Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder.
 MOST_THINGS = 4
-"""Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder."""
 
+# Where an object's centre lies, by thirds of the height and of the width
 PLACES = (
     ("at the upper left", "at the top", "at the upper right"),
     ("at the left", "in the middle", "at the right"),
     ("at the lower left", "at the bottom", "at the lower right"),
 )
-"""Where an object's centre lies, by thirds of the height and of the width."""
 
+# Attributes of an object and their values, in the order of a caption
 ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "size": tuple(HALVES),
     "texture": tuple(TEXTURES),
     "colour": tuple(COLOURS),
     "shape": tuple(SHAPES),
-    "place": tuple(word for row in PLACES for word in row),
+    "place": tuple(chain.from_iterable(PLACES)),
 }
-"""Attributes of an object and their values, in the order of a caption."""
 
 NO_SHAPE = "shape"  # The noun of an object whose shape a caption leaves out
 
@@ -136,7 +136,10 @@ def described(thing: Thing, scene: Scene) -> str:
 
 def place_word(centre: tuple[float, float], frame: tuple[int, int]) -> str:
     """Return the words of :data:`PLACES` for a point (x, y) in a frame (width, height)."""
-    column, row = (min(int(3 * at / side), 2) for at, side in zip(centre, frame, strict=True))
+    x, y = centre
+    width, height = frame
+    column = min(int(3 * x / width), 2)
+    row = min(int(3 * y / height), 2)
     return PLACES[row][column]
 
 
@@ -157,17 +160,17 @@ def tells_apart(
     left: Sequence[Mapping[str, str]], right: Sequence[Mapping[str, str]], names: Collection[str]
 ) -> bool:
     """Return whether no object shares these attributes with the other scene's first object."""
-    return not any(
-        all(other[name] == first[0][name] for name in names)
-        for first, others in ((left, right), (right, left))
-        for other in others
-    )
+
+    def shared(first: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> bool:
+        return any(all(other[name] == first[name] for name in names) for other in others)
+
+    return not shared(left[0], right) and not shared(right[0], left)
 
 
 # --- what may differ ------------------------------------------------------------------------------
 
+# Returns an object with another value of an attribute, in a frame of (width, height) pixels.
 Change = Callable[[Rng, tuple[int, int], _Object], _Object]
-"""Return an object with another value of one attribute, in a frame of (width, height) pixels."""
 
 
 def _another_look(attribute: str, values: Iterable[str]) -> Change:
@@ -190,6 +193,7 @@ def _another_place(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
             return old._replace(place=place)
 
 
+# Functions that change an object, by the attribute that they change
 CHANGES: dict[str, Change] = {
     "colour": _another_look("colour", COLOURS),
     "shape": _another_look("shape", SHAPES),
@@ -197,11 +201,10 @@ CHANGES: dict[str, Change] = {
     "size": _another_size,
     "place": _another_place,
 }
-"""Functions that change an object, by the attribute that they change."""
 
 
-def _other(rng: Rng, table: Iterable[str], than: str) -> str:
-    return pick(rng, [name for name in table if name != than])
+def _other(rng: Rng, names: Iterable[str], old: str) -> str:
+    return pick(rng, [name for name in names if name != old])
 
 
 # --- placing and painting -------------------------------------------------------------------------
@@ -255,17 +258,20 @@ def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
     tints = [drawing.tinted(Rng(thing.tint), thing.look.colour) for thing in objects]
     boxes = paint_all(canvas, [(thing.look, thing.place) for thing in objects], tints, 0.0)
     # All have a box: they lie in the frame and hide nothing of each other.
-    both = zip(objects, boxes, strict=True)
-    things = tuple(Thing(thing.look, thing.size, box) for thing, box in both if box is not None)
-    return Scene(drawing.as_pixels(canvas), things)
+    things = [
+        Thing(thing.look, thing.size, box)
+        for thing, box in zip(objects, boxes, strict=True)
+        if box is not None
+    ]
+    return Scene(drawing.as_pixels(canvas), tuple(things))
 
 
 # --- samples --------------------------------------------------------------------------------------
 
 ALWAYS = ("colour", "shape")  # Attributes that every caption names
 
+# The message of every pair; its images are named as in other samples.
 _MESSAGE = prompts.message(ImagePair(0, "-", ("0", "1")), parse("SelfRetrieval_Scenes"))
-"""The message of every pair; its images are named as in other samples."""
 
 
 def pair_sample(seed: int, size: tuple[int, int]) -> Sample:
@@ -279,10 +285,12 @@ def pair_sample(seed: int, size: tuple[int, int]) -> Sample:
     # The first object differs.
     objects = tuple((i, scene.things[0].box) for i, scene in enumerate((pair.left, pair.right)))
     reply = json.dumps(replies)
-    spans, start = [], 0
+    spans: list[ReplySpan] = []
+    end = 0
     for number, caption in enumerate(replies.values()):
-        start = reply.index(caption, start)
-        spans.append(ReplySpan(start, start := start + len(caption), number))
+        start = reply.index(caption, end)
+        end = start + len(caption)
+        spans.append(ReplySpan(start, end, number))
     turn = Turn(_MESSAGE[-1].value, reply, objects, 0, reply_spans=tuple(spans))
     return Sample((pair.left, pair.right), _MESSAGE[:-1], (turn,))
 
@@ -293,10 +301,20 @@ def shortest_captions(pair: ScenePair) -> tuple[str, str]:
     >>> shortest_captions(scene_pair(2))
     ('a red triangle', 'a red ring')
     """
-    left, right = ([values_of(thing, s) for thing in s.things] for s in (pair.left, pair.right))
-    must = {*ALWAYS, pair.attribute}
-    more = [name for name in ATTRIBUTES if name not in must]
-    extras = chain.from_iterable(combinations(more, count) for count in range(len(more)))
-    sets = ({*must, *extra} for extra in extras)
-    names = next((names for names in sets if tells_apart(left, right, names)), {*ATTRIBUTES})
+    left = [values_of(thing, pair.left) for thing in pair.left.things]
+    right = [values_of(thing, pair.right) for thing in pair.right.things]
+    names = _fewest_names(left, right, {*ALWAYS, pair.attribute})
     return phrase(left[0], names), phrase(right[0], names)
+
+
+def _fewest_names(
+    left: Sequence[Mapping[str, str]], right: Sequence[Mapping[str, str]], needed: set[str]
+) -> set[str]:
+    """Return the fewest attributes, some of them needed, that tell the first objects apart."""
+    more = [name for name in ATTRIBUTES if name not in needed]
+    for count in range(len(more)):
+        for extra in combinations(more, count):
+            names = needed.union(extra)
+            if tells_apart(left, right, names):
+                return names
+    return set(ATTRIBUTES)

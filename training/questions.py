@@ -1,7 +1,7 @@
 """Questions about a scene: one function for each task family.
 
 Every function takes random numbers and a scene, and returns a label (a name, names, an expression)
-with the right boxes, or None if the scene does not allow such a question.
+with the right boxes, or None if the scene does not allow the question.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
     shapes = shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
     if rng.randint(4) == 0 or len(shapes) == 1:
         shapes = shuffled(rng, [*shapes, pick(rng, absent)])
-    things = [t for shape in shapes for t in scene.things if t.look.shape == shape]
-    boxes = tuple(t.box for t in things)
-    labels = tuple(t.look.shape for t in things)
+    things: list[Thing] = []
+    for shape in shapes:
+        things += [thing for thing in scene.things if thing.look.shape == shape]
+    boxes = tuple(thing.box for thing in things)
+    labels = tuple(thing.look.shape for thing in things)
     return PosedQuestion(", ".join(shapes), boxes, labels)
 
 
@@ -58,28 +60,28 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
 
 Attribute = Callable[[Thing], str]
 
+# Attributes before the noun, in the order of an expression
 ATTRIBUTES: dict[str, Attribute] = {
     "size": lambda thing: thing.size,
     "texture": lambda thing: thing.look.texture,
     "colour": lambda thing: thing.look.colour,
 }
-"""Attributes before the noun, in the order of an expression."""
 
+# Pixels by which a relation must hold between two centres, so that nobody can doubt it
 _MARGIN = 16.0
-"""Pixels by which a relation must hold between two centres, so that nobody can doubt it."""
 
+# By how many pixels the first object is on that side of the second
 RELATIONS: dict[str, Callable[[Thing, Thing], float]] = {
     "left of": lambda a, b: b.centre[0] - a.centre[0],
     "right of": lambda a, b: a.centre[0] - b.centre[0],
     "above": lambda a, b: b.centre[1] - a.centre[1],
     "below": lambda a, b: a.centre[1] - b.centre[1],
 }
-"""By how many pixels the first object is on that side of the second."""
 
 
 def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
     """Ask for one object by an expression; its shape alone would mean several."""
-    twins = [t for t in scene.things if len(_alike(scene, t)) > 1]
+    twins = [thing for thing in scene.things if len(_of_same_shape(scene, thing)) > 1]
     if not twins:
         return None
     target = twins[rng.randint(len(twins))]
@@ -96,18 +98,22 @@ def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
     return PosedQuestion(f"the {words}", (target.box,))
 
 
-def _alike(scene: Scene, thing: Thing) -> list[Thing]:
-    return [t for t in scene.things if t.look.shape == thing.look.shape]
+def _of_same_shape(scene: Scene, thing: Thing) -> list[Thing]:
+    return [other for other in scene.things if other.look.shape == thing.look.shape]
+
+
+def _twins(scene: Scene, thing: Thing) -> list[Thing]:
+    return [other for other in _of_same_shape(scene, thing) if other is not thing]
 
 
 def _attributes(scene: Scene, target: Thing) -> list[str]:
     """Return the shortest expressions by attributes that mean the target alone."""
-    twins = [t for t in _alike(scene, target) if t is not target]
+    twins = _twins(scene, target)
     for size in (1, 2, 3):
         expressions = []
-        for values in combinations(ATTRIBUTES.values(), size):
-            if not any(all(value(t) == value(target) for value in values) for t in twins):
-                words = [value(target) for value in values]
+        for values_of in combinations(ATTRIBUTES.values(), size):
+            words = [value_of(target) for value_of in values_of]
+            if words not in [[value_of(twin) for value_of in values_of] for twin in twins]:
                 expressions.append(" ".join([*words, target.look.shape]))
         if expressions:
             return expressions
@@ -116,16 +122,16 @@ def _attributes(scene: Scene, target: Thing) -> list[str]:
 
 def _relations(scene: Scene, target: Thing) -> list[str]:
     """Return ``ring left of the cross``: there is one cross, and no other ring is left of it."""
-    twins = [t for t in _alike(scene, target) if t is not target]
-    anchors = [
-        t for t in scene.things if t.look.shape != target.look.shape and len(_alike(scene, t)) == 1
-    ]
-    return [
-        f"{target.look.shape} {name} the {anchor.look.shape}"
-        for anchor in anchors
-        for name, by in RELATIONS.items()
-        if by(target, anchor) >= _MARGIN and all(by(twin, anchor) <= 0.0 for twin in twins)
-    ]
+    twins = _twins(scene, target)
+    others = [thing for thing in scene.things if thing.look.shape != target.look.shape]
+    anchors = [thing for thing in others if len(_of_same_shape(scene, thing)) == 1]
+    expressions = []
+    for anchor in anchors:
+        for name, distance in RELATIONS.items():
+            is_clear = distance(target, anchor) >= _MARGIN
+            if is_clear and all(distance(twin, anchor) <= 0.0 for twin in twins):
+                expressions.append(f"{target.look.shape} {name} the {anchor.look.shape}")
+    return expressions
 
 
 def described(rng: Rng, scene: Scene) -> PosedQuestion:
@@ -141,18 +147,19 @@ def described(rng: Rng, scene: Scene) -> PosedQuestion:
     named = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
     adjectives = [values[name] for name in ATTRIBUTES if name in named]
     noun = shape if rng.randint(2) else ANY_SHAPE
-    boxes = tuple(
-        t.box
-        for t in scene.things
-        if noun in (ANY_SHAPE, t.look.shape)
-        and all(ATTRIBUTES[name](t) == values[name] for name in named)
-    )
+
+    def is_meant(thing: Thing) -> bool:
+        has_shape = noun in (ANY_SHAPE, thing.look.shape)
+        return has_shape and all(ATTRIBUTES[name](thing) == values[name] for name in named)
+
+    boxes = tuple(thing.box for thing in scene.things if is_meant(thing))
     return PosedQuestion(" ".join([*adjectives, noun]), boxes)
 
 
 def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
     """Ask for one object that looks like no other, by a reference shot of its look."""
-    single = [t for t in scene.things if sum(o.look == t.look for o in scene.things) == 1]
+    looks = [thing.look for thing in scene.things]
+    single = [thing for thing in scene.things if looks.count(thing.look) == 1]
     if not single:
         return None
     thing = single[rng.randint(len(single))]
@@ -163,11 +170,14 @@ def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
 def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
     """Ask for every object of one shape in every frame; also return each box's frame, from 0."""
     shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
-    things = [(n, t) for n, frame in enumerate(frames) for t in frame.things]
-    numbered = [(n, t.box) for n, t in things if t.look.shape == shape]
-    boxes = tuple(box for _, box in numbered)
-    numbers = tuple(n for n, _ in numbered)
-    return PosedQuestion(shape, boxes), numbers
+    boxes: list[Corners] = []
+    numbers: list[int] = []
+    for number, frame in enumerate(frames):
+        for thing in frame.things:
+            if thing.look.shape == shape:
+                boxes.append(thing.box)
+                numbers.append(number)
+    return PosedQuestion(shape, tuple(boxes)), tuple(numbers)
 
 
 def shuffled(rng: Rng, items: Sequence[Item]) -> list[Item]:
@@ -188,12 +198,12 @@ class SceneSet:
     clips: int
 
 
+# By the key of the set's image folder
 SETS = {
     "Scenes": SceneSet("test", scenes=1000, clips=100),
     "Scenes_mini": SceneSet("validation", scenes=50, clips=10),
     "Scenes_train": SceneSet("train", scenes=400, clips=40),
 }
-"""By the key of the set's image folder."""
 
 
 class ShownScene(NamedTuple):

@@ -16,15 +16,15 @@ RECIPES = Path(__file__).with_name("recipes")  # One file for each model that sh
 class Recipe:
     """Everything that a training depends on."""
 
-    model: str  # name of the model that it makes
+    model: str  # Name of the model that it makes
     seed: int
-    rate: float  # highest learning rate; it falls to zero along half a cosine
+    rate: float  # Highest learning rate; it falls to zero along half a cosine
     matrices: float  # Muon's learning rate, as a multiple; 0: AdamW for all weights
-    warmup: int  # steps until the highest learning rate
-    decay: float  # weight decay
-    save_every: int  # steps
-    evaluate_every: int  # steps
-    stages: tuple[Any, ...]  # each has ``until``, its last step
+    warmup: int  # Steps until the highest learning rate
+    decay: float  # Weight decay
+    save_every: int  # Steps
+    evaluate_every: int  # Steps
+    stages: tuple[Any, ...]  # Each has ``until``, its last step
 
     @property
     def steps(self) -> int:

@@ -35,8 +35,8 @@ from vlmeval_findit.protocol.dataset_variant import Message, PartKind
 class Units(Enum):
     """Units of a model's coordinates."""
 
+    # Of the image, in steps of 5 (of 10 for centres, so that halves are steps too)
     THOUSANDTHS = "thousandths"
-    """Of the image, in steps of 5 (of 10 for centres, so that halves are steps too)."""
     PIXELS = "pixels"  # Of the image as the model sees it; scenes are not resized
 
 
@@ -48,7 +48,7 @@ UNIT_ROWS = {Units.THOUSANDTHS: MODELS[NANO], Units.PIXELS: MODELS[NANO_PX]}
 class Shares:
     """How often each value of an axis of the grid is asked for, as weights."""
 
-    units: Units  # of the answers
+    units: Units  # Of the replies
     representation: Mapping[str, float]
     output: Mapping[str, float]
     key: Mapping[str, float]
@@ -56,8 +56,8 @@ class Shares:
     task: Mapping[str, float]
 
 
+# Of each object its image, counted from 0, and its box in the image's pixels
 PlacedBoxes = tuple[tuple[int, Corners], ...]
-"""Of each object its image, counted from 0, and its box in the image's pixels."""
 
 
 class PhraseSpan(NamedTuple):
@@ -81,8 +81,8 @@ class Turn(NamedTuple):
 
     request: str
     reply: str
-    objects: PlacedBoxes  # that the reply is about
-    numbers: int  # coordinates of each object in the reply; 0: it is in words
+    objects: PlacedBoxes  # That the reply is about
+    numbers: int  # Coordinates of each object in the reply; 0: it is in words
     phrases: tuple[PhraseSpan, ...] = ()
     reply_spans: tuple[ReplySpan, ...] = ()
 
@@ -99,7 +99,7 @@ class Sample(NamedTuple):
     """Images, the message that shows them, and turns that each begin after the images."""
 
     images: tuple[Scene, ...]
-    opening: Message  # up to and with its last image
+    opening: Message  # Up to and with its last image
     turns: tuple[Turn, ...]
     marks: tuple[SampleMark, ...] = ()
 
@@ -134,15 +134,22 @@ def draw(rng: Rng, weights: Mapping[str, float]) -> str:
 
 # --- turns ----------------------------------------------------------------------------------------
 
-Ask = Callable[[Rng, Scene], PosedQuestion | None]
 
-TASKS: dict[str, tuple[str, bool, Ask]] = {
-    "detection": ("Scenes", False, asking.detection),
-    "multilabel": ("Scenes", True, asking.several),
-    "refexp": ("Scenes_refexp", False, asking.referring),
-    "described": ("Scenes_described", False, asking.described),
+class SceneTask(NamedTuple):
+    """A way of asking about a scene."""
+
+    dataset: str
+    multilabel: bool
+    ask: Callable[[Rng, Scene], PosedQuestion | None]
+
+
+# Tasks that share an image
+TASKS: dict[str, SceneTask] = {
+    "detection": SceneTask("Scenes", False, asking.detection),
+    "multilabel": SceneTask("Scenes", True, asking.several),
+    "refexp": SceneTask("Scenes_refexp", False, asking.referring),
+    "described": SceneTask("Scenes_described", False, asking.described),
 }
-"""Tasks that share an image: the dataset, whether it has several labels, and the question."""
 
 
 def turn_of(
@@ -159,23 +166,34 @@ def turn_of(
     the first frame, among the images of the message.
     """
     names = question.label.split(", ")
-    size = (shown.width, shown.height)
     step = 10 if variant.representation == "cxcywh" else 5
     labels = question.labels or ("",) * len(question.boxes)
-    rows = []
+    answers: list[_AnswerBox] = []
     for box, frame, label in zip(question.boxes, frames, labels, strict=True):
-        written = box if units is Units.PIXELS else _grid(box, *size, step)
+        written = box
+        if units is Units.THOUSANDTHS:
+            written = _grid(box, shown.width, shown.height, step)
         rank = names.index(label) if label else 0
-        rows.append((frame, rank, box, BoxToWrite(written, label, frame)))
-    rows.sort(key=lambda row: row[:3])
+        answers.append(_AnswerBox(frame, rank, box, BoxToWrite(written, label, frame)))
+    answers.sort(key=lambda answer: (answer.frame, answer.rank, answer.box))
     reply_format = UNIT_ROWS[units].reads(variant.reply)
-    query = FindItQuery(0, question.label, *size, ("",) * variant.frames, Truth((), ()))
+    images = ("",) * variant.frames
+    query = FindItQuery(0, question.label, shown.width, shown.height, images, Truth((), ()))
     return Turn(
         prompts.request(query, variant),
-        write([row[3] for row in rows], reply_format, digits=0),
-        tuple((first + frame, box) for frame, _, box, _ in rows),
+        write([answer.written for answer in answers], reply_format, digits=0),
+        tuple((first + answer.frame, answer.box) for answer in answers),
         reply_format.numbers.width,
     )
+
+
+class _AnswerBox(NamedTuple):
+    """A right box; ``rank`` is the place of its label in the question."""
+
+    frame: int
+    rank: int
+    box: Corners
+    written: BoxToWrite
 
 
 def _grid(box: Corners, width: int, height: int, step: int) -> Corners:
@@ -198,11 +216,11 @@ def scene_sample(
     rng = rng_of(Stream.QUESTION, seed)
     drawn: list[Turn] = []
     while len(drawn) < turns:
-        dataset, multilabel, ask = TASKS[draw(rng, shares.task)]
-        question = ask(rng, shown)
+        task = TASKS[draw(rng, shares.task)]
+        question = task.ask(rng, shown)
         if question is None:
             continue
-        variant = draw_variant(rng, shares, dataset, multilabel)
+        variant = draw_variant(rng, shares, task.dataset, task.multilabel)
         drawn.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.units))
     return Sample((shown,), opening("Scenes"), tuple(drawn))
 
@@ -262,4 +280,6 @@ def texts(samples: Iterable[Sample]) -> Iterator[str]:
     """Yield requests and replies, to learn a tokenizer from."""
     for sample in samples:
         yield from (part.value for part in sample.opening if part.kind is PartKind.TEXT)
-        yield from (text for turn in sample.turns for text in (turn.request, turn.reply))
+        for turn in sample.turns:
+            yield turn.request
+            yield turn.reply

@@ -9,8 +9,8 @@ from vlmeval_findit.data.rendered import scene as rendered
 from vlmeval_findit.data.rendered.scene import Owners, PaintedScene, composed, paint_owners, places
 from vlmeval_findit.data.rendered.scene_drawing import Look, Pixels, as_pixels
 
+# Seeds by split; no seed is in two splits, so no model is asked about its training scenes.
 SPLITS = {"test": range(0, 2**20), "validation": range(2**20, 2**21), "train": range(2**21, 2**32)}
-"""Seeds by split; no seed is in two splits, so no model is asked about its training scenes."""
 
 
 @dataclass(frozen=True, slots=True)

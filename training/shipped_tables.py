@@ -34,6 +34,7 @@ from vlmeval_findit.storage.table_files import meta_path, write_table
 
 CLIP_FRAMES = 8
 
+# The questions of scenes, by the family of their table
 _QUESTION = {Family.OBJDET: "", Family.REFEXP: "refexp", Family.REFEXP_ALL: "described"}
 
 
@@ -98,8 +99,8 @@ def _clip_query(seed: int, index: int) -> FindItQuery:
 
 # --- pairs ----------------------------------------------------------------------------------------
 
+# By table: the split whose first seeds the pairs are of, and their number
 PAIRS = {"SelfRetrieval_Scenes": ("test", 500), "SelfRetrieval_Scenes_mini": ("validation", 50)}
-"""By table: the split whose first seeds the pairs are of, and their number."""
 
 
 def write_pairs(table: str, path: Path) -> None:
@@ -125,8 +126,8 @@ def _pair_row(index: int, seed: int) -> PairRow:
 
 # --- marks ----------------------------------------------------------------------------------------
 
+# By table: the set of scenes, and the number of questions
 MARKS = {"VPBench_Scenes": ("Scenes", 400), "VPBench_Scenes_mini": ("Scenes_mini", 48)}
-"""By table: the set of scenes, and the number of questions."""
 
 MARKS_SEED = 0
 

@@ -85,7 +85,8 @@ class Training:
     @torch.enable_grad()  # type: ignore[untyped-decorator]
     def advance(self, batch: Any, ranks: int = 1) -> dict[str, float]:
         """Make one step on a batch; return the parts of its loss and the gradient's norm."""
-        learner, recipe = self.learner, self.learner.recipe
+        learner = self.learner
+        recipe = learner.recipe
         reduced = self.precision is not torch.float32
         with torch.autocast(self.device.type, self.precision, enabled=reduced):
             total, parts = learner.losses(batch, self.step)
@@ -105,7 +106,8 @@ class Training:
 
     def save(self, folder: Path) -> None:
         """Write the checkpoint in float16, and the state to continue from."""
-        learner, checkpoint = self.learner, folder / card.CHECKPOINT
+        learner = self.learner
+        checkpoint = folder / card.CHECKPOINT
         checkpoint.mkdir(parents=True, exist_ok=True)
         copy.deepcopy(learner.model).to("cpu", torch.float16).save_pretrained(checkpoint)
         learner.processor.save_pretrained(checkpoint)
@@ -166,8 +168,10 @@ def _average(weights: Sequence[Any], ranks: int) -> None:
 
 # --- optimizers -----------------------------------------------------------------------------------
 
-_A, _B, _C = 3.4445, -4.775, 2.0315
-"""The quintic of Newton and Schulz as Muon's authors tuned it (Jordan et al. 2024)."""
+# The quintic of Newton and Schulz as Muon's authors tuned it (Jordan et al. 2024)
+_A = 3.4445
+_B = -4.775
+_C = 2.0315
 
 
 class Muon(torch.optim.Optimizer):  # type: ignore[misc]
@@ -257,7 +261,8 @@ def train(
         for name in (card.CURVE, card.VALIDATION):
             _drop_lines_after(training.step, out / name)
     recent: list[dict[str, float]] = []
-    began, first = time.monotonic(), training.step
+    began = time.monotonic()
+    first = training.step
     for batch in DataLoader(
         range(training.step, recipe.steps),
         batch_size=1,
@@ -269,7 +274,7 @@ def train(
             continue
         last = training.step == recipe.steps
         if training.step % report_every == 0 or last:
-            mean = {k: sum(r[k] for r in recent) / len(recent) for k in recent[0]}
+            mean = {name: sum(parts[name] for parts in recent) / len(recent) for name in recent[0]}
             seconds = time.monotonic() - began
             left = seconds / (training.step - first) * (recipe.steps - training.step)
             print(f"{left / 60:.0f} min left", end="  ")

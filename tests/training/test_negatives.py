@@ -20,9 +20,10 @@ from training.samples import UNIT_ROWS, Sample, Shares, Units
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
+from vlmeval_findit.data.demo.photos import demo_tables
 from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES, Rng
 from vlmeval_findit.protocol.dataset_variant import PartKind
+from vlmeval_findit.storage.folders import shipped_table
 
 SHARES = Shares(
     units=Units.THOUSANDTHS,
@@ -170,8 +171,10 @@ PLAIN = {"the", "of", "on", "in", "to", "that", "is", "left", "below"}
 
 
 def test_words_of_the_photographs_are_held_out() -> None:
-    labels = {query.label for path in PHOTOGRAPHS.glob("*.tsv") for query in read_table(path)}
-    held_out = {word for label in labels for word in label.replace(",", " ").split()}
+    held_out: set[str] = set()
+    for name in demo_tables():
+        for query in read_table(shipped_table(name)):
+            held_out.update(query.label.replace(",", " ").split())
     assert {"face", "helmet", "dog", "ribbons", "tripod"} <= held_out
     held_out -= PLAIN | {*COLOURS, *SHAPES, *TEXTURES, *" ".join(RELATIONS).split()}
     lists = (negative_words.NOUNS, negative_words.ADJECTIVES, negative_words.RELATED_BY)

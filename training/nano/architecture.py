@@ -30,12 +30,14 @@ LEAST_PIXELS = 4 * TOKEN_SIDE * TOKEN_SIDE
 
 COORDINATE_STEP = 5  # Coordinates in thousandths are multiples of this; pixels are whole numbers
 THOUSANDTHS = tuple(range(0, 1001, COORDINATE_STEP))
+# A scene's longer side is 192 pixels; photographs are shrunk to 264 at most, a rare side.
 PIXELS = tuple(range(241))
-"""A scene's longer side is 192 pixels; photographs are shrunk to 264 at most, a rare side."""
+
+# Coordinates that are one token each, in either unit
 COORDINATES = tuple(sorted({*THOUSANDTHS, *PIXELS}))
-"""Coordinates that are one token each, in either unit."""
+
+# A coordinate is one token with or without a comma before it, so replies get shorter.
 COORDINATE_STYLES = ("{}", ", {}")
-"""A coordinate is one token with or without a comma before it, so replies get shorter."""
 
 _SPECIAL = (
     "<|endoftext|>",
@@ -58,8 +60,8 @@ CHAT_TEMPLATE = (
 )
 
 
+# ``[x_min, y_min, width, height]``: a representation's fields stay together, whatever follows.
 _FIELDS = r"\[(?:[xyhwc]\w*(?:, )?)+\]"
-"""``[x_min, y_min, width, height]``: a representation's fields stay together, whatever follows."""
 _DIGIT = r"(?<![a-z_])\d"  # Digits of numbers stand alone; those of ``bbox_2d`` and ``x1`` do not
 _SENTENCE = r"(?<=\. )"
 _SHORTEST_PHRASE = 8
@@ -80,7 +82,7 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
     separators = rf" ?\b(?:{names})\b|{_FIELDS}|{_DIGIT}|\n"
     texts = list(corpus)
     pieces = re.compile(f"{separators}|{_SENTENCE}")
-    counts = Counter(piece for text in texts for piece in pieces.split(text))
+    counts = Counter(chain.from_iterable(map(pieces.split, texts)))
     often = [piece for piece, n in counts.items() if n >= _LEAST_TEXTS]
     phrases = [piece for piece in often if len(piece) >= _SHORTEST_PHRASE]
     # Sorted, so that the result does not depend on the order of the corpus.
@@ -100,9 +102,8 @@ def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
         show_progress=False,
     )
     phrase_pattern = re.compile("|".join(map(re.escape, phrases)) or r"(?!)")
-    tokenizer.train_from_iterator(
-        (rest for text in texts for rest in phrase_pattern.split(text)), trainer
-    )
+    rests = chain.from_iterable(map(phrase_pattern.split, texts))
+    tokenizer.train_from_iterator(rests, trainer)
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     alone, following = COORDINATE_STYLES
     for n in COORDINATES:
@@ -127,8 +128,14 @@ def build_processor(tokenizer: Any) -> Any:
     """Build Qwen3-VL's processor with small patches."""
     size = {"shortest_edge": LEAST_PIXELS, "longest_edge": MOST_PIXELS}
     half = [0.5, 0.5, 0.5]
-    shared: dict[str, Any] = {"size": size, "patch_size": PATCH, "merge_size": 2}
-    shared |= {"temporal_patch_size": 2, "image_mean": half, "image_std": half}
+    shared: dict[str, Any] = {
+        "size": size,
+        "patch_size": PATCH,
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+        "image_mean": half,
+        "image_std": half,
+    }
     return hf.Qwen3VLProcessor(
         image_processor=hf.Qwen2VLImageProcessor(**shared),
         tokenizer=tokenizer,
@@ -198,8 +205,8 @@ def load(folder: str | Path) -> tuple[Any, Any]:
     return hf.AutoProcessor.from_pretrained(folder), model
 
 
+# Positions along each side of the vision tower's learned grid, as a square scene has patches
 _GRID = 14
-"""Positions along each side of the vision tower's learned grid, as a square scene has patches."""
 
 
 def _start_ordered(model: Any, tokenizer: Any) -> None:

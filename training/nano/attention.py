@@ -68,7 +68,8 @@ def _attend_images(
     """Run the vision tower's attention on all patches (patches, width), row after row."""
     total, width = hidden_states.shape
     query, key, value = self.qkv(hidden_states).reshape(total, 3, self.num_heads, -1).unbind(1)
-    query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
+    rotated = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
+    query, key = rotated
     row = sum(turns.patches)
     parts = [
         x.reshape(total // row, row, self.num_heads, -1).transpose(1, 2).split(turns.patches, 2)

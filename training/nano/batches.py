@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -25,13 +26,13 @@ from vlmeval_findit.protocol.dataset_variant import Message
 
 IGNORED = -100  # The target of tokens that are not to be learnt
 
+# Values of a visual token: four sides, then a place for every name (see :func:`cells`)
 CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
-"""Values of a visual token: four sides, then a place for every name (see :func:`cells`)."""
 
+# Values of the mark on a visual token: a place for every name (see :func:`mark_cells`)
 MARK_SHAPES = tuple(Shape)
 MARK_COLOURS = tuple(style.COLOURS)
 MARK = len(MARK_SHAPES) + len(MARK_COLOURS)
-"""Values of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
 
 
 class Layout(NamedTuple):
@@ -40,7 +41,7 @@ class Layout(NamedTuple):
     opening: int
     slots: int
     length: int
-    patches: tuple[int, ...]  # of each image
+    patches: tuple[int, ...]  # Of each image
 
 
 class Batch(NamedTuple):
@@ -49,7 +50,7 @@ class Batch(NamedTuple):
     layout: Layout
     ids: Any  # (B, T)
     positions: Any  # (3, B, T)
-    pixels: Any  # this and the next as the processor returns them
+    pixels: Any  # This and the next as the processor returns them
     grid: Any
     targets: Any  # (B, T): the next token; IGNORED outside replies
     cells: Any  # (B, V, CELL)
@@ -73,26 +74,26 @@ class RowLimit(NamedTuple):
     length: int
 
 
+# Of four corners' eight numbers, those that repeat an earlier number: a near miss makes no
+# rectangle there, so they are learnt as words are.
 _REPEATED = frozenset({3, 4, 6, 7})
-"""Of four corners' eight numbers, those that repeat an earlier number: a near miss makes no
-rectangle there, so they are learnt as words are."""
 
 
 class Tokens(NamedTuple):
     """A turn as tokens."""
 
-    ids: list[int]  # with the end of the reply
-    request: int  # number of the request's tokens
+    ids: list[int]  # With the end of the reply
+    request: int  # Number of the request's tokens
+    # (Place in ``ids`` of a coordinate or of a word, number of its object in the turn)
     objects: list[tuple[int, int]]
-    """(place in ``ids`` of a coordinate or of a word, number of its object in the turn)."""
-    phrases: list[int]  # places of the last tokens of the turn's phrases
+    phrases: list[int]  # Places of the last tokens of the turn's phrases
 
 
 class _Pointers:
     """Targets of the losses that point at visual tokens or judge options, gathered turn by turn."""
 
     def __init__(self, visual: int) -> None:
-        self._visual = visual  # number of visual tokens of a row
+        self._visual = visual  # Number of visual tokens of a row
         self._pointers: list[tuple[int, int]] = []
         self._pointer_maps: list[Any] = []
         self._phrases: list[tuple[int, int]] = []
@@ -209,9 +210,8 @@ class Writer:
 
     def _fitting(self, turns: Sequence[Turn], room: RowLimit) -> list[tuple[Turn, Tokens]]:
         """Return the longest turns that fit; if none fits, the shortest."""
-        encoded = sorted(
-            ((turn, self._tokens(turn)) for turn in turns), key=lambda pair: -len(pair[1].ids)
-        )
+        encoded = [(turn, self._tokens(turn)) for turn in turns]
+        encoded.sort(key=lambda pair: -len(pair[1].ids))
         fitting = [pair for pair in encoded if len(pair[1].ids) <= room.length]
         return fitting[: room.turns] or encoded[-1:]
 
@@ -219,26 +219,26 @@ class Writer:
         request = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
         phrases = [len(self._ids(turn.request[: phrase.end])) - 1 for phrase in turn.phrases]
         reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
-        described = list(self._in_words(turn))
-        places = [i for i, token in enumerate(reply) if token in self._numbers]
-        places = [place for place in places if not self._counts_frames(reply[place - 1])]
-        if len(places) == len(turn.objects) * turn.numbers:
-            described = [
-                (place, i // turn.numbers)
-                for i, place in enumerate(places)
-                if turn.numbers != 8 or i % 8 not in _REPEATED
-            ] + described
+        numbers = [place for place, token in enumerate(reply) if token in self._numbers]
+        coordinates = [place for place in numbers if not self._counts_frames(reply[place - 1])]
+        described: list[tuple[int, int]] = []
+        if len(coordinates) == len(turn.objects) * turn.numbers:
+            for i, place in enumerate(coordinates):
+                if turn.numbers != 8 or i % 8 not in _REPEATED:
+                    described.append((place, i // turn.numbers))
+        described += self._in_words(turn)
         objects = [(len(request) + place, number) for place, number in described]
         return Tokens([*request, *reply], len(request), objects, phrases)
 
     def _in_words(self, turn: Turn) -> Iterator[tuple[int, int]]:
         """Yield places of tokens in a reply in words, and the object that each describes."""
-        if turn.reply_spans:
-            spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
-            for place, (first, last) in enumerate(spans):
-                for span in turn.reply_spans:
-                    if span.start < last and first < span.end:
-                        yield place, span.which
+        if not turn.reply_spans:
+            return
+        spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
+        for place, (first, last) in enumerate(spans):
+            for span in turn.reply_spans:
+                if span.start < last and first < span.end:
+                    yield place, span.which
 
     @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
     def _counts_frames(self, token: int) -> bool:
@@ -303,17 +303,20 @@ _LEAST_PIXELS = 8  # Least pixels of a mark on a visual token, which has 576
 
 
 def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
-    """Return (row, column) of visual tokens whose middle is in a box, with a margin of 3 pixels."""
+    """Return (row, column) of visual tokens whose middle is in a box, with a margin of 3 pixels.
+
+    If there is none, it is the token under the middle of the box.
+    """
     x1, y1, x2, y2 = box
-    tokens = [
-        (row, column)
-        for row in range(down)
-        for column in range(across)
-        if x1 - 3 <= (column + 0.5) * TOKEN_SIDE <= x2 + 3
-        and y1 - 3 <= (row + 0.5) * TOKEN_SIDE <= y2 + 3
+    rows = [row for row in range(down) if y1 - 3 <= (row + 0.5) * TOKEN_SIDE <= y2 + 3]
+    columns = [
+        column for column in range(across) if x1 - 3 <= (column + 0.5) * TOKEN_SIDE <= x2 + 3
     ]
-    middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
-    return tokens or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+    if rows and columns:
+        return list(product(rows, columns))
+    middle_row = int((y1 + y2) / 2 / TOKEN_SIDE)
+    middle_column = int((x1 + x2) / 2 / TOKEN_SIDE)
+    return [(min(middle_row, down - 1), min(middle_column, across - 1))]
 
 
 def _covers(parts: Sequence[Any], tokens: int) -> Any:

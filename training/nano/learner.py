@@ -36,11 +36,11 @@ class NanoStage:
     """A part of the training, up to a step."""
 
     until: int
-    rows: int  # scenes per step
-    objects: tuple[int, int]  # fewest and most of a scene
-    kinds: Mapping[str, float]  # weights of KINDS
-    task: Mapping[str, float]  # shares of tasks
-    formats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # if not the recipe's
+    rows: int  # Scenes per step
+    objects: tuple[int, int]  # Fewest and most of a scene
+    kinds: Mapping[str, float]  # Weights of KINDS
+    task: Mapping[str, float]  # Shares of tasks
+    formats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # If not the recipe's
 
     def shares(self, base: Shares) -> Shares:
         changed: dict[str, Any] = {"task": self.task, **self.formats}
@@ -51,14 +51,14 @@ class NanoStage:
 class NanoRecipe(Recipe):
     """The recipe of a vision-language model."""
 
-    format: str  # of validation
-    start: str | None  # name of a shipped model, or a checkpoint's folder; None: from nothing
-    corpus: int  # samples of each kind to learn a tokenizer from
-    vocabulary: int  # its words, without phrases and coordinates
-    text: Mapping[str, int]  # width, depth, heads
-    vision: Mapping[str, int]  # the same
-    softness: tuple[float, float]  # width of a coordinate's target at begin and end, in its units
-    cells: float  # weights of auxiliary losses; see nano.losses
+    format: str  # Of validation
+    start: str | None  # Name of a shipped model, or a checkpoint's folder; None: from nothing
+    corpus: int  # Samples of each kind to learn a tokenizer from
+    vocabulary: int  # Its words, without phrases and coordinates
+    text: Mapping[str, int]  # Width, depth, heads
+    vision: Mapping[str, int]  # The same
+    softness: tuple[float, float]  # Width of a coordinate's target at begin and end, in its units
+    cells: float  # Weights of auxiliary losses; see nano.losses
     pointers: float
     phrases: float
     shares: Shares
@@ -106,14 +106,14 @@ class SampleKind(NamedTuple):
     long ones. A step has ``rows`` of the stage's rows.
     """
 
-    make: Callable[[int, StepDraw], Sample]  # from a seed
+    make: Callable[[int, StepDraw], Sample]  # From a seed
     limits: Sequence[tuple[float, RowLimit]]
     rows: float = 1.0
     sizes: Sequence[tuple[int, int]] = SIZES
 
 
+# The most frequent sizes of photographs after they are shrunk to what the model takes
 _PHOTOGRAPHS = ((192, 120), (192, 120), (168, 168), (168, 144), (144, 168))
-"""The most frequent sizes of photographs after they are shrunk to what the model takes."""
 
 _OF_NEGATIVES = (*_PHOTOGRAPHS, *NEGATIVE_SIZES)
 
@@ -123,7 +123,8 @@ def _clip(seed: int, step: StepDraw) -> Sample:
     return samples.clip_sample(seed, 3, step.shares, step.frames, count, step.size)
 
 
-KINDS: Mapping[str, SampleKind] = {  # by the names that stages use
+# By the names that stages use
+KINDS: Mapping[str, SampleKind] = {
     "scenes": SampleKind(
         lambda seed, d: samples.scene_sample(seed, 14, d.shares, d.objects, d.size),
         ((0.45, RowLimit(8, 32)), (0.4, RowLimit(5, 56)), (0.15, RowLimit(2, 160))),
@@ -161,14 +162,18 @@ KINDS: Mapping[str, SampleKind] = {  # by the names that stages use
     ),
 }
 
+# Kinds whose words the tokenizer learns; words of negatives stay unknown.
 _SPELLED = ("scenes", "instances", "clips", "marks", "pairs")
-"""Kinds whose words the tokenizer learns; words of negatives stay unknown."""
 
-_SHOTS = (*[(SHOT_SIZE,)] * 4, *((size,) for size in NEGATIVE_SHOT_SIZES), ((96, 48), (168, 48)))
-"""Sizes of the reference shots of a step of negatives."""
+# Sizes of the reference shots of a step of negatives
+_SHOTS: Sequence[Sequence[tuple[int, int]]] = (
+    *[(SHOT_SIZE,)] * 4,
+    *[(size,) for size in NEGATIVE_SHOT_SIZES],
+    ((96, 48), (168, 48)),
+)
 
+# Weights of a clip's number of frames: the benchmark asks by 4 and 8.
 _FRAMES = {"2": 1, "3": 1, "4": 4, "5": 1, "6": 1, "7": 1, "8": 4}
-"""Weights of a clip's number of frames: the benchmark asks by 4 and 8."""
 
 
 def samples_of(
@@ -185,10 +190,12 @@ def samples_of(
         frames=int(samples.draw(rng, _FRAMES)),
         shots=_SHOTS[rng.randint(len(_SHOTS))],
     )
-    at = int(samples.draw(rng, {str(i): weight for i, (weight, _) in enumerate(kind.limits)}))
+    weights = {str(place): weight for place, (weight, limit) in enumerate(kind.limits)}
+    chosen = int(samples.draw(rng, weights))
+    row_limit = kind.limits[chosen][1]
     rows = max(ranks, round(stage.rows * kind.rows))
     seeds = [samples.train_seed(recipe.seed, step, row) for row in range(rank, rows, ranks)]
-    return [kind.make(seed, step_draw) for seed in seeds], kind.limits[at][1]
+    return [kind.make(seed, step_draw) for seed in seeds], row_limit
 
 
 def corpus(recipe: NanoRecipe) -> Iterator[str]:
@@ -277,10 +284,13 @@ def evaluate(
     runner = load_local(str(checkpoint), MODELS[model], settings)
     scores = []
     for name in names:
-        task = load_dataset(name)
-        prompts = prompts_of(task)
-        answers = runner.answer_batch([prompts.message(i) for i in task.queries], task.variant)
-        pairs = zip(task.queries, answers, strict=True)
-        replies = [Reply(index, answer.text, answer.recorded) for index, answer in pairs]
-        scores.append(score_rows(check_replies(model, task, replies, Settings())))
+        dataset = load_dataset(name)
+        prompts = prompts_of(dataset)
+        messages = [prompts.message(index) for index in dataset.queries]
+        completions = runner.answer_batch(messages, dataset.variant)
+        replies = [
+            Reply(index, completion.text, completion.recorded)
+            for index, completion in zip(dataset.queries, completions, strict=True)
+        ]
+        scores.append(score_rows(check_replies(model, dataset, replies, Settings())))
     return scores

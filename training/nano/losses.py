@@ -39,9 +39,11 @@ class Heads(nn.Module):  # type: ignore[misc]
             return nn.ModuleList([nn.Linear(width, out) for _ in range(layers)])
 
         self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
-        self.pointer_queries, self.pointer_keys = each(_HEAD_WIDTH), each(_HEAD_WIDTH)
+        self.pointer_queries = each(_HEAD_WIDTH)
+        self.pointer_keys = each(_HEAD_WIDTH)
         self.mark = nn.Linear(width, MARK)
-        self.phrase_queries, self.phrase_keys = each(_HEAD_WIDTH), each(_HEAD_WIDTH)
+        self.phrase_queries = each(_HEAD_WIDTH)
+        self.phrase_keys = each(_HEAD_WIDTH)
         self.option_right = each(1)
         for new in (self.mark, *self.phrase_queries, *self.option_right):
             # The model may be trained already: new heads begin with zero.
@@ -56,8 +58,8 @@ class Losses(NamedTuple):
     cells: Any
     pointers: Any
     phrases: Any
-    right: float  # share of reply tokens that were predicted
-    off: float  # mean error of coordinates, in their units
+    right: float  # Share of reply tokens that were predicted
+    off: float  # Mean error of coordinates, in their units
 
     def as_numbers(self) -> dict[str, float]:
         parts = self._asdict().items()
@@ -68,7 +70,8 @@ class Grader:
     """Computes the losses of a batch; ``numbers`` are the coordinates of replies, in order."""
 
     def __init__(self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]) -> None:
-        self._model, self._heads = model, heads
+        self._model = model
+        self._heads = heads
         device = model.device
         attention.use(model)
         self._coordinates = torch.tensor(coordinate_ids(tokenizer, numbers), device=device)
@@ -138,11 +141,13 @@ class Grader:
         loss = functional.binary_cross_entropy_with_logits(guess[..., 0], there.float())
         if not there.any():
             return loss
-        guess, truth = guess[there], cells[there]
+        guess = guess[there]
+        truth = cells[there]
         loss = loss + 2 * functional.l1_loss(guess[:, 1:5], truth[:, :4] / _FAR)
         sizes = [len(SHAPES), len(COLOURS), len(TEXTURES)]
-        scores_and_truths = guess[:, 5:].split(sizes, -1), truth[:, 4:].split(sizes, -1)
-        for scores, values in zip(*scores_and_truths, strict=True):
+        all_scores = guess[:, 5:].split(sizes, -1)
+        all_values = truth[:, 4:].split(sizes, -1)
+        for scores, values in zip(all_scores, all_values, strict=True):
             loss = loss + functional.cross_entropy(scores, values.argmax(-1))
         return loss
 
@@ -150,19 +155,21 @@ class Grader:
         """Return the cross-entropy of a coordinate token's pointer, a mean over layers."""
         if not len(batch.pointers):
             return batch.pointer_maps.new_zeros(())
-        heads = self._heads.pointer_queries, self._heads.pointer_keys
+        queries = self._heads.pointer_queries
+        keys = self._heads.pointer_keys
         losses = [
             -(torch.log_softmax(scores, -1) * batch.pointer_maps).sum(-1).mean()
-            for scores in _scores(*heads, layers, batch.pointers, batch.visual)
+            for scores in _scores(queries, keys, layers, batch.pointers, batch.visual)
         ]
         return sum(losses) / len(layers)
 
     def _phrases(self, even: Sequence[Any], batch: Batch) -> Any:
         """Return the cross-entropy of the visual tokens that phrases mean, a mean over layers."""
-        heads = self._heads.phrase_queries, self._heads.phrase_keys
+        queries = self._heads.phrase_queries
+        keys = self._heads.phrase_keys
         losses = [
             functional.binary_cross_entropy_with_logits(scores - _PRIOR, batch.phrase_maps)
-            for scores in _scores(*heads, even, batch.phrases, batch.visual)
+            for scores in _scores(queries, keys, even, batch.phrases, batch.visual)
         ]
         return sum(losses) / len(even)
 

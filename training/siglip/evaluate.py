@@ -29,10 +29,10 @@ from vlmeval_findit.storage.stored_png import png
 class PairScores:
     """Which pairs (n,) were right."""
 
-    attributes: tuple[str, ...]  # in which the scenes of each pair differ
+    attributes: tuple[str, ...]  # In which the scenes of each pair differ
     right: Any
-    shuffled: Any  # with captions of other pairs, in any order: chance, 25 %
-    unpadded: Any  # with captions as :attr:`Padding.UNPADDED` lays them out
+    shuffled: Any  # With captions of other pairs, in any order: chance, 25 %
+    unpadded: Any  # With captions as :attr:`Padding.UNPADDED` lays them out
 
     def percents(self) -> dict[str, float]:
         """Return the percent of right pairs overall and by attribute."""
@@ -41,16 +41,13 @@ class PairScores:
 
     def rows(self) -> list[dict[str, str]]:
         """Return the rows of a card's table."""
-        columns = {
-            "both captions right": self.right,
-            "captions shuffled": self.shuffled,
-            "captions not padded": self.unpadded,
-        }
         return [
             {
                 "differ in": name,
                 "pairs": str(int(self._selected(name).sum())),
-                **{title: f"{self._percent(right, name):.1f}" for title, right in columns.items()},
+                "both captions right": f"{self._percent(self.right, name):.1f}",
+                "captions shuffled": f"{self._percent(self.shuffled, name):.1f}",
+                "captions not padded": f"{self._percent(self.unpadded, name):.1f}",
             }
             for name in (*CHANGES, "all")
         ]
@@ -68,9 +65,9 @@ def evaluate(name: str, split: str, pairs: int) -> PairScores:
     scene_pairs = [scene_pair(seed) for seed in SPLITS[split][:pairs]]
     with TemporaryDirectory() as folder:
         images = towers.images([*_image_files(scene_pairs, Path(folder))])
-    captions = [
-        caption for pair in scene_pairs for caption in (pair.left_caption, pair.right_caption)
-    ]
+    captions: list[str] = []
+    for pair in scene_pairs:
+        captions += (pair.left_caption, pair.right_caption)
     texts = {padding: towers.texts(captions, padding) for padding in Padding}
     padded = texts[Padding.AS_TRAINED]
     order = np.random.RandomState(0).permutation(len(padded))

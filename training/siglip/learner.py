@@ -22,35 +22,35 @@ class SiglipStage:
     """A part of the training, up to a step."""
 
     until: int
-    cells: float  # weight of the loss of objects under patches
-    shares: Mapping[str, float]  # weights of the attributes in which pairs differ
+    cells: float  # Weight of the loss of objects under patches
+    shares: Mapping[str, float]  # Weights of the attributes in which pairs differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiglipRecipe(Recipe):
     """The recipe of a dual encoder."""
 
-    corpus: int  # pairs whose captions the tokenizer is learnt from
-    vocabulary: int  # most tokens
-    side: int  # of an image, in pixels
-    text: Mapping[str, int]  # entries of SigLIP's configurations
+    corpus: int  # Pairs whose captions the tokenizer is learnt from
+    vocabulary: int  # Most tokens
+    side: int  # Of an image, in pixels
+    text: Mapping[str, int]  # Entries of SigLIP's configurations
     vision: Mapping[str, int]
-    pairs: int  # per step
-    plain: float  # share of pairs that keep their full captions
-    sharpness: float  # scale of cosines within a pair
-    within: float  # weights of the losses in addition to SigLIP's
+    pairs: int  # Per step
+    plain: float  # Share of pairs that keep their full captions
+    sharpness: float  # Scale of cosines within a pair
+    within: float  # Weights of the losses in addition to SigLIP's
     facts: float
-    validation: int  # pairs
+    validation: int  # Pairs
 
 
 def read_siglip_recipe(path: Path) -> SiglipRecipe:
     """Read a recipe file; ValueError if a key is missing or unknown."""
-    return parse_recipe(
-        path,
-        lambda values: SiglipRecipe(
-            **{**values, "stages": tuple(SiglipStage(**stage) for stage in values["stages"])}
-        ),
-    )
+    return parse_recipe(path, _recipe)
+
+
+def _recipe(values: Mapping[str, Any]) -> SiglipRecipe:
+    stages = tuple(SiglipStage(**stage) for stage in values["stages"])
+    return SiglipRecipe(**{**values, "stages": stages})
 
 
 class SiglipLearner:
@@ -78,7 +78,8 @@ class SiglipLearner:
         whole = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
         drawn = whole[rank::ranks]
         scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]
-        captions, full = list[str](), list[bool]()
+        captions: list[str] = []
+        full: list[bool] = []
         for sample in drawn:
             captions += sample.captions
             whole_scene = (sample.pair.left_caption, sample.pair.right_caption)

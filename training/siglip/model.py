@@ -30,7 +30,8 @@ from training.siglip.samples import BONDS, NOTHING, VALUES
 
 LONGEST = 64  # Tokens of a caption, as SigLIP has it
 
-_PAD, _END = "<pad>", "</s>"
+_PAD = "<pad>"
+_END = "</s>"
 
 
 def build_tokenizer(corpus: Iterable[str], size: int) -> Any:
@@ -116,7 +117,7 @@ class Losses(NamedTuple):
     within: Any
     cells: Any
     facts: Any
-    right: float  # share of pairs whose captions are both right
+    right: float  # Share of pairs whose captions are both right
 
     def as_numbers(self) -> dict[str, float]:
         parts = self._asdict().items()

@@ -49,7 +49,8 @@ def plain_sample(seed: int) -> PairSample:
 def varied_sample(rng: Rng, seed: int) -> PairSample:
     """Return the pair of a seed with captions that omit or reorder something."""
     pair = scene_pair(seed)
-    left, right = ([values_of(t, scene) for t in scene.things] for scene in (pair.left, pair.right))
+    left = [values_of(thing, pair.left) for thing in pair.left.things]
+    right = [values_of(thing, pair.right) for thing in pair.right.things]
     names = [_some(rng, 0.6) for _ in left]
     names[0] = sorted({*names[0], pair.attribute}, key=[*ATTRIBUTES].index)
     if not tells_apart(left, right, names[0]):
@@ -76,12 +77,13 @@ def samples_of(
     """Return the samples of a step.
 
     ``plain`` is the share of pairs with complete captions, ``shares`` are weights of the attributes
-    in pair_seed pairs differ.
+    in which pairs differ.
     """
     rng = rng_of(Stream.BATCH, seed, step, 1, _STREAM)
     drawn = []
     for _ in range(pairs):
-        attribute, pair_seed = draw(rng, shares), _train_seed(rng)
+        attribute = draw(rng, shares)
+        pair_seed = _train_seed(rng)
         while attribute_of(pair_seed) != attribute:
             pair_seed = _train_seed(rng)
         drawn.append(_sample(rng, pair_seed, plain))
@@ -109,11 +111,12 @@ def _sample(rng: Rng, seed: int, plain: float) -> PairSample:
 
 # --- targets of the auxiliary losses --------------------------------------------------------------
 
+# Every value of every attribute, with the attribute
 VALUES = tuple((name, value) for name, values in ATTRIBUTES.items() for value in values)
-"""Every value of every attribute."""
-
 _NUMBERS = {value: i for i, value in enumerate(VALUES)}
-BONDS = tuple(  # two values that one object may have
+
+# Numbers of two values that an object may have together
+BONDS = tuple(
     (a, b) for a, b in combinations(range(len(VALUES)), 2) if VALUES[a][0] != VALUES[b][0]
 )
 _BOND_NUMBERS = {bond: i for i, bond in enumerate(BONDS)}

@@ -84,8 +84,8 @@ def choices(slot: Slot, image: AnnotatedImage, field: str | None, rng: Rng) -> I
 
     ``field`` is where the object must lie if the question is about fields.
     """
-    alone = [i for i, _ in enumerate(image.objects) if can_be_marked(image, i)]
-    alone = [alone[i] for i in rng.permutation(len(alone))]
+    markable = [place for place in range(len(image.objects)) if can_be_marked(image, place)]
+    alone = [markable[i] for i in rng.permutation(len(markable))]
     if slot.kind is QuestionKind.COUNTING:
         # Every second image has a mark of another colour that is not to be counted.
         decoys = int(slot.number % 2 and slot.colour != CONTRAST and slot.marks < MOST_MARKS)
@@ -122,14 +122,14 @@ def can_be_marked(image: AnnotatedImage, place: int) -> bool:
     )
 
 
+# Shapes that show the place of an object, not its extent
 _POINTING = (Shape.ARROW, Shape.TAG, Shape.POINT, Shape.SCRIBBLE)
-"""Shapes that show the place of an object, not its extent."""
 
 
 def is_partly_hidden(image: AnnotatedImage, place: int) -> bool:
     """Return whether an object overlaps another in part.
 
-    An object inside another, such as a part of it, does not count.
+    An object inside another, like a part of it, does not count.
     """
     box = image.objects[place].box
     return any(
@@ -139,7 +139,7 @@ def is_partly_hidden(image: AnnotatedImage, place: int) -> bool:
     )
 
 
-_WHOLE = 0.9
+_WHOLE = 0.9  # Shared part of the smaller area from which an object lies inside another
 
 
 def _common(a: Corners, b: Corners) -> float:
@@ -182,7 +182,8 @@ def posed(
         return None
     named_colour = None if slot.colour == CONTRAST else slot.colour
     drawn = MarkName(slot.style, marked.colour if len(targets) == 1 else named_colour)
-    there = {name.bare for name in (drawn, *(MarkName(slot.style, c) for c in colours[counted:]))}
+    there = {drawn.bare}
+    there.update(MarkName(slot.style, colour).bare for colour in colours[counted:])
     named = undrawn_mark(drawn, there, rng) if slot.absence is Absence.TRUE else drawn
     options = _options(slot, image, choice, classes, marked, drawn, rng)
     if options is None:
@@ -192,7 +193,7 @@ def posed(
         slot,
         image.name,
         wording.hint_of(slot.form, named),
-        wording.variant_of(slot.kind, slot.form, named, slot.fields),
+        wording.question_of(slot.kind, slot.form, named, slot.fields),
         right,
         wrong,
         len(targets),

@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.scene import Owners
 from vlmeval_findit.marks.region import Polygon
 
-Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
+Pixels = npt.NDArray[np.uint8]  # Height x width x 3, RGB
 
 
 class LabelledBox(NamedTuple):
@@ -91,6 +91,7 @@ def outlines(owners: Owners, count: int) -> tuple[tuple[Polygon, ...], ...]:
     polygons = []
     for i in range(count):
         mask = np.asarray(owners == i, dtype=np.uint8)
-        parts, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        polygons.append(tuple(tuple(map(float, part.ravel())) for part in parts if len(part) > 2))
+        contours = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]
+        parts = [part for part in contours if len(part) > 2]
+        polygons.append(tuple(tuple(map(float, part.ravel())) for part in parts))
     return tuple(polygons)

@@ -46,10 +46,13 @@ def lettered(posed_marks: Sequence[PosedMarks], seed: int) -> list[str]:
             letters[i] = LETTERS[turn % (len(question.wrong) + 1)]
             turns[question.right] = turn + 1
             share[letters[i]] -= 1
-    left = [letter for letter in LETTERS for _ in range(share[letter])]
-    open_ = [i for i, letter in enumerate(letters) if not letter]
+    rest: list[str] = []
+    for letter in LETTERS:
+        rest += [letter] * share[letter]
+    without_letter = [i for i, letter in enumerate(letters) if not letter]
     rng = np.random.RandomState([seed, len(posed_marks)])
-    for i, letter in zip(open_, spread(left, len(open_), rng), strict=True):
+    shuffled = spread(rest, len(without_letter), rng)
+    for i, letter in zip(without_letter, shuffled, strict=True):
         letters[i] = letter
     return letters
 
@@ -107,8 +110,9 @@ class _Search:
 
 
 def easier_slots(slot: Slot) -> Iterator[Slot]:
-    """Yield a question as planned, then easier: thinner lines, other variants, contrast, fewer
-    marks, another shape.
+    """Yield a question as planned, then easier questions.
+
+    They have thinner lines, other variants, contrast, fewer marks, another shape.
     """
     style = slot.style
     widths = [width for width in (*reversed(WIDTHS), 1) if width < style.width]
@@ -126,8 +130,8 @@ def easier_slots(slot: Slot) -> Iterator[Slot]:
         yield replace(slot, style=plain, colour=CONTRAST, marks=1)
 
 
+# Shapes that most objects can be marked with
 _ANYWHERE = (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.POINT)
-"""Shapes that most objects can be marked with."""
 
 
 def mark_rows(posed_marks: Sequence[PosedMarks], seed: int, source: str) -> list[VPQuery]:
@@ -157,8 +161,8 @@ def mark_rows(posed_marks: Sequence[PosedMarks], seed: int, source: str) -> list
 def _properties(style: Style, colour: str) -> tuple[str, ...]:
     """Return colour, variant and line width, as far as the shape has them."""
     has_width = STYLES[style.shape][style.variant].has_width
-    known = (colour, style.variant, f"width {style.width}" if has_width else "")
-    return tuple(filter(None, known))
+    width = f"width {style.width}" if has_width else ""
+    return tuple(text for text in (colour, style.variant, width) if text)
 
 
 def image_name(index: int) -> str:

@@ -21,21 +21,21 @@ from vlmeval_findit.marks.region import Polygon, Region
 from vlmeval_findit.marks.shapes import SHAFT
 from vlmeval_findit.marks.style import Shape, Style
 
-Cover = npt.NDArray[np.bool_]  # height x width: the pixels of a mark
+Cover = npt.NDArray[np.bool_]  # Height x width: the pixels of a mark
 
+# Least pixels between a marked box and the border of the image, so that its line is visible
 INSET = 3
-"""Least pixels between a marked box and the border of the image, so that its line is visible."""
 
 _APART = 3  # Least pixels between two marks, so that they are not read as one
 
+# Distance between two colours that is noticed: 0 to 765, weighted as eyes are
 _VISIBLE_DISTANCE = 200
-"""Distance between two colours that is noticed: 0 to 765, weighted as eyes are."""
 _TINT_DISTANCE = 100  # The same if the image shines through
 _LEAST_VISIBLE = 0.6  # Least share of the mark, and of its surroundings, that must differ
 _TINTED_BY = 40  # Least difference, of 255, of a tint's channel from the others
 
+# Least pixels of a mark: a smaller mark looks like a part of the object.
 _LEAST_COVERED = {Shape.POINT: 100}
-"""Least pixels of a mark: a smaller one looks like a part of the object."""
 _LEAST_LONG = 16  # Least length of a scribble in pixels; it must also be four times its width
 _LEAST_WITHIN = 0.95  # Least share of a mark in the middle of an object that lies in its box
 
@@ -53,7 +53,8 @@ class MarkedImage(NamedTuple):
 
 def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
     """Return the region to mark: an object's box, a little inside the image, and its outlines."""
-    x1, y1 = max(box[0], INSET), max(box[1], INSET)
+    x1 = max(box[0], INSET)
+    y1 = max(box[1], INSET)
     x2 = min(box[2], width - 1 - INSET)
     y2 = min(box[3], height - 1 - INSET)
     return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
@@ -71,9 +72,9 @@ class Marker:
     """Draws marks of one style on an image."""
 
     _pixels: Pixels
-    _regions: Sequence[Region]  # all that could be marked
+    _regions: Sequence[Region]  # All that could be marked
     _style: Style
-    _hidden: Hidden  # how much of an object may be covered
+    _hidden: Hidden  # How much of an object may be covered
     _covers: dict[int, Cover | None] = field(default_factory=dict)
 
     def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
@@ -95,8 +96,11 @@ class Marker:
         """Return the pixels of a mark; None if it is not suitable for its region."""
         if place not in self._covers:
             height, width, _ = self._pixels.shape
-            args = (self._regions[place], self._style, width, height)
-            self._covers[place] = _cover(*args) if _is_suitable(*args, self._hidden) else None
+            region = self._regions[place]
+            cover: Cover | None = None
+            if _is_suitable(region, self._style, width, height, self._hidden):
+                cover = _cover(region, self._style, width, height)
+            self._covers[place] = cover
         return self._covers[place]
 
     def _is_visible(self, after: Pixels, cover: Cover, colour: str) -> bool:
@@ -121,7 +125,8 @@ def lies_under(box: Corners, mark: Cover, target: Corners) -> bool:
     x1, y1, x2, y2 = box
     if min(x2, target[2]) > max(x1, target[0]) and min(y2, target[3]) > max(y1, target[1]):
         return True
-    first_x, first_y = max(int(x1), 0), max(int(y1), 0)
+    first_x = max(int(x1), 0)
+    first_y = max(int(y1), 0)
     return bool(mark[first_y : int(np.ceil(y2)), first_x : int(np.ceil(x2))].any())
 
 
@@ -137,7 +142,8 @@ def _is_suitable(region: Region, style: Style, width: int, height: int, hidden: 
     if size <= _LEAST_COVERED.get(style.shape, 0):
         return False
     if style.shape is Shape.SCRIBBLE:
-        rows, columns = (np.flatnonzero(cover.any(axis=axis)) for axis in (1, 0))
+        rows = np.flatnonzero(cover.any(axis=1))
+        columns = np.flatnonzero(cover.any(axis=0))
         long = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
         return bool(long >= max(_LEAST_LONG, 4 * style.width))
     if style.shape not in (Shape.TAG, Shape.POINT):
@@ -165,7 +171,7 @@ def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
 
 
 def _apart(covers: Sequence[Cover]) -> bool:
-    return not any((_wider(one) & other).any() for one, other in combinations(covers, 2))
+    return not any((_wider(cover) & other).any() for cover, other in combinations(covers, 2))
 
 
 def _wider(cover: Cover) -> Cover:

@@ -21,13 +21,15 @@ KINDS = (
     QuestionKind.LOCALISATION,
     QuestionKind.REFERENCE,
 )
+# Line widths in pixels. A line of one pixel is lost when an image is made smaller.
 WIDTHS = (2, 3, 4, 6)
-"""Line widths in pixels. A line of one pixel is lost when an image is made smaller."""
+
+# A point is four times as wide, and must differ from the dots of an image.
 _LEAST_WIDTH = {Shape.POINT: 3}
-"""A point is four times as wide, and must differ from the dots of an image."""
 MOST_MARKS = 4
+
+# Shapes that need more than a box
 NEED_OUTLINES = frozenset({Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE})
-"""Shapes that need more than a box."""
 ABSENT_ONE_IN = 8
 
 
@@ -39,7 +41,7 @@ class Fields(Enum):
 
 
 class Absence(Enum):
-    """Whether the option "no such mark" is offered, and whether it is right."""
+    """Whether the option that the mark is absent is offered, and whether it is right."""
 
     NOT_OFFERED = "not offered"
     OFFERED = "offered"
@@ -88,11 +90,11 @@ def plan(count: int, seed: int, shapes: Sequence[Shape]) -> list[Slot]:
     colours = spread((*COLOURS, CONTRAST), count, rng)
     slots = []
     for i, (kind, turn) in enumerate(zip(ordered, _turns(ordered), strict=True)):
-        # Two forms in turn for existence
-        form = (
-            (Form.IS_THERE, Form.WHICH)[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
-        )
-        fields = (Fields.NINE, Fields.FOUR)[turn % 2]
+        is_even = turn % 2 == 0
+        form = Form.ONLY
+        if kind is QuestionKind.EXISTENCE:
+            form = Form.IS_THERE if is_even else Form.WHICH
+        fields = Fields.NINE if is_even else Fields.FOUR
         slots.append(Slot(i, kind, form, styles[i], colours[i], Absence.NOT_OFFERED, 1, fields))
     counted = [slot.number for slot in slots if slot.kind is QuestionKind.COUNTING]
     amounts = dict(zip(counted, spread(range(1, MOST_MARKS + 1), len(counted), rng), strict=True))

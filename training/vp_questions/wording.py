@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from training.vp_questions.plan import Fields, Form, Rng
@@ -20,28 +20,31 @@ class Field(NamedTuple):
     down: int
 
 
-def _fields(across: int, *names: str) -> Mapping[Field, str]:
+def _fields(across: int, names: Sequence[str]) -> Mapping[Field, str]:
+    """Number the names of fields from the left and from the top."""
     return {Field(i % across, i // across): name for i, name in enumerate(names)}
 
 
 FIELD_NAMES: Mapping[Fields, Mapping[Field, str]] = {
-    Fields.FOUR: _fields(2, "top left", "top right", "bottom left", "bottom right"),
+    Fields.FOUR: _fields(2, ("top left", "top right", "bottom left", "bottom right")),
     Fields.NINE: _fields(
         3,
-        "top left",
-        "top centre",
-        "top right",
-        "centre left",
-        "centre",
-        "centre right",
-        "bottom left",
-        "bottom centre",
-        "bottom right",
+        (
+            "top left",
+            "top centre",
+            "top right",
+            "centre left",
+            "centre",
+            "centre right",
+            "bottom left",
+            "bottom centre",
+            "bottom right",
+        ),
     ),
 }
 
+# Least distance of a centre from the borders of its field, as a share of the image's side
 _MARGIN = 0.06
-"""Least distance of a centre from the borders of its field, as a share of the image's side."""
 
 _LEAST_INSIDE = 0.6  # Least share of a box's area in the field of its centre
 
@@ -147,13 +150,13 @@ def hint_of(form: Form, name: MarkName) -> str:
     return f"{_DRAWN} {name.singular.capitalize()} is {looks}."
 
 
-def variant_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
+def question_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
     """Return the question about a mark.
 
     >>> box = MarkName(Style(Shape.BOX, "none"), "red")
-    >>> variant_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
+    >>> question_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
     'How many red boxes are drawn on the image?'
-    >>> variant_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
+    >>> question_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
     'What is marked by the red box?'
     """
     if kind is QuestionKind.EXISTENCE:
@@ -178,11 +181,14 @@ _WHERE = {
 
 # --- marks that are not drawn ---------------------------------------------------------------------
 
-# Shapes that look alike: the contour of a square is a box.
-LOOK_ALIKE = [
-    *({Shape.CONTOUR, other} for other in (Shape.BOX, Shape.OVAL, Shape.MASK)),
-    *({Shape.MASK, other} for other in (Shape.BOX, Shape.OVAL)),
-]
+# Pairs of shapes that may look the same: the contour of a square is a box.
+_SAME_LOOK = (
+    {Shape.CONTOUR, Shape.BOX},
+    {Shape.CONTOUR, Shape.OVAL},
+    {Shape.CONTOUR, Shape.MASK},
+    {Shape.MASK, Shape.BOX},
+    {Shape.MASK, Shape.OVAL},
+)
 
 
 def other_colour(colour: str, rng: Rng) -> str:
@@ -212,10 +218,7 @@ def undrawn_mark(drawn: MarkName, there: set[str], rng: Rng) -> MarkName:
 
 
 def _other_styles(style: Style, rng: Rng) -> list[Style]:
-    """Return the other shapes in random order, without those that look alike."""
-    shapes = [
-        shape
-        for shape in Shape
-        if shape is not style.shape and {shape, style.shape} not in LOOK_ALIKE
-    ]
+    """Return the other shapes in random order, without those that may look the same."""
+    others = [shape for shape in Shape if shape is not style.shape]
+    shapes = [shape for shape in others if {shape, style.shape} not in _SAME_LOOK]
     return [default_style(shapes[i]) for i in rng.permutation(len(shapes))]

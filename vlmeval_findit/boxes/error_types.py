@@ -196,7 +196,7 @@ def _near_pairs(answer: JudgedAnswer, boxes: Sequence[int]) -> list[_NearPair]:
     reading, truth = answer.reading, answer.truth
     if not boxes or not truth.boxes:
         return []
-    with np.errstate(over="ignore"):  # models can answer 1e300
+    with np.errstate(over="ignore"):  # Models can answer 1e300
         predicted = _array([answer.match.boxes[at] for at in boxes])
         true = _array(truth.boxes)
     rows, columns = np.indices((len(predicted), len(true))).reshape(2, -1)

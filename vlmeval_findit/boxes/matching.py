@@ -186,7 +186,7 @@ def _in_pixels(
     of_boxes = np.repeat(of_queries, counts, axis=0)
     scale = np.tile(of_boxes[:, :2], 2)
     offset = np.tile(of_boxes[:, 2:], 2)
-    with np.errstate(over="ignore", invalid="ignore"):  # models can answer 1e300
+    with np.errstate(over="ignore", invalid="ignore"):  # Models can answer 1e300
         pixels: NDArray[np.float64] = boxes * scale + offset
     return pixels
 

@@ -128,7 +128,7 @@ _ROWS = (
     _ALL,
     replace(_ALL, name="all-labelled", fields=_NAMED_SIDES),
     # The prompt names no format; replies are read as xyxy unless the model's row names a format
-    # (protocol section 3, "the model's own scheme").
+    # (protocol section 3).
     replace(_XYXY, name="unconstrained", fields=(), keys=()),
 )
 

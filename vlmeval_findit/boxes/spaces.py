@@ -87,8 +87,9 @@ class Space:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
 
     def as_dict(self) -> dict[str, Any]:
-        values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))
-        return {name: value for name, value in values if value not in (None, False)}
+        """Return the kind and the settings that are stated."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, False)}
 
 
 def space_from(settings: str | Mapping[str, Any]) -> Space:

@@ -21,46 +21,56 @@ def write(boxes: Sequence[BoxToWrite], fmt: ReplyFormat, digits: int = 1) -> str
     """Write boxes, in order, in the requested format; 0 ``digits`` gives whole numbers."""
     # round(n, 0) stays a float, which JSON writes as 120.0.
     places = digits or None
-    rows = [
-        (box_, [round(n, places) for n in fmt.numbers.from_corners(box_.box)]) for box_ in boxes
-    ]
-    return _json(rows, fmt) if fmt.output == "json" else _text(rows, fmt, digits)
+    rounded: list[_RoundedBox] = []
+    for item in boxes:
+        numbers = [round(n, places) for n in fmt.numbers.from_corners(item.box)]
+        rounded.append(_RoundedBox(numbers, item.label, item.frame))
+    return _json(rounded, fmt) if fmt.output == "json" else _text(rounded, fmt, digits)
 
 
-Rows = Sequence[tuple[BoxToWrite, list[float]]]
+class _RoundedBox(NamedTuple):
+    numbers: list[float]  # In the order of the format
+    label: str
+    frame: int
 
 
-def _text(rows: Rows, fmt: ReplyFormat, digits: int) -> str:
-    if not rows:
+def _text(boxes: Sequence[_RoundedBox], fmt: ReplyFormat, digits: int) -> str:
+    if not boxes:
         return "[]"
     lines = []
-    for box_, numbers in rows:
-        frame = f"{box_.frame + 1}: " if fmt.frames > 1 else ""
-        label = f"{box_.label}: " if fmt.multilabel else ""
-        lines.append(f"{frame}{label}[{', '.join(f'{n:.{digits}f}' for n in numbers)}]")
+    for box in boxes:
+        frame = f"{box.frame + 1}: " if fmt.frames > 1 else ""
+        label = f"{box.label}: " if fmt.multilabel else ""
+        numbers = ", ".join(f"{n:.{digits}f}" for n in box.numbers)
+        lines.append(f"{frame}{label}[{numbers}]")
     return "\n".join(lines)
 
 
-def _json(rows: Rows, fmt: ReplyFormat) -> str:
-    nested = fmt.structure == "nested"
-    key = PLURAL_KEYS.get(fmt.key, fmt.key) if nested else fmt.key
+def _json(boxes: Sequence[_RoundedBox], fmt: ReplyFormat) -> str:
+    is_nested = fmt.structure == "nested"
+    key = PLURAL_KEYS.get(fmt.key, fmt.key) if is_nested else fmt.key
     entries: list[dict[str, object]] = []
     groups: dict[tuple[int, str], list[list[float]]] = {}
-    for box_, numbers in rows:
-        entry: dict[str, object] = {"frame_idx": box_.frame + 1} if fmt.frames > 1 else {}
+    for box in boxes:
+        group = groups.get((box.frame, box.label))
+        if is_nested and group is not None:
+            group.append(box.numbers)
+            continue
+        entry: dict[str, object] = {}
+        if fmt.frames > 1:
+            entry["frame_idx"] = box.frame + 1
         if fmt.multilabel and fmt.key != CLASS_KEY:
-            entry["label"] = box_.label
-        name = box_.label if fmt.key == CLASS_KEY else key
-        group = (box_.frame, box_.label)
+            entry["label"] = box.label
+        name = box.label if fmt.key == CLASS_KEY else key
         if fmt.structure == "decomposed":
-            entries.append({**entry, **dict(zip(fmt.numbers.keys, numbers, strict=True))})
-        elif not nested:
-            entries.append({**entry, name: numbers})
-        elif group in groups:
-            groups[group].append(numbers)
+            entry.update(zip(fmt.numbers.keys, box.numbers, strict=True))
+        elif is_nested:
+            group = [box.numbers]
+            groups[box.frame, box.label] = group
+            entry[name] = group
         else:
-            groups[group] = [numbers]
-            entries.append({**entry, name: groups[group]})
+            entry[name] = box.numbers
+        entries.append(entry)
     return json.dumps(entries, ensure_ascii=False)
 
 
@@ -96,13 +106,14 @@ def _entry(fmt: ReplyFormat) -> dict[str, Any]:
     if fmt.structure == "decomposed":
         fields |= dict.fromkeys(fmt.numbers.keys, _NUMBER)
         return _object(fields)
-    nested = fmt.structure == "nested"
-    value = {"type": "array", "items": box} if nested else box
+    is_nested = fmt.structure == "nested"
+    value = {"type": "array", "items": box} if is_nested else box
     if fmt.key == CLASS_KEY:
         count = len(fields) + 1
         more = {"additionalProperties": value, "minProperties": count, "maxProperties": count}
         return _object(fields) | more
-    return _object({**fields, PLURAL_KEYS[fmt.key] if nested else fmt.key: value})
+    key = PLURAL_KEYS[fmt.key] if is_nested else fmt.key
+    return _object({**fields, key: value})
 
 
 def _object(fields: Mapping[str, Schema]) -> dict[str, Any]:

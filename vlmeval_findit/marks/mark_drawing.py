@@ -29,7 +29,7 @@ if not cv2.__version__.startswith("4."):
 class MarkedImage(NamedTuple):
     """An image with its marks."""
 
-    pixels: npt.NDArray[np.uint8]  # height x width x 3, RGB
+    pixels: npt.NDArray[np.uint8]  # Height x width x 3, RGB
     colours_used: tuple[str, ...]  # Per piece: a polygon, a part's scribble, or a whole mark
     notes: tuple[str, ...]  # About marks that were not drawn as requested
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.uint8]  # height x width, 0 or 1
+Mask = npt.NDArray[np.uint8]  # Height x width, 0 or 1
 
 
 class RLEError(ValueError):
@@ -138,7 +138,7 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
     except (TypeError, ValueError) as error:
         raise RLEError(f"not run lengths of COCO: {error}") from None
     result = PackedMask(height, width, counts)
-    _ = result.extent  # refuses what is invalid
+    _ = result.extent  # Refuses what is invalid
     return result
 
 
@@ -209,7 +209,7 @@ _MOST_LETTERS = 12
 
 # --- regions --------------------------------------------------------------------------------------
 
-Polygon = tuple[float, ...]  # x1, y1, x2, y2, … in pixels; closed
+Polygon = tuple[float, ...]  # (x1, y1, x2, y2, …) in pixels; closed
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,19 +89,19 @@ class Dataset:
 
     name: str
     family: Family
-    images: str  # key of the image folder (configs/datasets.yaml) and in data.sources
+    images: str  # Key of the image folder (configs/datasets.yaml) and in data.sources
     subset: Subset | None = None
     multilabel_subset: Subset | None = None
     has_multilabel: bool = False
     has_caption: bool = False
     has_negatives: bool = False
-    has_points: bool = True  # whether its benchmark has metrics for points
-    frames: int = 1  # that rows are thinned to; 1: an image dataset
-    image_name: Callable[[str], str] = str  # name in the subset to path in the image folder
-    support_name: Callable[[str], str] = str  # likewise for reference shots
-    folder: str | None = None  # image folder of a custom dataset
-    is_made: bool = False  # whether the package makes tables and images, on first use
-    for_training: bool = False  # whether models may be trained on it
+    has_points: bool = True  # Whether its benchmark has metrics for points
+    frames: int = 1  # That rows are thinned to; 1: an image dataset
+    image_name: Callable[[str], str] = str  # Name in the subset to path in the image folder
+    support_name: Callable[[str], str] = str  # Likewise for reference shots
+    folder: str | None = None  # Image folder of a custom dataset
+    is_made: bool = False  # Whether the package makes tables and images, on first use
+    for_training: bool = False  # Whether models may be trained on it
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset

@@ -48,7 +48,7 @@ class RefL4Split(Enum):
 
     VAL = "val"
     TEST = "test"
-    ALL = "all"  # val, then test
+    ALL = "all"  # Val, then test
 
     @property
     def parts(self) -> tuple[RefL4Split, ...]:
@@ -85,7 +85,7 @@ def _file_of(split: RefL4Split) -> RefL4Split:
 class Annotation:
     """One referring expression, in the authors' columns; those with a default may be unknown."""
 
-    index: Annotated[Id, Checked(_an_id, before=True)]  # their ``id``
+    index: Annotated[Id, Checked(_an_id, before=True)]  # Their ``id``
     caption: Text = ""
     bbox: tuple[Finite, Finite, Finite, Finite]  # (x, y, width, height), pixels of the original
     ori_category_id: Text = ""
