@@ -32,12 +32,12 @@ function cross({ x, y }, entry, name, role) {
 // Two digits of an IoU of three, rounded down: 0.499 is a miss, and not 0.50.
 const overlapText = (iou) => (Math.floor(Math.round(iou * 1000) / 10) / 100).toFixed(2);
 
-// The sign of a box: of an object inside it at the top, of an answer below it with its IoU.  It
-// stays on the picture though the box may lie outside.
+// The sign of a box: of an object inside it at the top right, of an answer below it at the left with
+// its IoU, so that neither hides the other.  It stays on the picture though the box may lie outside.
 function tag(entry, place, role, iou, shares) {
   const size = Math.max(entry.w, entry.h) / shares;
   const text = role === "truth" || iou === null ? TAGS[role] : `${TAGS[role]} ${overlapText(iou)}`;
-  const [x, y] = role === "truth" ? [place.x + size / 4, place.y + size] : [place.x, place.y + place.height + size];
+  const [x, y] = role === "truth" ? [place.x + place.width - size * 0.85, place.y + size] : [place.x, place.y + place.height + size];
   const within = (value, most) => Math.min(Math.max(value, 0), most);
   return draw("text", { class: `tag ${CLASSES[role]}`, "font-size": size, x: within(x, entry.w - size * text.length * 0.6), y: within(y, entry.h - size / 4) || size }, text);
 }
