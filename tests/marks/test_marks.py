@@ -35,7 +35,7 @@ def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("coco", "says"),
     [
-        ({"size": [2, 2]}, "has no 'counts'"),
+        ({"size": [2, 2]}, "without 'counts'"),
         ({"size": [2, 2], "counts": [3]}, "come to 3 pixels, its size to 2 x 2"),
         ({"size": [2, 2], "counts": "é"}, "not run lengths of COCO: 'é'"),
         ({"size": [2, 2], "counts": "T"}, "not run lengths of COCO: the text breaks off"),
