@@ -115,8 +115,7 @@ def shortest_prefixes() -> list[str]:
 def meant_names(name: str) -> list[str]:
     """Return the datasets that a name without a prefix, or without a format, may mean.
 
-    >>> meant_names("Scenes_mini")[:1]
-    ['FindIt_Scenes_mini_xyxy_json']
+    ``Scenes_mini`` may be ``FindIt_Scenes_mini_xyxy_json``, and those of other benchmarks.
     """
     meant = []
     for benchmark in benchmarks():
