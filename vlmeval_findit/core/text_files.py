@@ -169,7 +169,7 @@ def parse_yaml(
 
     >>> parse_yaml("a: 2026-13-40")
     Traceback (most recent call last):
-    vlmeval_findit.core.text_files.TextError: line 1: '2026-13-40' is no timestamp
+    vlmeval_findit.core.text_files.TextError: line 1: '2026-13-40' is not a valid timestamp
     """
     try:
         loader = kind(text)

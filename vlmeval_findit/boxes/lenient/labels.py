@@ -134,7 +134,7 @@ def labels_of_boxes(before: Sequence[str], tail: str) -> list[str]:
 
     Labels stand behind their boxes if nothing else fits: none before the first, one behind all.
 
-    >>> labels_of_boxes(["", "dog ; "], "cat"), labels_beside(["dog ", ", cat "], ".")
+    >>> labels_of_boxes(["", "dog ; "], "cat"), labels_of_boxes(["dog ", ", cat "], ".")
     (['dog', 'cat'], ['dog', 'cat'])
     """
     if not label_before(before[0]):
