@@ -53,12 +53,21 @@ AREAS = {
         ],
     ),
     "identity": (
-        ["protocol/identity.py"],
-        ["storage/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
+        ["protocol/identity.py", "protocol/contradictions.py", "storage/identity_file.py"],
+        [
+            "storage/test_identity.py",
+            "scoring",
+            "engine/test_plan.py",
+            "sweeps/test_sweep.py",
+        ],
     ),
     "scheduler": (
         ["engine/retry_scheduler.py", "engine/server_state.py"],
-        ["engine/test_retry_scheduler.py", "engine/test_server.py", "engine/test_http_backend.py"],
+        [
+            "engine/test_retry_scheduler.py",
+            "engine/test_server_state.py",
+            "engine/test_http_backend.py",
+        ],
     ),
     "journal": (
         ["engine/journal/view.py", "engine/journal/writer.py"],
