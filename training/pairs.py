@@ -255,7 +255,7 @@ def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bo
 
 def _painted(background: drawing.Floats, objects: Sequence[_Object]) -> Scene:
     canvas = background.copy()
-    tints = [drawing.tinted(Rng(thing.tint), thing.look.colour) for thing in objects]
+    tints = [drawing.tint_colour(Rng(thing.tint), thing.look.colour) for thing in objects]
     boxes = paint_all(canvas, [(thing.look, thing.place) for thing in objects], tints, 0.0)
     # All have a box: they lie in the frame and hide nothing of each other.
     things = [

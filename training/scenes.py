@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered import scene as rendered
-from vlmeval_findit.data.rendered.scene import Owners, PaintedScene, composed, paint_owners, places
+from vlmeval_findit.data.rendered.scene import (
+    Owners,
+    PaintedScene,
+    compose_scene,
+    looks_and_places,
+    paint_owners,
+)
 from vlmeval_findit.data.rendered.scene_drawing import Look, Pixels, as_pixels
 
 # Seeds by split; no seed is in two splits, so no model is asked about its training scenes.
@@ -46,8 +52,8 @@ class Scene:
 
 
 def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None) -> Scene:
-    """Return the scene of a seed; arguments as of :func:`composed`."""
-    return _scene(composed(seed, count, size))
+    """Return the scene of a seed; arguments as of :func:`compose_scene`."""
+    return _scene(compose_scene(seed, count, size))
 
 
 def shot(seed: int, look: Look) -> Scene:
@@ -73,7 +79,7 @@ def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:
     """Return the scene of a seed, and the object that is visible at each pixel."""
-    painted = composed(seed, count, size)
+    painted = compose_scene(seed, count, size)
     shown = _scene(painted)
     black = [(0, 0, 0) for _ in painted.objects]
-    return shown, paint_owners(painted.canvas, places(painted.objects), black)
+    return shown, paint_owners(painted.canvas, looks_and_places(painted.objects), black)

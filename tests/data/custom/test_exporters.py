@@ -17,7 +17,7 @@ from host_runs import metric_values
 from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.custom.image_names import decoded
+from vlmeval_findit.data.custom.image_names import decode_name
 from vlmeval_findit.data.loading import load_dataset
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def results_with_ids_of(reference: Path, results: Path, truth: Path) -> list[dic
     """Return results with the ids that the exporter's COCO file gives to images and classes."""
     own = json.loads(truth.read_text())
     other = json.loads(reference.read_text())
-    images = {Path(decoded(row["file_name"])).name: row["id"] for row in other["images"]}
+    images = {Path(decode_name(row["file_name"])).name: row["id"] for row in other["images"]}
     classes = {row["name"]: row["id"] for row in other["categories"]}
     image_names = {row["id"]: Path(row["file_name"]).name for row in own["images"]}
     class_names = {row["id"]: row["name"] for row in own["categories"]}

@@ -80,7 +80,7 @@ def import_samples(
     choices = choices or ImportChoices()
     check_name(name, choices.replace)
     check_samples(samples)
-    with _unpacked(name, samples) as (now, settle):
+    with _unpack_images(name, samples) as (now, settle):
         samples, images = checked_images(
             samples, now, choices.skip_unreadable_images, choices.progress
         )
@@ -140,7 +140,7 @@ def _account_for_others(samples: Samples, folder: Path) -> None:
 
 
 @contextmanager
-def _unpacked(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], Path]]]:
+def _unpack_images(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], Path]]]:
     """Yield the folder of the images, and a function that moves them to their place and returns it.
 
     Packed images are unpacked next to their place in LMUData; what a kill left there is deleted.

@@ -58,7 +58,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     options = options or ReaderOptions()
     ledger = Ledger()
     listing = _Listing(path, ledger)
-    rows = _of_split(path, list(listing.rows()), options, ledger)
+    rows = _rows_of_split(path, list(listing.rows()), options, ledger)
     names = ImageNames(images, ledger)
     sizes: dict[str, Size | None] = {}
     stated: dict[str, Size] = {}
@@ -102,7 +102,9 @@ def _is_true(text: str, flag: str, where: str) -> bool:
 _Row = tuple[str, Mapping[str, str]]
 
 
-def _of_split(path: Path, rows: list[_Row], options: ReaderOptions, ledger: Ledger) -> list[_Row]:
+def _rows_of_split(
+    path: Path, rows: list[_Row], options: ReaderOptions, ledger: Ledger
+) -> list[_Row]:
     """Return the rows of the chosen split, where a column names splits."""
     there = list(dict.fromkeys(row.get("split", "") for _, row in rows))
     if not any(map(names_a_split, there)):

@@ -13,7 +13,7 @@ from ...storage.image_files import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collected import Collected
-from .polygons import filled
+from .polygons import fill
 from .reader_options import ReaderOptions
 from .splits import chosen_split
 from .upright_boxes import ROTATED, around_points, around_turned
@@ -57,12 +57,12 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
     entries = root.findall("image")
     others = {child.tag for child in root} - {"image"}
     collected.ledger.keys("the file", others, frozenset(("version", "meta")), str(path))
-    for at, entry in _of_split(path, entries, collected):
+    for at, entry in _images_of_split(path, entries, collected):
         _read_image(entry, f"{path}, image {at}", collected)
     return collected.samples()
 
 
-def _of_split(
+def _images_of_split(
     path: Path, entries: list[ElementTree.Element], collected: Collected
 ) -> list[tuple[int, ElementTree.Element]]:
     """Return the images of the chosen subset with their places; all, where there are none."""
@@ -102,7 +102,7 @@ def _read_image(entry: ElementTree.Element, where: str, collected: Collected) ->
         if shape.tag == "box":
             collected.add(image, label, _corners(shape.attrib, place, collected), place)
         elif shape.tag == "polygon":
-            corners, mask = _of_polygon(shape.get("points", ""), size, place)
+            corners, mask = _read_polygon(shape.get("points", ""), size, place)
             collected.add(image, label, corners, place, mask=mask)
         else:
             why = f"is a <{shape.tag}>, which has no box"
@@ -117,7 +117,7 @@ def _corners(shape: Mapping[str, str], where: str, collected: Collected) -> Corn
     return around_turned((x1, y1, x2, y2), angle % 360)
 
 
-def _of_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMask | None]:
+def _read_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMask | None]:
     """Return the box around "x,y;x,y;…", and its mask."""
     points: list[list[float]] = []
     numbers: list[float] = []
@@ -125,4 +125,4 @@ def _of_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMask 
         x, _, y = pair.partition(",")
         points.append([written_number(number, f"{where}, points") for number in (x, y)])
         numbers += points[-1]
-    return around_points(points), filled([numbers], size)
+    return around_points(points), fill([numbers], size)

@@ -60,8 +60,8 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     names = detections.classes or sorted({box.label for _, box in detections.objects})
     options.classes.check(detections.source, names)
     refuse_undecided(detections.source, options.classes.undecided(names))
-    detections = _with_rules(detections, options, ledger)
-    objects = _once(detections, ledger)
+    detections = _apply_rules(detections, options, ledger)
+    objects = _drop_repeats(detections, ledger)
     by_label = _boxes_by_label(detections, objects, ledger)
     ledger.read("images", len(detections.sizes))
     ledger.read("boxes", sum(not box.ignored for _, box in objects))
@@ -77,7 +77,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     if not options.negatives:
         _leave_negatives_out(negatives, ledger)
         negatives = []
-    multi = _multilabel(detections, single, negatives, ledger)
+    multi = _multilabel_queries(detections, single, negatives, ledger)
     counts = Counts(
         images=len(detections.sizes),
         boxes=sum(not box.ignored for _, box in objects),
@@ -101,7 +101,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     )
 
 
-def _with_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
+def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
     """Rename and leave out classes, and make regions of those where nothing counts."""
     rules = options.classes
     objects = []
@@ -143,7 +143,7 @@ def _with_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) 
     )
 
 
-def _once(detections: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
+def _drop_repeats(detections: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
     """Return every object once: repetitions have the same image, label and corners."""
     seen: set[object] = set()
     objects = []
@@ -223,14 +223,14 @@ def _leave_negatives_out(negatives: Sequence[Sample], ledger: Ledger) -> None:
         ledger.leave_out("images without an object, which make no query", query.where)
 
 
-def _multilabel(
+def _multilabel_queries(
     detections: Detections, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
 ) -> list[Sample]:
     """Return one query for all labels of each image; left out where its labels cannot be listed."""
     by_image: dict[str, list[Sample]] = {}
     for query in single:
         by_image.setdefault(query.images[0], []).append(query)
-    queries = [_joined(detections, image, of_image) for image, of_image in by_image.items()]
+    queries = [_join_queries(detections, image, of_image) for image, of_image in by_image.items()]
     queries += [replace(query, label=query.labels) for query in negatives]
     multi = []
     for query in queries:
@@ -242,7 +242,7 @@ def _multilabel(
     return multi
 
 
-def _joined(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
+def _join_queries(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
     labels = sorted(query.labels[0] for query in queries)
     boxes = list(chain.from_iterable(query.boxes for query in queries))
     boxes.sort(key=lambda box: bool(box.ignored))

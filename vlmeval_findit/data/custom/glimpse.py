@@ -48,7 +48,7 @@ def glimpse(path: Path) -> Glimpse:
     """
     if suffix_of(path) == ".json":
         try:
-            return _of_json(path)
+            return _glimpse_of_json(path)
         except AnnotationError:
             pass  # Perhaps JSON lines; else its reader will say what is wrong
     with open_regular(path) as file:
@@ -63,7 +63,7 @@ def glimpse(path: Path) -> Glimpse:
     return Glimpse(path, first if isinstance(first, dict) else {}, False, lines)
 
 
-def _of_json(path: Path) -> Glimpse:
+def _glimpse_of_json(path: Path) -> Glimpse:
     values: dict[str, Any] = {}
     is_list = False
     for element in islice(sections(path), _ELEMENTS):

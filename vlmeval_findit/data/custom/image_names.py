@@ -11,10 +11,10 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
 
 
-def decoded(name: str) -> str:
+def decode_name(name: str) -> str:
     """Return a name as files have it: tools write percent signs, backslashes, and whole addresses.
 
-    >>> decoded("/data/local-files/?d=cam%201/a.png"), decoded("cam\\\\b%20c.png")
+    >>> decode_name("/data/local-files/?d=cam%201/a.png"), decode_name("cam\\\\b%20c.png")
     ('cam 1/a.png', 'cam/b c.png')
     """
     # Label Studio's address of a file on its machine
@@ -43,7 +43,7 @@ class ImageNames:
         Raises:
             AnnotationError: several images fit, or only one that another name stands for.
         """
-        name, how = self._fitting(stated, where)
+        name, how = self._find_file(stated, where)
         before = self._stated_by_name.setdefault(name, stated)
         if before != stated:
             raise AnnotationError(
@@ -54,10 +54,10 @@ class ImageNames:
             self._ledger.note(f"images {how}", f"{where}: {stated!r} is {name!r}")
         return name
 
-    def _fitting(self, stated: str, where: str) -> tuple[str, str]:
+    def _find_file(self, stated: str, where: str) -> tuple[str, str]:
         if self._is_there(stated):
             return stated, ""
-        plain = decoded(stated)
+        plain = decode_name(stated)
         base = PurePosixPath(plain).name
         for name, how in (
             (plain, "whose names are encoded"),

@@ -40,7 +40,7 @@ def sections(path: Path) -> Iterator[Element]:
     with open_regular(path) as file:
         text = _Text(path, file)
         if text.takes("["):
-            yield from _of_list("", text)
+            yield from _list_elements("", text)
             text.take("")
             return
         text.take("{")
@@ -50,7 +50,7 @@ def sections(path: Path) -> Iterator[Element]:
                 raise text.error("a key should be a text")
             text.take(":")
             if text.takes("["):
-                yield from _of_list(key, text)
+                yield from _list_elements(key, text)
             else:
                 yield Element(key, None, text.value())
             if not text.takes(","):
@@ -59,7 +59,7 @@ def sections(path: Path) -> Iterator[Element]:
         text.take("")
 
 
-def _of_list(key: str, text: _Text) -> Iterator[Element]:
+def _list_elements(key: str, text: _Text) -> Iterator[Element]:
     empty = True
     for place, value in enumerate(_elements(text)):
         empty = False

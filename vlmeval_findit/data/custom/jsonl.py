@@ -110,7 +110,7 @@ def samples_of_lines(
         _refuse_other_lines(value, where)
         line: QueryLine = validated(QueryLine, value, where)
         kind, query = _query(line, where, path.parent)
-        query = _with_boxes_once(query, ledger)
+        query = _drop_repeated_boxes(query, ledger)
         kinds.setdefault(kind, where)
         if len(kinds) > 1:
             (first, there), _ = kinds.items()
@@ -140,7 +140,7 @@ def samples_of_lines(
     )
 
 
-def _with_boxes_once(query: Sample, ledger: Ledger) -> Sample:
+def _drop_repeated_boxes(query: Sample, ledger: Ledger) -> Sample:
     """Leave out boxes that repeat frame, label, corners and mask of another."""
     seen: set[object] = set()
     boxes = []
@@ -167,8 +167,8 @@ def _refuse_other_lines(value: Any, where: Place) -> None:
 
 def _query(line: QueryLine, where: str, folder: Path) -> tuple[str, Sample]:
     """Return what a line asks about (label, expression or references), and its query."""
-    _only(line, IMAGES, where)
-    target = _only(line, TARGETS, where)
+    _single_key(line, IMAGES, where)
+    target = _single_key(line, TARGETS, where)
     images = line.images or (line.image or "",)
     # The same images show the same object.
     label = line.references[0] if line.references else getattr(line, target)
@@ -184,7 +184,7 @@ def _query(line: QueryLine, where: str, folder: Path) -> tuple[str, Sample]:
     return ("label" if target == "labels" else target), sample
 
 
-def _only(line: QueryLine, keys: Sequence[str], where: str) -> str:
+def _single_key(line: QueryLine, keys: Sequence[str], where: str) -> str:
     """Return which of these keys a line has, or raise an AnnotationError unless it is one."""
     there = [key for key in keys if getattr(line, key) is not None]
     if len(there) != 1:

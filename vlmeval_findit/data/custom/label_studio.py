@@ -23,7 +23,7 @@ from .annotation_values import (
     validated,
 )
 from .collected import Collected
-from .image_names import decoded
+from .image_names import decode_name
 from .json_records import JsonRecord
 from .json_sections import sections
 from .reader_options import ReaderOptions
@@ -222,7 +222,7 @@ def _image_name(data: Mapping[str, Any], where: str) -> str:
     names = []
     for value in data.values():
         if isinstance(value, str):
-            name = decoded(value).partition("?")[0]
+            name = decode_name(value).partition("?")[0]
             if suffix_of(PurePosixPath(name)) in IMAGE_SUFFIXES:
                 names.append(name)
     if len(names) != 1:

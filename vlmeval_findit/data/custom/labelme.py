@@ -19,7 +19,7 @@ from .annotation_values import PointOfJson, PointsOfJson, json_of, text_of, vali
 from .collected import Collected
 from .found_files import files_below
 from .json_records import JsonRecord
-from .polygons import filled
+from .polygons import fill
 from .reader_options import ReaderOptions
 from .upright_boxes import around_points
 
@@ -117,7 +117,7 @@ def _add(
     mask: PackedMask | None = None
     if shape.shape_type == "polygon" and size is not None and collected.options.masks:
         outlines = [list(chain.from_iterable(polygon)) for polygon in polygons]
-        mask = filled(outlines, size)
+        mask = fill(outlines, size)
     collected.add(image, shape.label, corners, where, mask=mask)
 
 

@@ -57,15 +57,15 @@ def recognise(path: Path, split: str | None) -> Layout:
             would be read.
     """
     if path.is_dir():
-        return _of_folder(path, split)
+        return _recognise_folder(path, split)
     if not path.exists():
         raise AnnotationError(f"{path}: there is no file or folder")
     form = format_of(path, path)
     return Layout(form, path, path.parent, form.name)
 
 
-def _of_folder(folder: Path, split: str | None) -> Layout:
-    if folder.name in ("Annotations", "labels") and not _inner(folder):
+def _recognise_folder(folder: Path, split: str | None) -> Layout:
+    if folder.name in ("Annotations", "labels") and not _holds_annotation_folders(folder):
         # One of two formats in a folder
         of_format = _voc if folder.name == "Annotations" else _yolo
         layout = of_format(folder.absolute().parent)
@@ -80,7 +80,9 @@ def _of_folder(folder: Path, split: str | None) -> Layout:
             f"{folder} has labels/ (YOLO) and Annotations/ (VOC): name which is meant, "
             f"{folder / 'labels'} or {folder / 'Annotations'}"
         )
-    layout = layouts[0] if layouts else _of_files(folder, split) or _among_images(folder)
+    if layouts:
+        return layouts[0]
+    layout = _layout_of_split_file(folder, split) or _layout_among_images(folder)
     if layout is None:
         _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
@@ -102,7 +104,7 @@ def _name_what_is_inside(folder: Path) -> None:
         name_foreign(glimpse(path), folder)
 
 
-def _inner(folder: Path) -> bool:
+def _holds_annotation_folders(folder: Path) -> bool:
     return any(folder.glob("*/labels")) or (folder / "Annotations").is_dir()
 
 
@@ -158,7 +160,7 @@ def _kitti(folder: Path, split: str | None) -> Layout | None:
 # --- folders with a file for each split -----------------------------------------------------------
 
 
-def _of_files(folder: Path, split: str | None) -> Layout | None:
+def _layout_of_split_file(folder: Path, split: str | None) -> Layout | None:
     """Return the layout of a file of a split: Roboflow's, CVAT's, COCO's."""
     for pattern, form, seen in (
         ("*/_annotations.coco.json", COCO, "COCO, as Roboflow exports"),
@@ -215,7 +217,7 @@ def _images_of(folder: Path, path: Path, split: str) -> Path:
 # --- annotations among images ---------------------------------------------------------------------
 
 
-def _among_images(folder: Path) -> Layout | None:
+def _layout_among_images(folder: Path) -> Layout | None:
     for path in sorted(folder.glob("*.xml")):
         if CVAT.fits(glimpse(path)):
             return _cvat(folder)

@@ -1,6 +1,6 @@
 """Fill COCO's polygons: as run lengths at once, without the pixels of a whole image.
 
-Calls of NumPy cost more than the arithmetic of one polygon, so many are filled together.
+Calls of NumPy cost more than the arithmetic of one polygon, so many are fill together.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Outlines:
     size: Size
 
 
-def filled(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None:
+def fill(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None:
     """Return the mask of polygons [x1, y1, x2, y2, …] in pixels; None where no pixel is inside.
 
     A pixel is inside if an odd number of edges lies above its centre. ``size`` is (width, height).
 
-    >>> mask = filled([[1, 0, 3, 0, 3, 2, 1, 2]], (4, 3))
+    >>> mask = fill([[1, 0, 3, 0, 3, 2, 1, 2]], (4, 3))
     >>> mask.mask().tolist()
     [[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
     """
@@ -40,7 +40,7 @@ def filled(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None
 
 
 def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
-    """Return the masks of many objects, as :func:`filled` returns that of one."""
+    """Return the masks of many objects, as :func:`fill` returns that of one."""
     polygons = list(chain.from_iterable(each.polygons for each in objects))
     if not polygons:
         return [None for _ in objects]
@@ -50,7 +50,7 @@ def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
     polygon, place = _borders(polygons, sizes[object_of])
     owner = object_of[polygon]
     if max(counts) > 1:
-        owner, place = _joined(polygon, owner, place)
+        owner, place = _join_borders(polygon, owner, place)
     pixels = sizes[:, 0] * sizes[:, 1]
     # There is no run behind the last pixel.
     fits_image = place < pixels[owner]
@@ -98,7 +98,7 @@ def _borders(polygons: Sequence[Sequence[float]], sizes: NDArray[np.int64]) -> t
     row += column * rows
     row += np.repeat(polygon * stride, columns)
     fits = len(polygons) * stride <= np.iinfo(np.int32).max
-    return _odd(np.sort(row.astype(np.int32) if fits else row), stride)
+    return _odd_keys(np.sort(row.astype(np.int32) if fits else row), stride)
 
 
 def _edges(
@@ -115,7 +115,7 @@ def _edges(
     return x, y, x[following], y[following], polygon
 
 
-def _odd(keys: _Places, stride: int) -> tuple[_Places, ...]:
+def _odd_keys(keys: _Places, stride: int) -> tuple[_Places, ...]:
     """Return polygon and place of sorted keys that stand an odd number of times.
 
     Two edges that cross at one place change nothing.
@@ -126,7 +126,7 @@ def _odd(keys: _Places, stride: int) -> tuple[_Places, ...]:
     return odd // stride, odd % stride
 
 
-def _joined(polygon: _Places, owner: _Places, place: _Places) -> tuple[_Places, ...]:
+def _join_borders(polygon: _Places, owner: _Places, place: _Places) -> tuple[_Places, ...]:
     """Return the borders, by object, of what lies inside at least one of its polygons."""
     # Each polygon has as many beginnings as ends, in turn.
     firsts = np.flatnonzero(np.diff(polygon, prepend=-1))

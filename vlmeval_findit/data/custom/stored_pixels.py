@@ -147,7 +147,7 @@ def checked_images(
         names.update(dict.fromkeys((*query.images, *query.support)))
 
     def check(name: str) -> CheckedImage | str:
-        result = _checked(name, samples.sizes.get(name), folder)
+        result = _check_image(name, samples.sizes.get(name), folder)
         progress("images", 1)
         return result
 
@@ -166,10 +166,10 @@ def checked_images(
         )
     if problems and (not skip or not images):
         raise refusal(list(problems.values()), len(names), "images", "--skip-unreadable-images")
-    return _without(samples, problems), images
+    return _drop_unusable(samples, problems), images
 
 
-def _without(samples: Samples, problems: Mapping[str, str]) -> Samples:
+def _drop_unusable(samples: Samples, problems: Mapping[str, str]) -> Samples:
     """Leave out the queries with an image that cannot be used."""
     queries = []
     for query in samples.queries:
@@ -202,7 +202,7 @@ def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> Annota
     return AnnotationError("\n".join(lines))
 
 
-def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
+def _check_image(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
     """Return an image, or why it cannot be used."""
     why = unsafe(name)
     if why:
@@ -266,7 +266,7 @@ def to_stored_pixels(
         name = query.images[box.frame]
         known = pixels.get(name)
         turn = 1 if known is None else images[name].other_orientation(known)
-        return _converted(box, images[name].size, turn, samples.units)
+        return _convert_box(box, images[name].size, turn, samples.units)
 
     for name, known in pixels.items():
         if known is not None:
@@ -284,7 +284,7 @@ def to_stored_pixels(
     return StoredQueries(tuple(queries), turned)
 
 
-def _converted(box: AnnotatedBox, size: Size, turn: int, units: Units) -> AnnotatedBox:
+def _convert_box(box: AnnotatedBox, size: Size, turn: int, units: Units) -> AnnotatedBox:
     """Convert a box of an image that is turned to the decoded image of ``size`` (w, h)."""
     corners = box.corners
     mask = box.mask

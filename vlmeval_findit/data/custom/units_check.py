@@ -26,17 +26,17 @@ def check_units(samples: Samples, sizes: Mapping[str, Size]) -> None:
     for query in samples.queries:
         for box in query.boxes:
             boxes.setdefault(box.where, (box, sizes[query.images[box.frame]]))
-    fractions = [box for box, size in boxes.values() if _within(box, size, _ONE)]
+    fractions = [box for box, size in boxes.values() if _lies_within(box, size, _ONE)]
     if fractions:
         _ask(samples, fractions, len(boxes), "within the first pixel of its image", "fractions")
     for units in (Units.PERCENT, Units.THOUSANDTHS):
-        inside = [box for box, size in boxes.values() if _within(box, size, units.scale)]
+        inside = [box for box, size in boxes.values() if _lies_within(box, size, units.scale)]
         if len(inside) == len(boxes) >= _MANY:
             where = f"within the first {units.scale} pixels of an image of more than twice that"
             _ask(samples, inside, len(boxes), where, units.value)
 
 
-def _within(box: AnnotatedBox, size: Size, most: float) -> bool:
+def _lies_within(box: AnnotatedBox, size: Size, most: float) -> bool:
     times = _TIMES if most == _ONE else 2
     return max(map(abs, box.corners)) <= most and min(size) >= times * most
 

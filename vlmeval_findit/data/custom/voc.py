@@ -73,7 +73,7 @@ def read_voc(folder: Path, images: Path, options: ReaderOptions | None = None) -
     options = options or ReaderOptions()
     ledger = Ledger()
     inner = folder / "Annotations"
-    files = _of_split(
+    files = _files_of_split(
         folder, _xml_files(inner if inner.is_dir() else folder, ledger), options, ledger
     )
     reader = _Reader(images, options, ledger)
@@ -103,7 +103,7 @@ def _xml_files(folder: Path, ledger: Ledger) -> list[_XmlFile]:
     return files
 
 
-def _of_split(
+def _files_of_split(
     folder: Path, files: Sequence[_XmlFile], options: ReaderOptions, ledger: Ledger
 ) -> list[_XmlFile]:
     """Return the files of the chosen split; all of them, where there are no splits."""

@@ -19,7 +19,7 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 from .detection import Detections, detection_samples
 from .found_files import files_below
-from .image_names import decoded
+from .image_names import decode_name
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
@@ -100,24 +100,26 @@ def _pairs(
     if data.splits:
         split = chosen_split(data.file, list(data.splits), options.split)
         _refuse_training(data, split, options.split)
-        places = [_place_of(path, folder, images) for path in data.splits[split] if path.is_dir()]
+        places = [
+            _labelled_folder(path, folder, images) for path in data.splits[split] if path.is_dir()
+        ]
         listed = [path for path in data.splits[split] if path.is_file()]
         for other in data.splits.keys() - {split}:
             for path in data.splits[other]:
-                _leave_out(f"label files of the split {other}", _with_labels(path), ledger)
-        pairs = _in_places(places, ledger)
+                _leave_out(f"label files of the split {other}", _label_path(path), ledger)
+        pairs = _pairs_in_folders(places, ledger)
         for file in listed:
-            pairs |= _of_list(file, folder, ledger)
+            pairs |= _pairs_of_list(file, folder, ledger)
         return pairs
     splits = _folders_of_splits(folder, images, options.split)
     if splits:
         split = chosen_split(folder, splits, options.split)
         for other in splits.keys() - {split}:
             _leave_out(f"label files of the split {other}", splits[other].labels, ledger)
-        return _in_places([splits[split]], ledger)
+        return _pairs_in_folders([splits[split]], ledger)
     if options.split is not None:
         raise AnnotationError(f"{folder}: no splits here. Leave --split out")
-    return _in_places([_whole(folder, images)], ledger)
+    return _pairs_in_folders([_unsplit_folder(folder, images)], ledger)
 
 
 def _leave_out(what: str, path: Path, ledger: Ledger) -> None:
@@ -141,9 +143,9 @@ def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
         )
 
 
-def _place_of(images: Path, folder: Path, stated: Path) -> _LabelledFolder:
+def _labelled_folder(images: Path, folder: Path, stated: Path) -> _LabelledFolder:
     """Return the place of a folder of images that data.yaml names."""
-    labels = _with_labels(images)
+    labels = _label_path(images)
     if not labels.is_dir():
         labels = images
     root = (folder / "images").resolve()
@@ -153,10 +155,10 @@ def _place_of(images: Path, folder: Path, stated: Path) -> _LabelledFolder:
     return _LabelledFolder(images, labels)
 
 
-def _with_labels(path: Path) -> Path:
+def _label_path(path: Path) -> Path:
     """Return a path with the last folder called images replaced by labels.
 
-    >>> _with_labels(Path("a/images/val/images/x.jpg")).as_posix()
+    >>> _label_path(Path("a/images/val/images/x.jpg")).as_posix()
     'a/images/val/labels/x.jpg'
     """
     parts = list(path.parts)
@@ -180,19 +182,19 @@ def _folders_of_splits(
     return {path.name: _LabelledFolder(path / "images", path / "labels") for path in inner}
 
 
-def _whole(folder: Path, images: Path) -> _LabelledFolder:
+def _unsplit_folder(folder: Path, images: Path) -> _LabelledFolder:
     labels = folder / "labels"
     return _LabelledFolder(images, labels) if labels.is_dir() else _LabelledFolder(folder, folder)
 
 
-def _in_places(places: Sequence[_LabelledFolder], ledger: Ledger) -> dict[Path, Path | None]:
+def _pairs_in_folders(places: Sequence[_LabelledFolder], ledger: Ledger) -> dict[Path, Path | None]:
     pairs: dict[Path, Path | None] = {}
     for place in places:
-        pairs |= _in_place(place, ledger)
+        pairs |= _pairs_in_folder(place, ledger)
     return pairs
 
 
-def _in_place(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]:
+def _pairs_in_folder(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]:
     """Pair the images and the label files of two folders by their paths without suffix."""
     if not place.images.is_dir():
         raise AnnotationError(f"{place.images}: is not there, or no folder; say --image-root")
@@ -202,7 +204,7 @@ def _in_place(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]
             images.setdefault(path.relative_to(place.images).with_suffix(""), []).append(path)
         elif place.images != place.labels:
             ledger.not_read(f"files {path.suffix or 'without a suffix'} among images", str(path))
-    labels = _by_image(dict(_label_files(place.labels, ledger)), images, ledger)
+    labels = _labels_by_image(dict(_label_files(place.labels, ledger)), images, ledger)
     for stem, label in labels.items():
         there = images.get(stem, [])
         if not there:
@@ -219,13 +221,13 @@ def _in_place(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]
     return pairs
 
 
-def _by_image(
+def _labels_by_image(
     labels: Mapping[Path, Path], images: Mapping[Path, Sequence[Path]], ledger: Ledger
 ) -> dict[Path, Path]:
     """Return label files by the paths of their images, whose names Label Studio encodes."""
     by_image = dict(labels)
     for stem, label in labels.items():
-        plain = Path(decoded(stem.as_posix()))
+        plain = Path(decode_name(stem.as_posix()))
         if stem not in images and plain in images and plain not in labels:
             ledger.note("images whose names are encoded", f"{label}: {plain}")
             by_image[plain] = by_image.pop(stem)
@@ -247,7 +249,7 @@ def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
             yield path.relative_to(folder).with_suffix(""), path
 
 
-def _of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None]:
+def _pairs_of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None]:
     """Return the images that a text file lists, with their label files."""
     pairs: dict[Path, Path | None] = {}
     for at, line in enumerate(text_of(file).splitlines(), 1):
@@ -266,7 +268,7 @@ def _of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None
 
 def _label_of(image: Path) -> Path | None:
     """Return the label file of an image, whatever the case of its suffix."""
-    base = _with_labels(image)
+    base = _label_path(image)
     for folder in dict.fromkeys((base.parent, image.parent)):
         if folder.is_dir():
             for path in sorted(folder.iterdir()):

@@ -73,7 +73,7 @@ def shot(seed: int, look: Look) -> tuple[Floats, Corners]:
     half = rng.uniform(24.0, 40.0)
     room = 48.0 - half
     place = Placement(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
-    (box,) = paint_all(canvas, [(look, place)], [drawing.tinted(rng, look.colour)], 0.0)
+    (box,) = paint_all(canvas, [(look, place)], [drawing.tint_colour(rng, look.colour)], 0.0)
     assert box is not None
     return canvas, box
 
@@ -101,7 +101,7 @@ class PaintedScene(NamedTuple):
     boxes: list[Corners | None]
 
 
-def composed(
+def compose_scene(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> PaintedScene:
     """Paint the scene of a seed.
@@ -115,17 +115,17 @@ def composed(
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         canvas = drawing.background(rng, width, height)
-        objects = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        objects = _place_objects(rng, width, height, rng.randint(count[0], count[1] + 1))
         if objects is None:
             continue
-        colours = [drawing.tinted(rng, each.look.colour) for each in objects]
-        boxes = paint_all(canvas, places(objects), colours, _LEAST_SEEN)
+        colours = [drawing.tint_colour(rng, each.look.colour) for each in objects]
+        boxes = paint_all(canvas, looks_and_places(objects), colours, _LEAST_SEEN)
         # Where an object is hidden too much, all are placed again.
         if None not in boxes:
             return PaintedScene(canvas, objects, boxes)
 
 
-def _placed(rng: Rng, width: int, height: int, count: int) -> list[PlacedObject] | None:
+def _place_objects(rng: Rng, width: int, height: int, count: int) -> list[PlacedObject] | None:
     """Place so many objects that overlap little; None if there is no room."""
     done: list[PlacedObject] = []
     for _ in range(count * 12):
@@ -153,7 +153,7 @@ def _overlap(a: Placement, b: Placement) -> float:
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def places(objects: list[PlacedObject]) -> list[tuple[Look, Placement]]:
+def looks_and_places(objects: list[PlacedObject]) -> list[tuple[Look, Placement]]:
     """Return objects without their sizes' names."""
     return [(each.look, each.place) for each in objects]
 
@@ -171,7 +171,7 @@ def paint_all(
     """
     owner = paint_owners(canvas, objects, colours)
     return [
-        _seen(owner == i, _pixel_count(looks, place) * least_seen)
+        _visible_box(owner == i, _pixel_count(looks, place) * least_seen)
         for i, (looks, place) in enumerate(objects)
     ]
 
@@ -198,7 +198,7 @@ def _pixel_count(looks: Look, place: Placement) -> int:
     return int(drawing.paint(blank, looks, middle, (0, 0, 0)).mask.sum())
 
 
-def _seen(mask: drawing.Masks, least: float) -> Corners | None:
+def _visible_box(mask: drawing.Masks, least: float) -> Corners | None:
     if mask.sum() < max(least, 1.0):
         return None
     rows = np.flatnonzero(mask.any(axis=1))
@@ -224,16 +224,16 @@ def clip(
     width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
     while True:
         still = drawing.background(rng, width, height)
-        objects = _placed(rng, width, height, rng.randint(count[0], count[1] + 1))
+        objects = _place_objects(rng, width, height, rng.randint(count[0], count[1] + 1))
         if objects is not None:
             break
-    colours = [drawing.tinted(rng, each.look.colour) for each in objects]
+    colours = [drawing.tint_colour(rng, each.look.colour) for each in objects]
     steps = [(rng.uniform(-9.0, 9.0), rng.uniform(-9.0, 9.0)) for _ in objects]
     for frame in range(frames):
         canvas = still.copy()
         now = [
             (look, place._replace(x=place.x + dx * frame, y=place.y + dy * frame))
-            for (look, place), (dx, dy) in zip(places(objects), steps, strict=True)
+            for (look, place), (dx, dy) in zip(looks_and_places(objects), steps, strict=True)
         ]
         boxes = paint_all(canvas, now, colours, _LEAST_SEEN_IN_CLIP)
         yield PaintedScene(canvas, objects, boxes)

@@ -179,7 +179,7 @@ def _span(centre: float, half: float, size: int) -> tuple[int, int]:
     return first, min(max(int(np.ceil(centre + half)) + 1, first), size)
 
 
-def tinted(rng: Rng, name: str) -> Colour:
+def tint_colour(rng: Rng, name: str) -> Colour:
     """Return a colour of the table, slightly changed."""
     red, green, blue = (int(np.clip(v + rng.randint(-14, 15), 0, 255)) for v in COLOURS[name])
     return red, green, blue

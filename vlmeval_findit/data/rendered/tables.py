@@ -31,7 +31,7 @@ from ...storage.table_files import NESTED, source_checksum
 from ...storage.table_files import read_table as read_rows
 from . import scene as scenes
 from . import scene_drawing as drawing
-from .scene import SIZES, Stream, clip, composed, paint_all, rng_of, shot
+from .scene import SIZES, Stream, clip, compose_scene, paint_all, rng_of, shot
 from .scene_drawing import Floats, Look, Pixels, Placement, Rng
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
@@ -40,7 +40,7 @@ _REINSTALL = "pip install --force-reinstall vlmeval-findit"
 @lru_cache(maxsize=1024)  # Several tables ask about a scene
 def _scene(path: str) -> Pixels:
     """Render ``scenes/<seed>.png``."""
-    return drawing.as_pixels(composed(int(Path(path).stem)).canvas)
+    return drawing.as_pixels(compose_scene(int(Path(path).stem)).canvas)
 
 
 def ensure_scenes(table: str) -> None:
@@ -180,6 +180,6 @@ def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> 
         # "a large striped orange triangle at the left"
         texture, colour, shape = words.split()[2:5]
         objects.append((Look(shape, colour, texture), Placement(x, y, half)))
-        tints.append(drawing.tinted(Rng(tint), colour))
+        tints.append(drawing.tint_colour(Rng(tint), colour))
     paint_all(canvas, objects, tints, 0.0)
     return drawing.as_pixels(canvas)
