@@ -1,6 +1,6 @@
 """Fill COCO's polygons: as run lengths at once, without the pixels of a whole image.
 
-Calls of NumPy cost more than the arithmetic of one polygon, so many are fill together.
+Calls of NumPy cost more than the arithmetic of one polygon, so many are filled together.
 """
 
 from __future__ import annotations
