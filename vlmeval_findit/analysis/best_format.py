@@ -17,9 +17,9 @@ from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better, Metric, Sums
 
+# Means over other datasets cannot be compared: formats on the most datasets come first, and those
+# on as many are compared over the datasets that all of them have
 UNEVEN = "of those that were run on the most datasets"
-"""Means over other datasets cannot be compared: formats on the most datasets come first, and those
-on as many are compared over the datasets that all of them have."""
 
 _DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
 

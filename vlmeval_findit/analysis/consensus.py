@@ -66,26 +66,31 @@ def write_consensus(runs: Sequence[Run]) -> Run:
 def _row(
     opened: Predictions, rows: Sequence[ScoredRow], replies: Sequence[Reply]
 ) -> dict[str, Any]:
+    """Return the row of a query in the prediction file, given its samples."""
+    entry: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
-    row: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
     if not answers:
         why = "the calls of all samples failed"
         text = f"{FAILED} via API. {why}"
         extra = replies[0].recorded.as_json()
-        return {**row, "prediction": text, "extra_records": with_error(extra, why)}
-    unreadable = [reply for row_, reply in answers if row_.reason and not row_.details["boxes"]]
+        return {**entry, "prediction": text, "extra_records": with_error(extra, why)}
+    _, first = answers[0]
     texts = {reply.text for _, reply in answers}
-    if len(texts) == 1 or 2 * len(unreadable) > len(answers):
-        reply = answers[0][1] if len(texts) == 1 else unreadable[0]
-        text = reply.text
-        record = replace(reply.recorded, token_logprobs=None)
+    unreadable = [reply for row, reply in answers if row.reason and not row.details["boxes"]]
+    if len(texts) == 1:
+        text, record = _as_it_is(first)
+    elif 2 * len(unreadable) > len(answers):
+        text, record = _as_it_is(unreadable[0])
     else:
-        reply = answers[0][1]
-        samples = [list(filter(None, boxes_of(row_))) for row_, _ in answers]
-        text = _text(opened, reply, fuse(samples))
-        known = reply.recorded
+        samples = [list(filter(None, boxes_of(row))) for row, _ in answers]
+        text = _text(opened, first, fuse(samples))
+        known = first.recorded
         record = ReplyRecord(known.space, "stop", known.images, model=known.model)
-    return {**row, "prediction": text, "extra_records": record.as_json()}
+    return {**entry, "prediction": text, "extra_records": record.as_json()}
+
+
+def _as_it_is(reply: Reply) -> tuple[str, ReplyRecord]:
+    return reply.text, replace(reply.recorded, token_logprobs=None)
 
 
 def _text(opened: Predictions, reply: Reply, boxes: Iterable[BoxToWrite]) -> str:

@@ -157,8 +157,8 @@ def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 
+# Benchmark whose winner is used where the first was not searched
 _ASKED_LIKE = {"Ref-L4": "FindIt"}
-"""Benchmark whose winner is used where the first was not searched."""
 
 
 class BestFormats:

@@ -23,15 +23,15 @@ from ..statistics.intervals import ALPHA, chance_of_lead
 from ..statistics.sequential_tests import least_likely
 from .best_format import FormatAverage, ranked
 
+# How much of all images has been asked about after each round; at last all
 ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
-"""How much of all images has been asked about after each round; at last all."""
 
+# How formats are dropped, in the words of every output
 RULE = (
     "after each round those formats are dropped that would hardly be better than the leading "
     "format over all queries, by however little; the chances of all that are dropped add up to "
     f"{100 * ALPHA:g} % at most"
 )
-"""How formats are dropped, in the words of every output."""
 
 
 def rounds_of(dataset: AnyDataset, rows: Sequence[int]) -> list[tuple[int, ...]]:
@@ -57,8 +57,8 @@ def _drawn(images: tuple[str, ...]) -> str:
 
 # --- who is out -----------------------------------------------------------------------------------
 
+# The rows of one format so far, by variant: one a table
 Scored = Mapping[DatasetVariant, Sequence[ScoredRow]]
-"""The rows of one format so far, by variant: one a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..protocol.benchmark import Curve
 from ..protocol.metric import Array
 from ..scoring.run_score import RunScore
 from ..statistics.confidence_thresholds import Threshold, best_threshold, f1_curve
-from ..statistics.intervals import Interval, bounds, drawn_again, drawn_interval
+from ..statistics.intervals import Interval, bootstrap_interval, bootstrap_weights, bounds
 from ..statistics.reliability import Bin, calibration_error, reliability
 from .coco_boxes import CocoBoxes, NoConfidenceError, boxes_of_rows, definitions_in
 from .coco_evaluator import Evaluator, Precision
@@ -62,7 +62,7 @@ def evaluate_order(
         if others is None:
             return APValue(100 * value, interval)
         gain = 100 * (values - others)
-        return APValue(100 * value, interval, float(gain[0]), drawn_interval(gain[1:]))
+        return APValue(100 * value, interval, float(gain[0]), bootstrap_interval(gain[1:]))
 
     return precision, RankingResult(*map(measure, precision, base or (None, None)))
 
@@ -109,7 +109,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     if not names:
         raise NoConfidenceError(predictions)
     evaluator = Evaluator(coco)
-    resampled = drawn_again(evaluator.images)
+    resampled = bootstrap_weights(evaluator.images)
     by_place = [1 / (1 + origin.box) for origin in coco.origins]
     base, as_output = evaluate_order(evaluator, by_place, resampled)
 

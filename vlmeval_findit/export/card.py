@@ -17,8 +17,8 @@ from ..leaderboard.table_output import md, to_markdown
 from ..scoring.scored_run import Run
 from ..statistics.intervals import INTERVALS
 
+# The tables of a dataset by the names of their configurations; the first is the default
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
-"""The tables of a dataset by the names of their configurations; the first is the default."""
 
 _REPEAT = """```sh
 pip install vlmeval-findit

@@ -80,6 +80,7 @@ _BOXES = pa.list_(pa.list_(pa.float64()))
 _NUMBERS = pa.list_(pa.float64())
 _PLACES = pa.list_(pa.int64())
 _TEXTS = pa.list_(pa.string())
+# Columns whose type does not depend on the answers of a run
 _KNOWN = {
     "reply": pa.string(),
     "reason": pa.string(),
@@ -95,7 +96,6 @@ _KNOWN = {
     "ignored": _PLACES,
     "forced": _TEXTS,
 }
-"""Columns whose type does not depend on the answers of a run."""
 
 
 Row = Mapping[str, Any]

@@ -23,8 +23,8 @@ _SEPARATOR = r"[\\/]"
 _IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"
 _FOLDER = rf"{_IN_FOLDER}{{1,255}}(?<!\s){_SEPARATOR}+"
 _NO_FILE_YET = r"(?!\.[A-Za-z]\w{1,4}[\s,;)])"
+# A model may continue after a path: text after `0.jpg ` does not belong to it
 _FOLDER_IN_A_REPLY = rf"(?:{_NO_FILE_YET}{_IN_FOLDER}){{1,255}}(?<!\s){_SEPARATOR}+"
-"""A model may continue after a path: text after ``0.jpg `` does not belong to it."""
 _LAST_NAME = r"[^\s\"'`\\<>|*?:,;()\[\]{}]*"
 _ROOT = r"(?:(?<!\w)file:/+|(?<!\w)[A-Za-z]:[\\/]+|(?<![\w\\/.…~-])/)"
 _ANY_PATH = re.compile(rf"{_ROOT}(?![\s\\/])(?:{_FOLDER})+{_LAST_NAME}")

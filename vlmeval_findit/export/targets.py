@@ -48,16 +48,13 @@ TARGETS: Mapping[str, Target] = {
     ),
 }
 
+# Trainers in whose formats training sets are written
 TRAINERS = ("trl", "llama-factory", "ms-swift")
-"""Trainers in whose formats training sets are written."""
 
+# Takes scored runs and a folder, and yields lines for the user. Before it writes anything it
+# raises a scoring.scored_run.RunError if a run is not complete, occurs twice or lacks its table,
+# and a NotExportableError if no run suits the target, or the folder has files of other programs.
 Exporter = Callable[..., Iterator[str]]
-"""Takes scored runs and a folder, and yields lines for the user.
-
-Before it writes anything it raises a :class:`..scoring.scored_run.RunError` if a run is not
-complete, occurs twice or lacks its table, and a :class:`NotExportableError` if no run suits the
-target, or the folder has files of other programs.
-"""
 
 
 def exporter(target: str) -> Exporter:

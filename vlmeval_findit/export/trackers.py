@@ -26,8 +26,8 @@ from .private import Private
 
 KEY = "findit.run"  # The tag that identifies a logged run or curve
 
+# The tag that all curves of a training on a dataset share, with any number of checkpoints
 CURVE = "findit.curve"
-"""The tag that all curves of a training on a dataset share, with any number of checkpoints."""
 
 SIDE = 1024  # Most pixels of the longer side of a picture
 

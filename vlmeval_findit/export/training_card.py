@@ -75,6 +75,7 @@ class TrainerFormat(NamedTuple):
     files: Mapping[str, str] = {}  # Text of further files, by name
 
 
+# By the names of targets.TRAINERS
 FORMATS: Mapping[str, TrainerFormat] = {
     "trl": TrainerFormat(_trl, 'datasets.load_dataset("{out}", split="train")'),
     "llama-factory": TrainerFormat(
@@ -86,7 +87,6 @@ FORMATS: Mapping[str, TrainerFormat] = {
         lambda sample: {**_messages(sample), **sample.columns}, "swift sft --dataset {out}/" + ROWS
     ),
 }
-"""By the names of :data:`.targets.TRAINERS`."""
 
 
 def _column(name: str, dtype: str = "string") -> dict[str, Any]:
@@ -94,6 +94,7 @@ def _column(name: str, dtype: str = "string") -> dict[str, Any]:
 
 
 _CONTENT = {"name": "content", "list": [_column("type"), _column("text")]}
+# Columns for TRL, in the words of `datasets`; without them images would be names of files
 _FEATURES = [
     {"name": "prompt", "list": [_column("role"), _CONTENT]},
     {"name": "completion", "list": [_column("role"), _column("content")]},
@@ -105,7 +106,6 @@ _FEATURES = [
     _column("frames", "int64"),
     _column("multilabel", "bool"),
 ]
-"""Columns for TRL, in the words of ``datasets``; without them images would be names of files."""
 
 
 # --- the card -------------------------------------------------------------------------------------

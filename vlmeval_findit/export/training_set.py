@@ -28,8 +28,8 @@ from .targets import NotExportableError, left_out_lines
 from .training_answers import right_answers
 from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
+# Types that are no fault of the model: chosen only by their names
 NO_FAULT = (lost(BoxError.FAILED_CALL.value),)
-"""Types that are no fault of the model: chosen only by their names."""
 
 RIGHT = "no error"  # Stands for the types of a query that has none
 

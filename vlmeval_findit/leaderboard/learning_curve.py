@@ -28,8 +28,8 @@ from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
 
 _NAMED = 5  # Most steps that the verdict names
 
+# What the p-values of a curve are corrected for
 CORRECTION = "paired over images; 5 % hold for all pairs, looks and datasets of a training"
-"""What the p-values of a curve are corrected for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
 
+# Signs of ranks and values
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
     f"{UNTESTED}: too few images to test the difference to the rank above",
 )
-"""Signs of ranks and values."""
 
 NOTE = (
     "Values in percent with 95 % intervals over images: queries of one image count together, and "
@@ -164,8 +164,8 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
 
 # --- of a dataset or a run ------------------------------------------------------------------------
 
+# The counts of a run at the end of a doubt of coords.score_check.warning_line
 _AGREE = re.compile(r" \([^()]+ agree\)$")
-"""The counts of a run at the end of a doubt of :func:`..coords.score_check.warning_line`."""
 
 
 def _doubt(run: Run) -> str:

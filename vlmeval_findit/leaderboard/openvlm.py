@@ -9,8 +9,8 @@ from typing import Any
 from ..benchmarks import prefix_of
 from .board import Board, BoardCell
 
+# Facts of the schema about a model that this package does not know: they stay empty
 UNKNOWN = ("Parameters", "Language Model", "Vision Model", "Org", "Time", "OpenSource")
-"""Facts of the schema about a model that this package does not know: they stay empty."""
 
 
 def to_openvlm(board: Board, time: datetime) -> str:

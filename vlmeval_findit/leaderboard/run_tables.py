@@ -10,7 +10,14 @@ from ..analysis.sample_scores import SamplesScore
 from ..boxes.confidences import MEANS
 from ..scoring.scored_run import Run
 from ..statistics.influences import FEWEST, Estimate
-from ..statistics.intervals import ALPHA, DRAWN, INTERVALS, Difference, correct, metric_intervals
+from ..statistics.intervals import (
+    ALPHA,
+    BOOTSTRAP_SAMPLES,
+    INTERVALS,
+    Difference,
+    correct,
+    metric_intervals,
+)
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
@@ -207,7 +214,8 @@ def legend(runs: Sequence[CalibrationResult]) -> Note:
     lines = [f"{name}: {means}" for name, means in MEANS.items() if name in names]
     lines += [
         "gain: over the order of output; ≈: not significant",
-        f"brackets: 95 %, images resampled {DRAWN} times; none of fewer than {FEWEST} images",
+        f"brackets: 95 %, images resampled {BOOTSTRAP_SAMPLES} times; none of fewer than "
+        f"{FEWEST} images",
         "best cut: without boxes of a lower confidence F1 is highest, chosen on these boxes; "
         "elsewhere: F1 with each half cut where the other is best",
     ]

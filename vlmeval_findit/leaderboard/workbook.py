@@ -66,8 +66,8 @@ def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> 
     return cell
 
 
+# The rows of the columns' names and of the first values, below title and notes
 _NAMES, _FIRST = 3, 4
-"""The rows of the columns' names and of the first values, below title and notes."""
 
 
 def _fill(sheet: Any, table: Table) -> None:

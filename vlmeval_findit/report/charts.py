@@ -41,10 +41,10 @@ CONFIG: Spec = {
     "title": {"color": INK},
 }  # fmt: skip
 
+# Of middle lightness, so that they stand out from light and from dark
 COLOURS = (
     "#3b86c8", "#d97b20", "#2b9a73", "#c9618f", "#8f7bd8", "#9a8a34", "#d0695f", "#3f9aab",
 )  # fmt: skip
-"""Of middle lightness, so that they stand out from light and from dark."""
 
 MAPS = 12  # Most models whose heat maps are in a chart
 
@@ -130,13 +130,13 @@ def svg(spec: Spec, name: str = "chart") -> str:
 # --- standings ------------------------------------------------------------------------------------
 
 _GREY = "#7d8896"
+# Fill, stroke and shape of dots
 _LOOKS = {
     BEST: (COLOURS[0], COLOURS[0], "diamond"),
     NOT_WORSE: (COLOURS[0], COLOURS[0], "circle"),
     LOWER: ("transparent", _GREY, "circle"),
     UNTESTED: ("transparent", _GREY, "triangle-up"),
 }
-"""Fill, stroke and shape of dots."""
 
 
 def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Spec:
@@ -202,8 +202,8 @@ class FormatCell:
     reported: bool
 
 
+# Colours from the lowest to the highest value, by equal steps
 RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
-"""Colours from the lowest to the highest value, by equal steps."""
 
 READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 

@@ -13,9 +13,9 @@ from .value_text import ends, spread, with_unit
 
 _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
 
+# Most models whose curves a chart shows, the best: more are not readable. No two share both
+# colour and shape.
 CURVES = 2 * len(COLOURS)
-"""Most models whose curves a chart shows, the best: more are not readable. No two share both colour
-and shape."""
 
 # --- curves ---------------------------------------------------------------------------------------
 

@@ -34,10 +34,10 @@ from .standings import MODELS, Panel, headlines_of, panels_of
 from .transcripts import gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
+# The parts of the page's script, in this order
 _SCRIPTS = (
     "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
 )  # fmt: skip
-"""The parts of the page's script, in this order."""
 
 _RUNS = 2_000  # Most rows of the table of runs
 

@@ -65,8 +65,8 @@ class Missing(NamedTuple):
     reason: str
 
 
+# Receives a run's rows with their details, which are released afterwards
 Visitor = Callable[[Transcript, Sequence[ScoredRow]], None]
-"""Receives a run's rows with their details, which are released afterwards."""
 
 
 def gather(
@@ -128,8 +128,8 @@ _REFERENCES = 4
 _LINES = 12
 _FAR = 1e6
 
+# Returns the number of an image (path, width, height) among all images of a page
 NumberOf = Callable[[tuple[Path, int, int]], int]
-"""Returns the number of an image (path, width, height) among all images of a page."""
 
 
 def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..protocol.benchmark import Curve
 from ..protocol.metric import Array
-from .intervals import Interval, drawn_interval
+from .intervals import Interval, bootstrap_interval
 from .reliability import ConfidentBoxes
 
 POINTS = 100  # Points of a curve that is drawn, at most
@@ -86,7 +86,7 @@ def best_threshold(boxes: ConfidentBoxes, weights: Array) -> Threshold | None:
     whole = len(boxes.hit) + boxes.objects.sum()
     return Threshold(
         value=float(sums.thresholds[best]),
-        interval=drawn_interval(resampled),
+        interval=bootstrap_interval(resampled),
         f1=100 * float(sums.f1[0, best]),
         f1_elsewhere=_f1_elsewhere(boxes),
         f1_uncut=100 * float(2 * boxes.hit.sum() / whole) if whole else 0.0,

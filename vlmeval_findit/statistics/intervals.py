@@ -149,31 +149,36 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     The interval leaves out 0 exactly where the test rejects: both have the same standard error.
     That of shares allows for a third of an unseen image that only one of them finds.
     """
-    at = left.place(metric)
-    value = float(left.values[at] - right.values[at])
-    pair = _pair(left, right, at)
+    place = left.place(metric)
+    is_share = left.metrics[place].share
+    value = float(left.values[place] - right.values[place])
+    pair = _pair(left, right, place)
     if not pair.effective:
         return Difference(100 * value, None, None, None)
-    error, freedom = _paired_error(pair, left, right, at)
-    differs = abs(value) >= _EQUAL
-    # At least the p-value of as many coins that all show heads: few images cannot say more.
-    least = 2.0 ** (1 - pair.images)
-    if differs and least > 0:
-        error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
+    error, freedom = _paired_error(pair, left, right, place)
     p_value = 1.0
-    if differs:
+    if abs(value) >= _EQUAL:
+        # At least the p-value of as many coins that all show heads: few images cannot say more.
+        least = 2.0 ** (1 - pair.images)
+        if least > 0:
+            error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
         # Of thousands of images that all differ by the same, neither is more than 0.
         by_chance = 2 * float(tail(freedom, -abs(value) / error)) if error else 0.0
         p_value = max(least, by_chance)
     reach = float(quantile(freedom)) * error
-    to_zero = away = reach
-    if left.metrics[at].share:
+    to_zero = reach
+    away = reach
+    if is_share:
         to_zero, away = _reaches_of_share(abs(value), reach, error, pair.effective)
-    low, high = value - to_zero, value + away
     if value < 0:
-        low, high = value - away, value + to_zero
-    if left.metrics[at].share:
-        low, high = max(-1.0, low), min(1.0, high)
+        low = value - away
+        high = value + to_zero
+    else:
+        low = value - to_zero
+        high = value + away
+    if is_share:
+        low = max(-1.0, low)
+        high = min(1.0, high)
     return Difference(100 * value, _in_percent(low, high), p_value, p_value)
 
 
@@ -212,28 +217,28 @@ class _Pair(NamedTuple):
     effective: float  # Number of images, after Kish; 0: too few
 
 
-def _pair(left: Estimate, right: Estimate, at: int) -> _Pair:
-    _, (ours, theirs) = aligned([left, right], lambda run: run.influence[:, at])
-    images = min(int(left.counted_images[at]), int(right.counted_images[at]))
+def _pair(left: Estimate, right: Estimate, place: int) -> _Pair:
+    _, influences = aligned([left, right], lambda run: run.influence[:, place])
+    images = min(int(left.counted_images[place]), int(right.counted_images[place]))
     unseen = 0.0
-    if images and left.metrics[at].share:
-        value = float(left.values[at] - right.values[at])
+    if images and left.metrics[place].share:
+        value = float(left.values[place] - right.values[place])
         # Half of it for each of the two.
         unseen = 2 * (UNSEEN / 2 / images) ** 2 * (1 + value**2)
     return _Pair(
-        variance=float(((ours - theirs) ** 2).sum()),
+        variance=float(((influences[0] - influences[1]) ** 2).sum()),
         unseen=unseen,
         images=images,
-        effective=min(float(left.counted[at]), float(right.counted[at])),
+        effective=min(float(left.counted[place]), float(right.counted[place])),
     )
 
 
-def _paired_error(whole: _Pair, left: Estimate, right: Estimate, at: int) -> tuple[float, float]:
+def _paired_error(whole: _Pair, left: Estimate, right: Estimate, place: int) -> tuple[float, float]:
     """Return the standard error of a difference, and its degrees of freedom."""
     pairs = [whole]
     if left.datasets:
-        both = zip(left.datasets, right.datasets, strict=True)
-        pairs = [_pair(*dataset, at) for dataset in both]
+        datasets = zip(left.datasets, right.datasets, strict=True)
+        pairs = [_pair(of_left, of_right, place) for of_left, of_right in datasets]
     # One unseen image in all, not one in each dataset.
     unseen = np.array([pair.unseen for pair in pairs]) / len(pairs)
     variances = np.array([pair.variance for pair in pairs]) + unseen
@@ -262,20 +267,20 @@ def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) ->
     return float(tail(freedom, float(values[0] - values[1]) / error))
 
 
-DRAWN = 500  # Bootstrap samples, for what is no ratio of sums
+BOOTSTRAP_SAMPLES = 500  # Bootstrap samples, for what is no ratio of sums
 _SEED = 11
 
 
-def drawn_again(images: int) -> Array:
+def bootstrap_weights(images: int) -> Array:
     """Return how often each bootstrap sample draws each image: (samples, images), seeded."""
     if images < FEWEST:
         return np.zeros((0, images))
     generator = np.random.default_rng(_SEED)
-    return generator.multinomial(images, [1 / images] * images, DRAWN).astype(float)
+    return generator.multinomial(images, [1 / images] * images, BOOTSTRAP_SAMPLES).astype(float)
 
 
-def drawn_interval(values: Array) -> Interval | None:
-    """Return the 95 % interval of values over :func:`drawn_again`; None without any."""
+def bootstrap_interval(values: Array) -> Interval | None:
+    """Return the 95 % interval of values over :func:`bootstrap_weights`; None without any."""
     if not len(values):
         return None
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
