@@ -58,48 +58,58 @@ Findings = Iterator[Finding]
 
 ROWS = 8  # Rows of a benchmark that are tried
 
-UNREADABLE = "~"
+UNREADABLE = "~"  # A reply that no benchmark reads
 
 
 def check_benchmark(
     name: str, settings: Settings, folder: Path, draw: Callable[[Drawing, Path], object]
 ) -> Findings:
-    """Ask, score, write, read back and draw some rows of a question; then check its formats.
+    """Ask, score, write, read back and draw some rows of a variant; then check its formats.
 
     Predictions and scores go into ``folder``, with a model for each kind of replies. ``draw`` gets
     a drawing and the folder of its images.
     """
-    dataset, benchmark = load_dataset(name), benchmark_of(name)
-    yield Finding(
-        f"{len(dataset.queries)} rows of {dataset.table}", "" if dataset.queries else "no rows"
-    )
+    dataset = load_dataset(name)
+    benchmark = benchmark_of(name)
+    rows = f"{len(dataset.queries)} rows of {dataset.table}"
+    yield Finding(rows, "" if dataset.queries else "no rows")
     indexes = list(dataset.queries)[:ROWS]
     for index in indexes[:3]:
         yield _message(benchmark, dataset, index)
     yield _images(dataset)
-    if shown := _transparent(dataset, indexes):
-        yield Finding(shown)
+    transparent = _transparent(dataset, indexes)
+    if transparent:
+        yield Finding(transparent)
     runs: dict[str, RunScore] = {}
     for kind, texts in _replies(benchmark, dataset, indexes).items():
+        what = f"{kind.lower()} replies"
         if not texts:
-            yield Finding(f"{kind.lower()} replies: none: `example` gives none")
+            yield Finding(f"{what}: none: `example` gives none")
             continue
         path = _written(folder, kind, dataset, texts)
         try:
-            run = runs[kind] = score_file(path, settings, name)
+            run = score_file(path, settings, name)
         except ValueError as error:
-            yield Finding(f"{kind.lower()} replies", str(error))
+            yield Finding(what, str(error))
             continue
+        runs[kind] = run
         yield from _scored(kind, path, run, texts)
-        images = image_folder(dataset.variant.images).path
-        for row in run.rows:
-            try:
-                draw(benchmark.draw(dataset, row), images)
-            except (AttributeError, TypeError, ValueError) as error:
-                yield Finding(f"{kind.lower()} replies", f"row {row.index} is not drawn: {error!r}")
-        yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
+        yield from _drawn(what, benchmark, run, draw)
     yield from _values(benchmark, runs)
     yield from _formats(benchmark, dataset)
+
+
+def _drawn(
+    what: str, benchmark: Benchmark, run: RunScore, draw: Callable[[Drawing, Path], object]
+) -> Findings:
+    """Draw every row of a run."""
+    images = image_folder(run.dataset.variant.images).path
+    for row in run.rows:
+        try:
+            draw(benchmark.draw(run.dataset, row), images)
+        except (AttributeError, TypeError, ValueError) as error:
+            yield Finding(what, f"row {row.index} is not drawn: {error!r}")
+    yield Finding(f"{what}: {len(run.rows)} drawn")
 
 
 def _images(dataset: AnyDataset) -> Finding:
@@ -160,10 +170,14 @@ def _replies(
     """Return replies to rows by kind; a wrong reply is right for another row."""
     examples = {at: benchmark.example(dataset.queries[at], dataset.variant) for at in indexes}
     right = {index: text for index, text in examples.items() if text}
-    said = right.values()
+    wrong = {}
+    for index, text in right.items():
+        others = [other for other in right.values() if other != text]
+        if others:
+            wrong[index] = others[-1]
     return {
         "Right": right,
-        "Wrong": {at: other for at, text in right.items() for other in said if other != text},
+        "Wrong": wrong,
         "Unreadable": dict.fromkeys(indexes, UNREADABLE),
         "Empty": dict.fromkeys(indexes, ""),
         "Failed": dict.fromkeys(indexes, FAILED),
@@ -212,23 +226,25 @@ def _shown(value: float | None) -> str:
 
 
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
+    """Check that right replies have the best value, and that only they have it."""
     headline = benchmark.headline_counting_failures
     right = runs.get("Right")
     if right is None:
         return
-    high = headline.better is Better.HIGHER
+    higher_is_better = headline.better is Better.HIGHER
     best = headline.value(right.sums)
-    should = headline.scale if high else 0.0
-    # What an encoder judges has right replies that it does not find right.
+    expected = headline.scale if higher_is_better else 0.0
+    # An encoder does not find every right reply right.
     exact = headline.share and right.scorer is None
-    if best is None or (exact and abs(best - should) > 0.5):
-        wrong = f"should be {should:g}: is `example` right, and the score?"
+    if best is None or (exact and abs(best - expected) > 0.5):
+        wrong = f"should be {expected:g}: is `example` right, and the score?"
         yield Finding(f"{headline.name} of right replies is {_shown(best)}", wrong)
     for kind, run in runs.items():
         value = headline.value(run.sums)
         if kind == "Right" or value is None or best is None:
             continue
-        if value >= best if high else value <= best:
+        is_as_good = value >= best if higher_is_better else value <= best
+        if is_as_good:
             yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
     first = benchmark.metrics[0]
     failed = runs.get("Failed")
@@ -254,7 +270,7 @@ def _no_format(
     other_format: DatasetVariant,
     asked: Sequence[DatasetVariant],
 ) -> str:
-    """Say why a question is no valid format of its table ("" if it is)."""
+    """Say why a variant is no valid format of its table ("" if it is)."""
     variant = dataset.variant
     for what in ("format", "name", "format_place"):
         value = getattr(other_format, what)
@@ -262,13 +278,17 @@ def _no_format(
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
     if not other_format.format:
         return "its format has no name: `format` is empty"
-    both = (other_format, variant)
-    board, other = (each.board_dataset for each in both)
-    if board != other:
-        return f"its dataset on a leaderboard is {board!r}, and that of {variant.name} {other!r}"
-    rows, others = map(benchmark.query_set_key, both)
-    if rows != others:
-        return f"its rows are {rows}, not {others}"
+    board = other_format.board_dataset
+    expected_board = variant.board_dataset
+    if board != expected_board:
+        return (
+            f"its dataset on a leaderboard is {board!r}, and that of {variant.name} "
+            f"{expected_board!r}"
+        )
+    rows = benchmark.query_set_key(other_format)
+    expected_rows = benchmark.query_set_key(variant)
+    if rows != expected_rows:
+        return f"its rows are {rows}, not {expected_rows}"
     try:
         if parse(other_format.name) != other_format:
             return f"`parse` of its name gives {parse(other_format.name)}"
@@ -287,14 +307,15 @@ def _no_format(
 def check_model(
     row: ModelRow, checkpoint: str | None, name: str, prompt: CustomPrompt | None = None
 ) -> Findings:
-    """Check a model's row on some rows of a question, with its processor if it is here."""
+    """Check a model's row on some rows of a variant, with its processor if it is here."""
     dataset = load_dataset(name)
     words = prompt_set(benchmark_of(name), prompt)
     space = row.space(dataset.variant)
     yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
     yield from _round_trips(space)
     for (output, several), scheme in row.schemes.items():
-        what = f"unconstrained prompts for {output}{', several labels' * several}"
+        labels = ", several labels" if several else ""
+        what = f"unconstrained prompts for {output}{labels}"
         how = f"{scheme.output} {scheme.representation} {scheme.key} {scheme.structure}"
         yield Finding(f"{what}: answered in {how}")
     if row.local is None:
@@ -312,14 +333,21 @@ def check_model(
         except ProcessorMissingError as error:
             yield Finding(f"its processor was not tried: {error}; name one with NAME=FOLDER")
             return
-        sizes = "; ".join(
-            ", ".join("{} {} x {}".format(name, *image[name]) for name in image if name != "bounds")
-            for image in seen.images
-        )
+        sizes = "; ".join(map(_sizes_text, seen.images))
         yield Finding(f"row {index}: {len(seen.ids)} tokens, {sum(seen.types)} of images: {sizes}")
         if not sum(seen.types):
             yield Finding(f"row {index}", "no token stands for its image")
     yield Finding(f"after the chat template:\n{seen.text}")
+
+
+def _sizes_text(image: Mapping[str, Any]) -> str:
+    """Return the sizes that a processor recorded of an image: ``original 640 x 480, …``."""
+    texts = []
+    for name, value in image.items():
+        if name != "bounds":
+            width, height = value
+            texts.append(f"{name} {width} x {height}")
+    return ", ".join(texts)
 
 
 def check_space(kind: SpaceKind) -> Findings:
@@ -333,17 +361,18 @@ def check_space(kind: SpaceKind) -> Findings:
 
 
 def _round_trips(space: Space) -> Findings:
-    """Random boxes in pixels, in numbers of a space, and in pixels again."""
+    """Convert random boxes from pixels to numbers of a space, and back to pixels."""
     rng = random.Random(0)
     for _ in range(1000):
-        size = rng.randint(1, 9000), rng.randint(1, 9000)
-        width, height, left, top = reference(space, *size)
-        box = np.array(_random_box(rng, *size)).reshape(2, 2)
-        numbers = box * (width / size[0], height / size[1]) + (left, top)
-        moved = to_pixels(space, *size)
-        back = numbers * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
-        if not np.allclose(box, back, atol=1e-6 * max(size)):
-            what = f"{box.ravel().tolist()} of {size[0]} x {size[1]} pixels"
+        width = rng.randint(1, 9000)
+        height = rng.randint(1, 9000)
+        box = np.array(_random_box(rng, width, height)).reshape(2, 2)
+        full_width, full_height, left, top = reference(space, width, height)
+        numbers = box * (full_width / width, full_height / height) + (left, top)
+        pixels = to_pixels(space, width, height)
+        back = numbers * (pixels.scale_x, pixels.scale_y) + (pixels.left, pixels.top)
+        if not np.allclose(box, back, atol=1e-6 * max(width, height)):
+            what = f"{box.ravel().tolist()} of {width} x {height} pixels"
             yield Finding(what, f"comes back as {back.ravel().tolist()}")
             return
     yield Finding("1,000 random boxes come back")
@@ -356,7 +385,7 @@ def _random_box(rng: random.Random, width: float, height: float) -> Corners:
 
 
 def check_representation(row: Representation) -> Findings:
-    """Random boxes as numbers and back, and as replies in every format that prompts ask for."""
+    """Convert random boxes to numbers and back, and to replies in every format that is asked."""
     rng = random.Random(0)
     boxes = [_random_box(rng, 1000, 1000) for _ in range(1000)]
     for box in boxes:
@@ -371,8 +400,9 @@ def check_representation(row: Representation) -> Findings:
     for how in formats:
         reply = write([BoxToWrite(box) for box in boxes[:9]], how, digits=9)
         parsed = read(reply, how)
-        pairs = zip(boxes, parsed.boxes, strict=False)
-        same = len(parsed.boxes) == 9 and all(_same(row, *pair) for pair in pairs)
+        same = len(parsed.boxes) == 9
+        for box, back in zip(boxes, parsed.boxes, strict=False):
+            same = same and _same(row, box, back)
         why = f"is read as {parsed.boxes[:1]}: {parsed.reason or 'other boxes'}"
         what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
         yield Finding(what, "" if same else why)

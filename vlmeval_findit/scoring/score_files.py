@@ -21,6 +21,7 @@ from ..core.formatting import as_csv
 from ..core.text_files import read_json
 from ..models.model_table import find_model
 from ..protocol.benchmark import Scorer
+from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Identity
 from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
@@ -57,22 +58,27 @@ def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None 
 
 def score_row(run: RunScore) -> dict[str, Any]:
     """Return the score as one flat row: metrics in percent, counts, and what they rest on."""
-    benchmark, sums = run.benchmark, run.sums
+    benchmark = run.benchmark
+    headline = benchmark.headline_counting_failures
+    identity = run.identity
+    prompts = identity.prompts if identity is not None else None
+    counts = {name: run.sums.get(key, 0) for name, key in benchmark.counts.items()}
+    scorer = {"scored by": run.scorer.name} if run.scorer else {}
     return {
         "model": marked(run.model, run.mark),
         "dataset": run.dataset.name,
         **run.metric_values,
-        benchmark.headline_counting_failures.name: benchmark.headline_counting_failures.value(sums),
+        headline.name: headline.value(run.sums),
         "rows": len(run.dataset.queries),
         "scored": len(run.rows),
         "answered": len(run.rows) - run.failed,
         "failed calls": run.failed,
-        "left out": len(run.identity.left_out) if run.identity else 0,
-        **{name: sums.get(key, 0) for name, key in benchmark.counts.items()},
+        "left out": len(identity.left_out) if identity is not None else 0,
+        **counts,
         "space": "; ".join(sorted({space["kind"] for space in run.spaces})),
-        **({"scored by": run.scorer.name} if run.scorer else {}),
-        "prompts": (run.identity and run.identity.prompts) or UNKNOWN_PROMPTS,
-        "run": run.identity.digest if run.identity else UNKNOWN_PROMPTS,
+        **scorer,
+        "prompts": prompts or UNKNOWN_PROMPTS,
+        "run": identity.digest if identity is not None else UNKNOWN_PROMPTS,
     }
 
 
@@ -133,7 +139,9 @@ class Provenance:
         custom = self.identity.custom_prompt if self.identity else {}
         names = {"system": "a system text", "template": "a prompt template"}
         given = [name for key, name in names.items() if custom.get(key)]
-        return f"asked with {' and '.join(given)} of its user ({self.prompts})" if given else ""
+        if not given:
+            return ""
+        return f"asked with {' and '.join(given)} of its user ({self.prompts})"
 
     @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
@@ -144,19 +152,17 @@ class Provenance:
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     """Return the values that a score depends on."""
     meta = run.dataset.table.with_suffix(".meta.json")
-    variant = run.dataset.variant
     benchmark = run.benchmark
     identity = run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
-    fields: dict[str, Any] = asdict(variant) if is_dataclass(variant) else {}
-    fields = {name: getattr(value, "value", value) for name, value in fields.items()}  # Of enums
     marks = run.thought_marks
+    plugins = _plugins(run)
     return {
         "model": run.model,
         "dataset": run.dataset.name,
         "benchmark": benchmark.name,
-        "variant": {"name": variant.name, **fields},
+        "variant": _variant_values(run.dataset.variant),
         "identity": identity and identity_values(identity),
         "digest": identity and identity.digest,
         "forced": [*(identity.forced if identity else ()), *run.forced],
@@ -186,23 +192,39 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "python": sys.version.split()[0],
             **installed(("numpy", "scipy")),
         },
-        **({"plugins": plugins} if (plugins := _plugins(run)) else {}),
+        **({"plugins": plugins} if plugins else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
+def _variant_values(variant: DatasetVariant) -> dict[str, Any]:
+    """Return a variant's name and fields; an enum as its value."""
+    values: dict[str, Any] = {"name": variant.name}
+    if is_dataclass(variant):
+        for name, value in asdict(variant).items():
+            values[name] = getattr(value, "value", value)
+    return values
+
+
 def _plugins(run: RunScore) -> dict[str, str]:
-    known = find_model(run.model)
-    row = run.identity and run.identity.answering.row
-    row = row or (known.name if known else None)
+    """Return the versions of the plug-ins that the run and its scoring used."""
+    row = None
+    recorded: Mapping[str, str] = {}
+    if run.identity is not None:
+        row = run.identity.answering.row
+        recorded = run.identity.plugins
+    if not row:
+        known = find_model(run.model)
+        row = known.name if known is not None else None
     used = plugins_used(run.dataset.variant, row, [space["kind"] for space in run.spaces])
-    return {**used, **(run.identity.plugins if run.identity else {})}
+    return {**used, **recorded}
 
 
 def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Provenance:
     """Return the values that a score depends on, by its provenance and details."""
     run = stored.identity
     rows = list(rows)
+    shown = {row.index: shown_in(row.details.get(SHOWN)) for row in rows}
     return Provenance(
         identity=run,
         digest=stored.digest or UNKNOWN_PROMPTS,
@@ -223,7 +245,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
-        shown={row.index: shown for row in rows if (shown := shown_in(row.details.get(SHOWN)))},
+        shown={index: images for index, images in shown.items() if images},
     )
 
 
@@ -233,14 +255,18 @@ def _scorer(stored: StoredScorer) -> Scorer:
 
 
 def _space_text(space: Mapping[str, Any]) -> str:
-    settings = " ".join(f"{k}={v}" for k, v in space.items() if k not in ("kind", "source") and v)
-    return f"{space['kind']}{' ' if settings else ''}{settings} ({space['source']})"
+    """Return a space in words: ``smart_resize patch=16 (model table: Qwen3-VL)``."""
+    words = [space["kind"]]
+    for name, value in space.items():
+        if name not in ("kind", "source") and value:
+            words.append(f"{name}={value}")
+    return f"{' '.join(words)} ({space['source']})"
 
 
 # --- the settings of a score ---------------------------------------------------------------------
 
+# How the sources of spaces begin that nobody set for the scoring
 _NOT_SET = ("recorded by the run", "model table")
-"""How the sources of spaces begin that nobody set for the scoring."""
 
 
 def settings_of_score(predictions: Path, settings: Settings) -> Settings:

@@ -92,7 +92,7 @@ _registry: _Registry | None = None
 def custom_datasets() -> Mapping[str, CustomDataset]:
     """Return the custom datasets by name; a DatasetFileError if their file is damaged.
 
-    The file is read again only if it is another one than last time, so this looks at the disk once.
+    The file is read again only if it changed since last time, so this looks at the disk once.
     As long as nothing changed, the same mapping is returned.
     """
     global _registry
@@ -129,12 +129,12 @@ def forget_custom_datasets() -> None:
 def _state_of(path: Path) -> tuple[int, ...] | None:
     """Return what tells a file from what replaces it; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _read(path: Path, kind: Any, parse: Callable[[str], Any], wrong: type[ValueError]) -> Any:
@@ -242,7 +242,8 @@ def image_folder(key: str) -> Folder:
     if config is not None:
         values = read_config(config)
         base = config.resolve().parent
-        if named := values.images.get(key):
+        named = values.images.get(key)
+        if named:
             return Folder(key, base / Path(named).expanduser(), str(config))
         if values.root:
             return Folder(key, base / Path(values.root).expanduser() / key, str(config))

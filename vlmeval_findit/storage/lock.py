@@ -66,7 +66,8 @@ class Lock:
 
     def _take_over(self) -> bool:
         """Take it over if its holder is dead; return False as soon as the holder shows life."""
-        first_lease, first_beat = _content(self._path), _beat(self._path)
+        first_lease = _content(self._path)
+        first_beat = _beat(self._path)
         runs_here = _runs_here(self._lease)
         if runs_here:
             return False

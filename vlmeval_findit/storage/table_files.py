@@ -38,7 +38,8 @@ class CellError(ValueError):
 
 def image_path(name: str) -> str:
     """Return a path below an image folder; a ValueError for any other."""
-    if why := unsafe(name):
+    why = unsafe(name)
+    if why:
         raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
     return name
 
@@ -120,7 +121,7 @@ def json_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
+    """A table that was written; ``more`` is printed after its queries, ``notes`` below."""
 
     path: Path
     queries: int
@@ -165,7 +166,8 @@ def read_table(
     Raises:
         TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
     """
-    sha256, facts = file_sha256(path), _facts(path)
+    sha256 = file_sha256(path)
+    facts = _facts(path)
     if facts is not None and facts.get("table_sha256") != sha256:
         raise TableError(
             f"{path}: SHA-256 is {sha256}, but {meta_path(path).name} records "
@@ -182,7 +184,7 @@ def _queries(path: Path, sha256: str, kind: Any, how_to_make: str, query: Any) -
     for line, cells in _lines(path, read_bytes(path), _columns(kind), how_to_make):
         query_ = _query(f"{path}, line {line}", kind, cells, query)
         if query_.index in queries:
-            raise TableError(f"{path}, line {line}, duplicate index {query_.index}")
+            raise TableError(f"{path}, line {line}: duplicate index {query_.index}")
         queries[query_.index] = query_
     return tuple(queries.values())
 
@@ -213,12 +215,15 @@ def _lines(
 
 
 def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
-    column, values = "", {}
+    values = {}
+    name = ""
     try:
-        for column, default, _, read in _columns(kind):
-            if cell := cells.get(column, ""):
-                values[column] = read(cell)
-            elif default is MISSING:
+        for column in _columns(kind):
+            name = column.name
+            cell = cells.get(name, "")
+            if cell:
+                values[name] = column.read(cell)
+            elif column.default is MISSING:
                 raise ValueError("is empty")
         query_ = kind(**values) if query is None else query(kind(**values))
         if not is_index(query_.index):
@@ -232,7 +237,7 @@ def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
     except CellError as error:
         raise TableError(f"{where}, column {error.column}: {error}") from None
     except ValueError as error:
-        raise TableError(f"{where}, column {column}: {_why(error)}") from None
+        raise TableError(f"{where}, column {name}: {_why(error)}") from None
 
 
 def _why(error: ValueError) -> str:
@@ -241,9 +246,10 @@ def _why(error: ValueError) -> str:
     first = error.errors(include_url=False)[0]
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
-    at = "".join(f"[{place}]" for place in first["loc"])
     text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
-    return f"{at + ' ' if at else ''}{text}: {shown(first['input'])}"
+    place = "".join(f"[{step}]" for step in first["loc"])
+    where = f"{place} " if place else ""
+    return f"{where}{text}: {shown(first['input'])}"
 
 
 def meta_path(table: Path) -> Path:
