@@ -109,7 +109,7 @@ def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     finished = sum(result.rows for result in results if result.dropped is None)
     dropped = dropped_formats(results).values()
     asked = sum(each.queries for each in dropped)
-    without_race = sum(each.of for each in dropped)
+    without_race = sum(each.all_queries for each in dropped)
     return RaceCalls(finished + asked, finished + without_race)
 
 

@@ -113,8 +113,8 @@ def _print_race(results: Sequence[CellResult]) -> None:
     say(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
     for name, why in dropped_formats(results).items():
         say(
-            f"  dropped after {why.queries} of {why.of} queries: {name} "
-            f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
+            f"  dropped after {why.queries} of {why.all_queries} queries: {name} "
+            f"({why.points:+.1f} to {why.leader}; chance {100 * why.chance:.1g} %)"
         )
 
 
@@ -125,6 +125,6 @@ def _row(result: CellResult) -> dict[str, Any]:
         "model": result.model,
         **result.metric_values,
         "scored": result.rows,
-        "rows": result.of,
+        "rows": result.table_rows,
         "failed calls": result.failed,
     }

@@ -368,11 +368,10 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     >>> len(conventions()), conventions()[0].name
     (544, 'grid1000/xyxy')
     """
-    usual, rare = USUAL_ORDERS, RARE_ORDERS
-    result = [Convention(row, order) for row in _ROWS for order in usual]
-    result += [Convention(row, order) for row in _COMMON for order in rare]
+    result = [Convention(row, order) for row in _ROWS for order in USUAL_ORDERS]
+    result += [Convention(row, order) for row in _COMMON for order in RARE_ORDERS]
     if first is not None and first.name not in {each.name for each in result}:
-        others = [Convention(first.space, order) for order in usual]
+        others = [Convention(first.space, order) for order in USUAL_ORDERS]
         result += [first, *(each for each in others if each.name != first.name)]
     return result
 

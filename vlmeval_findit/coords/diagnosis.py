@@ -290,7 +290,8 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
     follows = fit.signal >= needed or (clearly and distorted.signal >= needed)
     if not follows and not second.is_clear:
         return Verdict.NONE, False
-    least, steady_from = DISTORTED, DISTORTED_STEADY
+    least = DISTORTED
+    steady_from = DISTORTED_STEADY
     if fit.best.space.one_of_many:
         least = DISTORTED_BESIDE
         steady_from = DISTORTED_BESIDE_STEADY

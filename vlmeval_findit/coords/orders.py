@@ -44,11 +44,12 @@ EXCHANGED = "corners exchanged"
 
 def _exchanged() -> Iterator[Order]:
     """Yield orders that name two other corners than the top left and the bottom right, or first."""
-    for of in ("xyxy", "yxyx"):
-        u, v = of[0], of[1]
-        yield _order(f"{u}1{v}2{u}2{v}1", 3.0, of, [0, 3, 2, 1], EXCHANGED)
-        yield _order(f"{u}2{v}1{u}1{v}2", 3.0, of, [2, 1, 0, 3], EXCHANGED)
-        yield _order(f"{u}2{v}2{u}1{v}1", 3.0, of, [2, 3, 0, 1], EXCHANGED)
+    for usual in ("xyxy", "yxyx"):
+        u = usual[0]
+        v = usual[1]
+        yield _order(f"{u}1{v}2{u}2{v}1", 3.0, usual, [0, 3, 2, 1], EXCHANGED)
+        yield _order(f"{u}2{v}1{u}1{v}2", 3.0, usual, [2, 1, 0, 3], EXCHANGED)
+        yield _order(f"{u}2{v}2{u}1{v}1", 3.0, usual, [2, 3, 0, 1], EXCHANGED)
 
 
 _ORDERS = [

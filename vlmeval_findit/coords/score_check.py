@@ -22,13 +22,13 @@ from .orders import ORDERS
 from .point_check import X_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, run_arrays
 
-MOST_QUERIES = 256  # of a run
-_A_PART = 64  # queries of a part of a run
-_A_QUERY = 50  # boxes of a query
-_FAR = 1e9  # pixels
-_SCREENED = 80  # boxes that are tried in every space
-_SUSPICIOUS = 8.0  # nats
-_PART = 0.1  # share of the queries
+MOST_QUERIES = 256  # Of a run
+_MOST_QUERIES_OF_BATCH = 64
+_MOST_BOXES_OF_QUERY = 50
+_FAR = 1e9  # Pixels
+_SCREENED = 80  # Boxes that are tried in every space
+_SUSPICIOUS = 8.0  # Nats
+_PART = 0.1  # Share of the queries
 
 Item = TypeVar("Item")
 
@@ -38,12 +38,14 @@ def sample(dataset: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]
     variant = dataset.variant
     if not isinstance(variant, FindItVariant) or variant.frames > 1:
         return ()
-    return tuple(_query(dataset.queries[row.index], row) for row in _spread(rows, _A_PART))
+    return tuple(
+        _query(dataset.queries[row.index], row) for row in _spread(rows, _MOST_QUERIES_OF_BATCH)
+    )
 
 
 def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
     # A reply may have a million boxes.
-    boxes = row.details.get("boxes", ())[:_A_QUERY]
+    boxes = row.details.get("boxes", ())[:_MOST_BOXES_OF_QUERY]
     labels = row.details.get("labels", ())
     usable = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
     labelled = bool(labels) and bool(query.truth.labels)
@@ -108,7 +110,7 @@ def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> boo
     rivals = [Convention(row, declared.order) for row in SPACES.values()]
     rivals += [Convention(declared.space, order) for order in ORDERS.values()]
     known = [declared, *(item for item in rivals if item.name != declared.name)]
-    screened, _ = screen(arrays, known)
+    screened = screen(arrays, known)[0]
     gains = np.stack([arrays.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
     costs = np.array([item.cost - declared.cost for item in known])
     in_all = gains.sum(1) - costs
@@ -128,7 +130,8 @@ def point_warning_line(diagnosis: PointDiagnosis) -> str | None:
 
 def warning_line(diagnosis: Diagnosis) -> str | None:
     """Describe an alarm in a line; None without an alarm."""
-    fit, verdict = diagnosis.fit, diagnosis.verdict
+    fit = diagnosis.fit
+    verdict = diagnosis.verdict
     if fit is None or not verdict.alarms:
         return None
     instead = "the answers are scaled or moved by something that no convention explains"

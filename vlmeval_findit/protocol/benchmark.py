@@ -319,7 +319,8 @@ class Benchmark(ABC):
                 needed |= names
         for row in rows:
             stated = {*row.sums}.union(*row.parts.values())
-            if unknown := stated - known:
+            unknown = stated - known
+            if unknown:
                 wrong = min(unknown)
                 raise ValueError(
                     f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
@@ -327,7 +328,8 @@ class Benchmark(ABC):
                 )
             # Failed calls have few sums; rows that cannot be judged have none of these.
             judged = not (row.failed or row.parts or needed.isdisjoint(stated))
-            if judged and (lacking := needed - stated):
+            lacking = needed - stated
+            if judged and lacking:
                 missing = min(lacking)
                 raise ValueError(
                     f"row {row.index}: the sum {missing!r} is missing; a metric of {self.name} "

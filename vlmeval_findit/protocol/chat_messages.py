@@ -223,7 +223,8 @@ def stored_reply(value: object) -> ReplyText:
         return last_answer(messages)
     if _is_parts(value):
         return _content(value)
-    if inside := _reply_inside(value):
+    inside = _reply_inside(value)
+    if inside:
         raise NotAReplyError(f"{inside}: store that text itself, or the JSON of all as text")
     return ReplyText(json.dumps(value, ensure_ascii=False, default=str))
 

@@ -65,7 +65,8 @@ def judge_args(text: str | None) -> dict[str, Any]:
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
     """Make settings from ``--judge-args`` or flags, else from ``FINDIT_…`` variables."""
-    space, source = values.get("space"), "setting"
+    space = values.get("space")
+    source = "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
         space = os.environ[SPACE_VARIABLE]
         source = SPACE_VARIABLE

@@ -53,7 +53,8 @@ def models_in(values: Sequence[Mapping[str, Any]]) -> tuple[AnsweringModel, ...]
         rows = value.get("rows")
         before = known.get(key)
         if before is not None:
-            name, rows = before.name, _sum(before.rows, rows)
+            name = before.name
+            rows = _sum(before.rows, rows)
         known[key] = AnsweringModel(name, key, rows if isinstance(rows, int) else None)
     return tuple(known.values())
 

@@ -181,8 +181,8 @@ class DroppedFormat:
 
     round: int  # From 1
     queries: int  # That the format had been asked by then
-    of: int  # Queries of all tables
-    behind: str  # The leading format
+    all_queries: int  # Of all tables
+    leader: str  # The leading format
     points: float  # Difference of the headline metrics over these queries
     chance: float  # That all queries would have shown this format to be better
 
@@ -191,7 +191,7 @@ class DroppedFormat:
 class CellResult:
     """The score of one cell; ``path`` is its prediction file.
 
-    ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
+    ``rows`` of the ``table_rows`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a variant which the sweep names.
     ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
     models answered, or another than was asked, ``reply_note`` what is odd in its replies.
@@ -205,7 +205,7 @@ class CellResult:
     rows: int
     failed: int
     path: Path
-    of: int
+    table_rows: int
     compared: bool = True
     coords_doubt: str | None = None
     answered_note: str | None = None
@@ -221,15 +221,14 @@ class CellResult:
 
 def result_of(run: RunScore, path: Path) -> CellResult:
     """Return the result of a cell, given its score."""
-    rows, of = len(run.rows), len(run.dataset.queries)
     return CellResult(
         run.model,
         run.dataset.variant,
         run.sums,
-        rows,
+        len(run.rows),
         run.failed,
         path,
-        of,
+        len(run.dataset.queries),
         coords_doubt=run.coords_doubt,
         answered_note=run.answered_note,
         reply_note=run.reply_note,

@@ -117,7 +117,8 @@ def load_runs(
         for provenance in _provenances(path):
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             files.setdefault(provenance.resolve(), provenance)
-    runs, missing = [], []
+    runs = []
+    missing = []
     shared: dict[Any, Any] = {}
     for path in files.values():
         try:
@@ -242,7 +243,8 @@ def _check(run: Run, recorded: Mapping[str, float], provenance: Path) -> None:
     again = _again(run.path, run.variant.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
-        total, actual = recorded.get(name), sums.get(name, 0)
+        total = recorded.get(name)
+        actual = sums.get(name, 0)
         if total is None or not isclose(total, actual, rel_tol=1e-9, abs_tol=1e-9):
             raise RunError(
                 f"{provenance}: totals.{name} is {total}, but the details next to it "

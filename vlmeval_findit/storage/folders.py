@@ -171,7 +171,8 @@ def table_folders() -> list[Path]:
 def find_table(table: str, how_to_make: str) -> Path:
     """Return the table's first TSV in :func:`table_folders`, or raise FileNotFoundError."""
     folders = table_folders()
-    tables = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
+    paths = [folder / f"{table}.tsv" for folder in folders]
+    tables = [path for path in paths if path.is_file()]
     if not tables:
         raise FileNotFoundError(
             f"no table {table}.tsv in {', '.join(map(str, folders))}. Make it: {how_to_make}"

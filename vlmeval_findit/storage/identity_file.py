@@ -65,9 +65,10 @@ def read_identity(predictions: Path) -> Identity | None:
     Raises:
         IdentityError: it cannot be read.
     """
-    above = predictions.parent.parent / predictions.name
-    path = next((p for at in (predictions, above) if (p := RunFiles(at).identity).is_file()), None)
-    if path is None:
+    path = RunFiles(predictions).identity
+    if not path.is_file():
+        path = RunFiles(predictions.parent.parent / predictions.name).identity
+    if not path.is_file():
         return None
     try:
         return identity_from(read_json(path))

@@ -175,7 +175,8 @@ def _opened(source: Source) -> Iterator[Image.Image]:
             yield image
         return
     with _explained(source), open_regular(Path(source)) as file, _open(file) as image:
-        if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
+        size = os.fstat(file.fileno()).st_size
+        if size > MOST_BYTES:
             why = f"is larger than {MOST_BYTES >> 30} GiB: {size:,} bytes"
             raise ImageFileError(source, why)
         yield image
