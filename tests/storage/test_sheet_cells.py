@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.protocol.identity import IdentityError
+from vlmeval_findit.protocol.identity import Identity, IdentityError
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.storage.identity_file import write_identity
 from vlmeval_findit.storage.predictions import read_predictions, write_rows
 from vlmeval_findit.storage.run_files import RunFiles
 from vlmeval_findit.storage.sheet_cells import XLSX_CELL_LIMIT
@@ -111,6 +112,17 @@ def test_a_cut_reply_without_a_journal_needs_force_to_score(tmp_path: Path) -> N
     assert "column prediction of index 3-4 is cut" in run.forced[0]
     journal(RunFiles(path).calls, [{"row": row, "reply": LONG[0]} for row in (3, 4)])
     assert score_file(path, Settings(space="unit")).forced == ()
+
+
+def test_cut_replies_are_listed_with_all_other_conflicts(tmp_path: Path) -> None:
+    path = write(tmp_path, {0: RIGHT, 3: LONG[0]})
+    write_identity(RunFiles(path).identity, Identity("Another", DATA))
+    with pytest.raises(IdentityError) as refused:
+        score_file(path, Settings(space="unit"))
+    message = str(refused.value)
+    assert f"model: recorded Another, now {MODEL}" in message
+    assert "column prediction of index 3 is cut at 32,767 characters" in message
+    assert "PRED_FORMAT=json" in message
 
 
 def test_a_reply_of_exactly_the_limit_is_whole(tmp_path: Path) -> None:

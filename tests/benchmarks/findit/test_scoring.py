@@ -17,7 +17,8 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import Answering, IdentityError
+from vlmeval_findit.protocol.dataset_variant import DatasetNameError
+from vlmeval_findit.protocol.identity import Answering, Identity, IdentityError
 from vlmeval_findit.protocol.replies import FAILED, ReplyRecord
 from vlmeval_findit.protocol.settings import Settings, settings_from
 from vlmeval_findit.scoring.new_identity import run_identity
@@ -186,6 +187,25 @@ def test_conflicts_with_the_record(predicted: Predict) -> None:
     path = predicted(SVG, [IN_PIXELS, RIGHT], spaces=[PIXELS, GRID])
     record(path, PIXELS)
     assert "coordinate space of row 1: recorded" in refusal(path)
+
+
+def test_a_missing_plugin_is_listed_with_all_other_conflicts(predicted: Predict) -> None:
+    path = predicted(SVG, [RIGHT])
+    record(path, GRID, model="Another", plugins={"findit-plates": "0.1"})
+    says = refusal(path)
+    assert "plug-in findit-plates: recorded 0.1, now not here: pip install findit-plates" in says
+    assert "model: recorded Another, now Qwen3-VL" in says
+    assert len(score_file(path, Settings(force=True)).forced) == 2
+
+
+def test_an_unknown_dataset_of_a_missing_plugin_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "M_Plates_Few.json"
+    path.write_text('[{"index": 0, "prediction": "ABC"}]')
+    known = Identity("M", "Plates_Few", plugins={"findit-plates": "0.1"})
+    write_identity(RunFiles(path).identity, known)
+    assert "plug-in findit-plates: recorded 0.1, now not here" in refusal(path)
+    with pytest.raises(DatasetNameError, match="Plates_Few"):
+        score_file(path, Settings(force=True))
 
 
 def test_predictions_that_say_another_query_than_the_table(predicted: Predict) -> None:
