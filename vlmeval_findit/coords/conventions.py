@@ -76,7 +76,7 @@ class Distortion:
 
     @property
     def is_small(self) -> bool:
-        """Tell whether it is a few per cent, or weak models' drift to the middle."""
+        """Return whether it is a few per cent, or weak models' drift to the middle."""
         offset = np.abs(self.offset)
         either = np.minimum(offset, np.abs(self.at_origin))
         if (np.abs(self.scale - 1) < SMALL_SCALE).all() and (either < SMALL_OFFSET).all():

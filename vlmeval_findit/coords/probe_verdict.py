@@ -52,7 +52,7 @@ class ProbeVerdict(Enum):
 
     @property
     def is_clear(self) -> bool:
-        """Tell whether one convention is named, and fits."""
+        """Return whether one convention is named, and fits."""
         return self in (ProbeVerdict.CONFIRMED, ProbeVerdict.NAMED, ProbeVerdict.OTHER)
 
 

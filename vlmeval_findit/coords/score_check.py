@@ -105,7 +105,7 @@ def _as_replied(queries: Sequence[AnsweredQuery], declared: Convention) -> list[
 
 
 def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> bool:
-    """Tell whether another space or another order explains all or part of the answers better."""
+    """Return whether another space or another order explains all or part of the answers better."""
     arrays = run_arrays(queries).some(_SCREENED)
     rivals = [Convention(row, declared.order) for row in SPACES.values()]
     rivals += [Convention(declared.space, order) for order in ORDERS.values()]

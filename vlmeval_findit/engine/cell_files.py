@@ -27,7 +27,7 @@ from ..scoring.run_score import (
     CellResult,
     RunScore,
     check_coordinates,
-    joined,
+    join_scores,
     result_of,
     score_rows,
     without_details,
@@ -67,7 +67,7 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
     with TemporaryFile(
         "w+", encoding="utf-8", errors="backslashreplace", dir=path.parent
     ) as details:
-        run = check_coordinates(joined(_parts(output, rows(), details.writelines)))
+        run = check_coordinates(join_scores(_parts(output, rows(), details.writelines)))
         details.seek(0)
         write_score(run, path, details)
     failed = count_failed(cell, keys, journal)
@@ -82,7 +82,7 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
 def in_memory(output: Output, journal: JournalView) -> RunScore:
     """Score a complete cell without writing its files."""
     rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
-    return joined(_parts(output, rows, lambda details: None))
+    return join_scores(_parts(output, rows, lambda details: None))
 
 
 _NEVER_ASKED: Record = {"error": "never asked", "extra_records": None, "image_sha256": ()}

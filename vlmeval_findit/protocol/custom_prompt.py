@@ -18,8 +18,8 @@ from ..core.text_files import TextError, read_text, with_unix_lines
 from .benchmark import Benchmark, PromptSet
 from .dataset_variant import Message, PartKind, system, text
 
+# The variable that every template has: where each image stands, in the usual order
 IMAGES = "images"
-"""The variable that every template has: where each image stands, in the usual order."""
 
 _MARK = "\ue000{}\ue001"
 _MARKS = re.compile("\ue000(\\d+)\ue001")

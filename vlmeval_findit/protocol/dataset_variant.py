@@ -266,7 +266,7 @@ def prompt_hash(messages: Iterable[Message]) -> str:
     return digest.hexdigest()
 
 
+# Encode a string as JSON: twice as fast as encoding lists of strings
 quoted = json.encoder.encode_basestring_ascii
-"""Encode a string as JSON: twice as fast as encoding lists of strings."""
 
 _KINDS = {kind: quoted(kind.value) for kind in PartKind}

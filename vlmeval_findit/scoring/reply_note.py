@@ -13,8 +13,8 @@ EMPTY = "empty"
 IN_THOUGHT = "empty beside a thought"
 IN_TOOLS = "empty beside a tool call"
 FILTERED = "filtered"
+# What is counted; provenances have these words
 ALL = "replies"
-"""What is counted; provenances have these words."""
 
 
 def count_replies(replies: Iterable[Reply]) -> Counter[str]:

@@ -85,7 +85,7 @@ class RunScore:
 
 def score_rows(opened: Predictions) -> RunScore:
     """Score the replies of a run, a batch at a time; ValueError if no space is known."""
-    return joined(map(_score_batch, _batches(opened)))
+    return join_scores(map(_score_batch, _batches(opened)))
 
 
 def _batches(opened: Predictions) -> Iterator[Predictions]:
@@ -133,7 +133,7 @@ def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
     return replace(row, details={**row.details, **more}) if more else row
 
 
-def joined(parts: Iterable[RunScore]) -> RunScore:
+def join_scores(parts: Iterable[RunScore]) -> RunScore:
     """Join the score of a run from its parts, in the order of the rows; at least one part."""
     runs = list(parts)
     spaces = {repr(sorted(space.items())): space for run in runs for space in run.spaces}

@@ -22,8 +22,8 @@ DIGITS = 16  # Of a hash in prediction files and scores; the journal has all 64
 _WHOLE = 64
 _JPEG = b"\xff\xd8\xff"
 
+# The contents of the images of a row, short, by their names in the image folder
 Shown = Mapping[str, str]
-"""The contents of the images of a row, short, by their names in the image folder."""
 
 
 class ImageChangedError(ImageFileError):
@@ -59,7 +59,7 @@ def _is_transparent(path: Path) -> bool:
 
 
 def is_other_file(content: str, sha256: str) -> bool:
-    """Tell whether a file's SHA-256, perhaps only its first digits, contradicts a known content."""
+    """Return whether a file's SHA-256, perhaps only its beginning, contradicts a known content."""
     is_known = len(sha256_in(content)) == _WHOLE
     return is_known and not content.startswith(sha256)
 
@@ -79,7 +79,7 @@ def sha256_in(content: str) -> str:
 
 
 def is_transparent(content: str) -> bool:
-    """Tell whether a content, perhaps short, is that of a transparent image."""
+    """Return whether a content, perhaps short, is that of a transparent image."""
     return content.endswith(TRANSPARENT)
 
 

@@ -113,7 +113,7 @@ def decode_values(source: Source) -> Image.Image:
 
 
 def shows_transparency(source: Source) -> bool:
-    """Tell whether any pixel of an image is transparent; most files are not decoded for it."""
+    """Return whether any pixel of an image is transparent; most files are not decoded for it."""
     with _opened(source) as image:
         return is_transparent(image)
 

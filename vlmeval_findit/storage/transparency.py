@@ -26,7 +26,7 @@ def may_be_transparent(image: Image.Image) -> bool:
 
 
 def is_transparent(image: Image.Image) -> bool:
-    """Tell whether any pixel is transparent, at least partly; decodes it only if it may be."""
+    """Return whether any pixel is transparent, at least partly; decodes it only if it may be."""
     return may_be_transparent(image) and not _is_opaque(_with_alpha(image))
 
 
