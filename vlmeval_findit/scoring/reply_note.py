@@ -9,11 +9,11 @@ from ..protocol.replies import Reply
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign
 
+# What is counted; provenances have these words
 EMPTY = "empty"
 IN_THOUGHT = "empty beside a thought"
 IN_TOOLS = "empty beside a tool call"
 FILTERED = "filtered"
-# What is counted; provenances have these words
 ALL = "replies"
 
 
