@@ -322,10 +322,10 @@ def test_a_name_of_two_datasets_says_whose_it_is(
     ours = f"FindIt_{name}_xyxy_json"
     note = check_host_dataset(name)
     assert note is not None
-    assert f"{name} is VLMEvalKit's own dataset" in note
+    assert f"{name} is VLMEvalKit's dataset" in note
     assert note.endswith(f"FindIt's is --data {ours}")
     (tmp_path / f"{name}.tsv").write_text("index\n")
-    with pytest.raises(ValueError, match=rf"FindIt's: --data {ours}; VLMEvalKit's, by its own"):
+    with pytest.raises(ValueError, match=rf"FindIt's: --data {ours}; VLMEvalKit's, by its"):
         check_host_dataset(name)
     assert f"{name} is FindIt's here (run --data {ours})" in str(note_of_shared_names([name]))
 

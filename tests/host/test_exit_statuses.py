@@ -178,5 +178,5 @@ def test_run_ends_with_1_where_a_dataset_of_vlmevalkits_failed(lmu: Path, tmp_pa
         done = run(RUN_FINDIT, ["--data", *data, "--model", "FindIt-Nano"], tmp_path, env)
         assert done.returncode == 1, (data, done.stdout[-3000:])
         assert f"FindIt: FindIt-Nano on {data[-1]}: was not run: " in done.stdout
-    assert "RefCOCO is VLMEvalKit's own dataset" in done.stdout
+    assert "RefCOCO is VLMEvalKit's dataset" in done.stdout
     assert "FindIt's is --data FindIt_RefCOCO_xyxy_json" in done.stdout

@@ -96,9 +96,15 @@ did you mean json?
     if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
         raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
     row = _CUSTOM[_family(family, frames)]
-    parts = ["multilabel"] * multilabel + ["caption"] * caption
-    parts += [f"f{frames}"] * row.family.is_video
-    variant, why = parse_format("_".join([*parts, format]), row, CustomVariant)
+    parts = []
+    if multilabel:
+        parts.append("multilabel")
+    if caption:
+        parts.append("caption")
+    if row.family.is_video:
+        parts.append(f"f{frames}")
+    parts.append(format)
+    variant, why = parse_format("_".join(parts), row, CustomVariant)
     if variant is None and is_dataset_name(format):
         end = repr(parse(format).format)
         raise VariantError(f"{format} is a dataset: a format is the end of its name, {end}")

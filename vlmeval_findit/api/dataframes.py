@@ -167,7 +167,9 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
             why = f"is neither a file, nor a folder, nor a run in {within}{near}"
             raise ValueError(f"{str(value)!r} {why}")
     if len(runs) != 1:
-        several = ", ".join(str(run.path) for run in runs[:3]) + ", …" * (len(runs) > 3)
+        several = ", ".join(str(run.path) for run in runs[:3])
+        if len(runs) > 3:
+            several += ", …"
         raise ValueError(f"{value}: {len(runs)} runs, but one is needed: {several}")
     return runs[0]
 

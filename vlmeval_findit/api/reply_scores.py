@@ -168,7 +168,7 @@ class Score:
     """The score of replies."""
 
     queries: tuple[ScoredRow, ...]
-    """In the order of the replies: sums, reason, and details such as boxes, IoUs and hits."""
+    """In the order of the replies: sums, reason, and details: boxes, IoUs, hits and so on."""
     sums: Mapping[Key, float]
     coords_doubt: str | None
     """A sentence, if the boxes fit another coordinate space."""

@@ -62,7 +62,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
         fixed: columns that are the same for all queries; they override the data set's.
 
     Raises:
-        ValueError: there is no such trainer, reward, column, format or space; later, when it is
+        ValueError: the trainer, reward, column, format or space does not exist; later, when it is
             called, a query lacks a column or has one that cannot be used.
     """
     if trainer not in _SIGNATURES:
@@ -173,7 +173,7 @@ def _reply_in(query: str, prompt: str) -> str:
 def _rewards(
     replies: Sequence[ReplyLike], queries: Sequence[Query], by: By, fixed: Query
 ) -> list[float]:
-    """Reward the replies to queries; those that are read alike are one batch."""
+    """Reward the replies to queries; those that are read in the same way are one batch."""
     asked = [{**DEFAULTS, **_stated(query), **fixed} for query in queries]
     read_alike: dict[str, list[int]] = {}
     for at, query in enumerate(asked):
@@ -247,8 +247,8 @@ def checkpoint_callback(
     A checkpoint is evaluated by ``findit run`` in a separate process, as the model
     ``NAME-step-STEP``, while the training waits. Its score is added to ``state.log_history`` as
     ``findit/<dataset>``, in percent, and to the curve that ``findit report`` draws.  Scores of the
-    history differ by chance too: which checkpoint is significantly better, corrected for a look
-    after every checkpoint, is said by the report.  Processes but the first do nothing.
+    history differ by chance too: the report shows which checkpoint is significantly better,
+    corrected for a look after every checkpoint.  Processes but the first do nothing.
 
     Args:
         data: names of datasets, as of ``run --data``: queries that the training does not see.

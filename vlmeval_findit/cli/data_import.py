@@ -193,8 +193,8 @@ def _print_dataset(built: ImportedDataset) -> None:
     row = built.row
     for line in built.ledger.lines():
         print_folded(line)
-    frames = f"; {row.frames} frames" * (row.frames > 1)
-    captions = "; with captions" * row.captions
+    frames = f"; {row.frames} frames" if row.frames > 1 else ""
+    captions = "; with captions" if row.captions else ""
     print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""

@@ -63,9 +63,12 @@ def command(
     print_folded(f"images in {folder.path}")
     say()
     for part in message:
-        system_mark = "system: " * (part.kind is PartKind.SYSTEM)
-        is_image = part.kind is PartKind.IMAGE
-        print_text(f"<{part.value}>" if is_image else f"{system_mark}{part.value}")
+        if part.kind is PartKind.IMAGE:
+            print_text(f"<{part.value}>")
+        elif part.kind is PartKind.SYSTEM:
+            print_text(f"system: {part.value}")
+        else:
+            print_text(part.value)
     if query.width:
         say(f"\nimage: {query.width} x {query.height} pixels")
     if isinstance(query, FindItQuery):
@@ -141,7 +144,8 @@ def _print_request(message: Message, variant: DatasetVariant, model: str) -> Non
         if name != "messages":
             print_folded(f"  {name}: {json.dumps(value)}")
     for image in request.images:
-        original, sent = ("{} x {}".format(*size) for size in (image.original, image.sent))
+        original = "{} x {}".format(*image.original)
+        sent = "{} x {}".format(*image.sent)
         say(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")
 
 

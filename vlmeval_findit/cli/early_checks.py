@@ -107,11 +107,11 @@ def _whose(name: str, ours: str) -> str:
     if any((folder / f"{table}.tsv").is_file() for folder in table_folders()):
         raise ValueError(
             f"--data {name}: FindIt's table {table}.tsv is here, and VLMEvalKit has another "
-            f"dataset of that name. FindIt's: --data {ours}; VLMEvalKit's, by its own runner: "
+            f"dataset of that name. FindIt's: --data {ours}; VLMEvalKit's, by its runner: "
             f"python -m vlmeval --data {name} --model MODEL"
         )
     return (
-        f"FindIt: {name} is VLMEvalKit's own dataset, with other questions and another metric; "
+        f"FindIt: {name} is VLMEvalKit's dataset, with other questions and another metric; "
         f"FindIt's is --data {ours}"
     )
 
@@ -123,7 +123,7 @@ def note_of_shared_names(names: Iterable[str]) -> str | None:
         return None
     return (
         f"FindIt: {', '.join(shared)} is FindIt's here (run --data {meant_names(shared[0])[0]}); "
-        f"run --data {shared[0]} would be another dataset, VLMEvalKit's own"
+        f"run --data {shared[0]} would be another dataset, VLMEvalKit's"
     )
 
 
@@ -224,7 +224,7 @@ def _check_vlmevalkits(name: str) -> None:
         meant = f": {same}" if ours else nearest(name, all_models())
         raise ValueError(f"unknown model {name!r}{meant}")
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
-        log.warning("%s is VLMEvalKit's own class, with its settings; %s", name, same)
+        log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
 
 
 AMD_DRIVER = Path("/dev/kfd")

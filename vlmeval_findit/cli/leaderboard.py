@@ -95,7 +95,7 @@ def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> 
 
 def _print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
-    unit = " in percent" * board.headline.share
+    unit = " in percent" if board.headline.share else ""
     say(f"{board.headline.title}{unit}: means over {counted(len(board.datasets), 'dataset')}")
     say(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:

@@ -121,7 +121,7 @@ _SHARED: tuple[Option, ...] = (
     option(
         "--provider",
         "NAME",
-        "Ask the model's maker in its own protocol, with its key from the environment: "
+        "Ask the model's maker in the maker's protocol, with its key from the environment: "
         "openai, anthropic, google or openrouter.",
     ),
     click.option("--key", help="Key of the servers or the provider, else from the environment."),

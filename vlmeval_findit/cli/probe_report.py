@@ -155,14 +155,14 @@ def _verdict(report: ProbeReport) -> str:
             why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
         return f"{declared}; {why}: undecided"
     second, rivals = fit.second, some_described(fit.rivals)
+    not_excluded = f"; not excluded: {rivals}" if rivals else ""
     sentences: Mapping[ProbeVerdict, str] = {
         ProbeVerdict.NAMED: "{named}",
         ProbeVerdict.OTHER: "{named} ({agree} of {answered} agree): ANOTHER CONVENTION",
         ProbeVerdict.MIXED: "{named}, but about {share:.0f} % are {second}: TWO CONVENTIONS",
         ProbeVerdict.DRIFT: "{named}, but SCALED OR MOVED",
         ProbeVerdict.UNLISTED: "nearest to {named}, but SCALED OR MOVED: no convention known",
-        ProbeVerdict.UNDECIDED: f"most like {{named}}{f'; not excluded: {rivals}' * bool(rivals)}: "
-        "undecided",
+        ProbeVerdict.UNDECIDED: f"most like {{named}}{not_excluded}: undecided",
     }
     text = sentences[verdict].format(
         named=named.description,

@@ -231,14 +231,18 @@ def _sweep(run: RunLine) -> Sweep:
 
 def _set_environment(run: RunLine) -> None:
     options = run.options
-    variables = {
-        "FINDIT_IMAGES": ",".join(run.image_root),
-        "FINDIT_SKIP_MISSING": "1" * options.skip_missing_images,
-        "FINDIT_PROMPTS": str(run.prompts or ""),
-        FORCE_VARIABLE: "1" * options.force,
-        LOGPROBS_VARIABLE: "1" * options.logprobs,
+    if run.image_root:
+        os.environ["FINDIT_IMAGES"] = ",".join(run.image_root)
+    if run.prompts is not None:
+        os.environ["FINDIT_PROMPTS"] = str(run.prompts)
+    switches = {
+        "FINDIT_SKIP_MISSING": options.skip_missing_images,
+        FORCE_VARIABLE: options.force,
+        LOGPROBS_VARIABLE: options.logprobs,
     }
-    os.environ.update({name: value for name, value in variables.items() if value})
+    for name, is_on in switches.items():
+        if is_on:
+            os.environ[name] = "1"
 
 
 def _host_arguments(run: RunLine) -> list[str]:
@@ -259,4 +263,6 @@ def _host_arguments(run: RunLine) -> list[str]:
         if value is not None:
             text = f"{value:g}" if isinstance(value, float) else str(value)
             arguments += [flag_name(name), text]
-    return arguments + ["--reuse"] * run.reuse
+    if run.reuse:
+        arguments.append("--reuse")
+    return arguments

@@ -123,7 +123,7 @@ def check_named(run: RunLine) -> None:
             "(for example --data FindIt_Scenes_mini_xyxy_json)"
             if run.model
             else "--data and --model are missing "
-            "(--config FILE is for VLMEvalKit's own runner: python -m vlmeval)"
+            "(--config FILE is for VLMEvalKit's runner: python -m vlmeval)"
         )
     if not run.model:
         raise ValueError("--data without --model: name a model (names: run_findit.py models)")

@@ -83,7 +83,11 @@ def command(
     """
     name = check_model_name(name or folder.resolve().name)
     flags = [word for dataset in data for word in ("--data", dataset)]
-    flags += ["--work-dir", str(work_dir), *rest, *["-q"] * is_quiet(), *["-v"] * is_verbose()]
+    flags += ["--work-dir", str(work_dir), *rest]
+    if is_quiet():
+        flags.append("-q")
+    if is_verbose():
+        flags.append("-v")
     if once and not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     _check(name, checkpoints_in(folder), flags)

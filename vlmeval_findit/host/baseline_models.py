@@ -67,7 +67,7 @@ def answers_findit_only(model: str, dataset: str) -> str:
     """Say that a model of FindIt's cannot answer another dataset, and which could."""
     return (
         f"{model} answers FindIt's datasets only, and {dataset} is not one of them: ask a model of "
-        "VLMEvalKit's about it, or a server by a class of VLMEvalKit's such as LMDeployAPI"
+        "VLMEvalKit's about it, or a server by a class of VLMEvalKit's, as LMDeployAPI"
     )
 
 

@@ -245,7 +245,7 @@ def answer_dataset(
 
 
 class HostModel:
-    """A model of the host, by name or as an object: loaded for its first call, and then kept."""
+    """A model of the host, by name or as an object: loaded for its first call, and only once."""
 
     def __init__(self, model: Any, name: str, use_vllm: bool, dump_image: Any) -> None:
         self.loaded: Any = None if isinstance(model, str) else model

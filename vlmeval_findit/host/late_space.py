@@ -27,7 +27,7 @@ def complete_space(predictions: Path, settings: Settings) -> None:
     if settings.space is None or recorded is None or recorded.space is not None:
         return
     if not recorded.answering.in_vlmevalkit:
-        return  # Every reply has its own
+        return  # Every reply records its space
     completed = replace(recorded, space=space_from(settings.space).as_dict())
     above = predictions.parent.parent / predictions.name
     for path in (predictions, above):

@@ -33,7 +33,7 @@ WITHOUT_EFFECT = frozenset(
     | set(ADDRESSES)
     | (NO_ANSWER_DEPENDS - {"model_path"})
 )
-"""Attributes on which no answer depends, and addresses, which are recorded as such."""
+"""Attributes on which no answer depends, and addresses, which are recorded as addresses."""
 
 
 # --- constructor's arguments ----------------------------------------------------------------------
@@ -48,7 +48,7 @@ def remember_arguments(*bases: type) -> None:
 
 def _keeping(make: Callable[..., Any]) -> Any:
     def __new__(cls: type, *arguments: Any, **named: Any) -> Any:  # noqa: N807
-        # Python's own takes no arguments.
+        # That of object takes no arguments.
         model = make(cls) if make is object.__new__ else make(cls, *arguments, **named)
         vars(model)[_GIVEN] = arguments, named
         return model
@@ -93,7 +93,7 @@ class _Seen:
 def attributes_of(model: object) -> Mapping[str, Any] | None:
     """Return the public attributes of a model as JSON values; None if it has none.
 
-    What its own calls changed (see :func:`note_calls`) is as it was before: the same model in
+    What its calls changed (see :func:`note_calls`) is as it was before: the same model in
     another process says the same. What anybody else changed is as it is now.
     """
     namespace = getattr(model, "__dict__", None)

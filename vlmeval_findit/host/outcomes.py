@@ -58,7 +58,7 @@ _SKIPPED = {_INVALID: "VLMEvalKit has no dataset of that name", **_WITHOUT_ANSWE
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRun:
-    """A model over a dataset that VLMEvalKit's loop began, and what it said of it last."""
+    """A model over a dataset that VLMEvalKit's loop began, and its latest report."""
 
     mode: str | None = None  # all, infer or eval; None: not known
     status: str | None = None  # None: it only began
@@ -107,12 +107,12 @@ class Outcomes:
         """Note that VLMEvalKit's loop begins a model over a dataset."""
         self._expected[model, dataset] = ExpectedRun(mode)
 
-    def hear(self, model: str, dataset: str, said: ExpectedRun) -> None:
-        """Note what VLMEvalKit's loop says of a model over a dataset; a reason stays."""
+    def hear(self, model: str, dataset: str, report: ExpectedRun) -> None:
+        """Note what VLMEvalKit's loop reports of a model over a dataset; a reason stays."""
         before = self._expected.get((model, dataset), ExpectedRun())
-        if said.why is None:
-            said = replace(said, why=before.why, is_error=before.is_error)
-        self._expected[model, dataset] = said
+        if report.why is None:
+            report = replace(report, why=before.why, is_error=before.is_error)
+        self._expected[model, dataset] = report
 
     def missing(self, expected: Iterable[tuple[str, str]], *, scored: bool) -> list[str]:
         """Say which (model, dataset) were not run or, with ``scored``, not scored."""
@@ -121,11 +121,11 @@ class Outcomes:
 
     def _missing(self, model: str, dataset: str, scored: bool) -> str | None:
         outcome = self._outcomes.get((model, dataset))
-        said = self._expected.get((model, dataset))
-        is_finished = said is None or not said.failed
+        report = self._expected.get((model, dataset))
+        is_finished = report is None or not report.failed
         if resembles_dataset_name(dataset):
             is_finished = outcome is not None and (outcome.score is not None or not scored)
-        reason = said.why if said is not None else None
+        reason = report.why if report is not None else None
         if is_finished or self._is_told(model, dataset, reason):
             return None
         is_run = outcome is not None or reason in _WITHOUT_ANSWERS
@@ -143,13 +143,13 @@ class Outcomes:
     def unfinished(self) -> list[str]:
         """Say what VLMEvalKit's loop began of FindIt's and did not finish."""
         lines = []
-        for (model, dataset), said in self._expected.items():
+        for (model, dataset), report in self._expected.items():
             if (
                 resembles_dataset_name(dataset)
                 or model in self.models
-                or "FindIt" in (said.why or "")
+                or "FindIt" in (report.why or "")
             ):
-                scored = said.mode in ("all", "eval")
+                scored = report.mode in ("all", "eval")
                 lines += self.missing([(model, dataset)], scored=scored)
         return lines
 
@@ -165,13 +165,14 @@ def _in_our_words(reason: str, dataset: str) -> str:
             parse(dataset)
         except ValueError as error:
             return str(error)
-    if found := re.match(r"Class (\w+) is not supported in `vlmeval\.dataset`", reason):
+    unsupported = re.match(r"Class (\w+) is not supported in `vlmeval\.dataset`", reason)
+    if unsupported is not None:
         known = [
             each.host_class(each.parse(name))
             for each in benchmarks()
             for name in each.variant_names()
         ]
-        return f"{reason}{nearest(found[1], known)}"
+        return f"{reason}{nearest(unsupported[1], known)}"
     return _SKIPPED.get(reason, reason)
 
 

@@ -79,7 +79,7 @@ def _of_object(value: Any, depth: int) -> Any:
 
 
 def _is_of_vlmevalkit(value: Any) -> bool:
-    """Return whether an object is VLMEvalKit's, such as the adapter of ``--custom-prompt``."""
+    """Return whether an object is VLMEvalKit's, for example the adapter of ``--custom-prompt``."""
     return type(value).__module__.startswith("vlmeval.")
 
 

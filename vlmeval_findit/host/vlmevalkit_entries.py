@@ -122,8 +122,9 @@ def _refuse_another(name: str, registered: Entry, passed: Entry) -> None:
         raise ValueError(
             f"{name} is FindIt's model of the class {ours}, and VLMEvalKit passes a {kind}{at}: "
             "its answers would be stored under the name of another model. For a server type: "
-            f"findit run --data DATASET --model {name} --base-url URL. Else give it a name of its "
-            f"own: {name}-served, with FINDIT_SPACE=SPACE if its coordinate space is not known"
+            f"findit run --data DATASET --model {name} --base-url URL. Else name it "
+            f"differently: {name}-served, with FINDIT_SPACE=SPACE if its coordinate space is not "
+            "known"
         )
     if passed.is_findit:
         row = _row_named(str(passed.arguments.get("like") or ""))
@@ -229,8 +230,8 @@ def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
 def _stock_space(model: str, entry: Entry, variant: DatasetVariant) -> Mapping[str, Any] | None:
     """Return the space of a model of VLMEvalKit's; None if it is not known.
 
-    Qwen2.5-VL answers in pixels of the image as VLMEvalKit's class resizes it, within bounds of its
-    own: with the paper's, the recall of perfect boxes is near 0.
+    Qwen2.5-VL answers in pixels of the image as VLMEvalKit's class resizes it, within bounds
+    that differ from the paper's: with those, the recall of perfect boxes is near 0.
     """
     row = _row_of(model, entry)
     space = row.space(variant).as_dict() if row is not None else None

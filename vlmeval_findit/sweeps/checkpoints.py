@@ -81,12 +81,12 @@ def unfinished_in(folder: Path) -> list[Checkpoint]:
 
 
 def _named_by_step(folder: Path) -> list[Checkpoint]:
-    found = []
+    checkpoints = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = _STEP.fullmatch(path.name)
         if match is not None:
-            found.append(Checkpoint(int(match[1]), path))
-    return found
+            checkpoints.append(Checkpoint(int(match[1]), path))
+    return checkpoints
 
 
 def _has_configuration(folder: Path) -> bool:

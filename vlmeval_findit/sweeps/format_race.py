@@ -173,8 +173,10 @@ def _race_cells(formats: Formats) -> Iterator[RaceCell]:
 
 def _progress(of: Iterable[RaceCell]) -> tuple[int, int]:
     """Return the number of rows that were asked, and of all."""
-    asked, rows = zip(*((len(cell.rows), len(cell.rounds[-1])) for cell in of), strict=True)
-    return sum(asked), sum(rows)
+    cells = list(of)
+    asked = sum(len(cell.rows) for cell in cells)
+    rows = sum(len(cell.rounds[-1]) for cell in cells)
+    return asked, rows
 
 
 def _recorded(cell: RaceCell) -> set[int]:

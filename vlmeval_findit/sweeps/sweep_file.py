@@ -333,9 +333,13 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
             raise MisplacedError(f"no cell of {table.name} fits the axes", "datasets")
     for at, used in enumerate(cells):
         fits = axes_of(used)
-        stage, where = (file.stages[at], ("stages", at)) if file.stages else (file, ())
-        views = {} if file.stages else {"frames": file.frames, "captions": file.captions}
-        for axis, values in {**stage.named(), **views}.items():
+        where: tuple[str | int, ...] = ()
+        if file.stages:
+            where = ("stages", at)
+            stated: Mapping[str, Any] = file.stages[at].named()
+        else:
+            stated = {**file.named(), "frames": file.frames, "captions": file.captions}
+        for axis, values in stated.items():
             if values is None or values in ("all", (WINNER,)):
                 continue
             for place, value in enumerate(values):
