@@ -117,12 +117,14 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path, monkeypatch) -
         findit.compare("A", f"B_{JSON[:-1]}", within=world.runs)
     with pytest.raises(ValueError, match=rf"2 runs, but one is needed: .*A_{JSON}"):
         findit.compare(world.runs, other.path)
-    with pytest.raises(ValueError, match="int is no run"):
+    with pytest.raises(ValueError, match="int is not a run"):
         findit.compare(3, other.path)  # type: ignore[arg-type]
 
 
 def test_what_is_no_run_says_what_to_type(world: World, tmp_path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere: no such.* make some with: .* demo"):
+    with pytest.raises(
+        FileNotFoundError, match=r"nowhere: does not exist.* make some with: .* demo"
+    ):
         findit.load_runs(tmp_path / "nowhere")
     with pytest.raises(RunError, match=r"no scored run.* make some with: .* demo"):
         findit.load_runs([str(tmp_path)])

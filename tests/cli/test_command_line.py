@@ -48,7 +48,7 @@ def test_a_wrong_path_or_gpu_is_named_with_its_flag(
         ("leaderboard . --out table.csv", "--out table.csv: it should be a folder"),
         ("leaderboard . --out Board.CSV", "--out Board.CSV: it should be a folder"),
         ("leaderboard . --out board.Html", "--out board.Html: it should be a folder"),
-        ("report --watch none.YAML", "none.YAML: no such file"),
+        ("report --watch none.YAML", "none.YAML: the file does not exist"),
         ("report . --out .", "Invalid value for '--out': File '.' is a directory"),
         (
             "run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
@@ -59,7 +59,7 @@ def test_a_wrong_path_or_gpu_is_named_with_its_flag(
         assert message in capsys.readouterr().err
     monkeypatch.setenv("FINDIT_CONFIG", "nowhere.yaml")
     assert main(["data", "list"]) == 2
-    assert "FINDIT_CONFIG=nowhere.yaml: no such file" in capsys.readouterr().err
+    assert "FINDIT_CONFIG=nowhere.yaml: the file does not exist" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(
@@ -83,7 +83,7 @@ def test_shared_options_may_precede_the_command(
     assert main([*words, "models"]) == (2 if refused else 0)
     # The word "run" may be left out behind them, too.
     assert main([*words, "--model", "FindIt-Nano"]) == 2
-    message = "no such file" if refused else "--model without --data"
+    message = "the file does not exist" if refused else "--model without --data"
     assert message in capsys.readouterr().err
 
 

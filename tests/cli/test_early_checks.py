@@ -120,7 +120,7 @@ NANO --image-root Pascal=.
 NANO --device gpu
   --device gpu: unknown device; devices are cpu, cuda
 sweep sweep.yaml --formats best_formats.yaml
-  --formats best_formats.yaml: no such file
+  --formats best_formats.yaml: the file does not exist
 ASKED --model FullImage --temperature 1.5
   --temperature has no effect: FullImage is a baseline
 NANO --samples 8

@@ -113,7 +113,7 @@ def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
 ) -> None:
     Path("empty").mkdir()
     for arguments, message in (
-        (["nowhere", *FLAGS, "--once"], "nowhere: no such folder"),
+        (["nowhere", *FLAGS, "--once"], "nowhere: the folder does not exist"),
         (["empty", *FLAGS, "--once"], "empty has no complete checkpoint"),
         (["empty", "--like", "FindIt-Nano", "--data", "FindIt_Pascl_xyxy_json"], "Pascal"),
         (["training", *FLAGS, "--name", "a/b"], "should have no slash"),

@@ -102,7 +102,7 @@ def test_of_two_equal_names_the_first_counts(
 
 def test_the_list_fits_a_terminal(plugin_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "--plugin", "no.py"]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert "the file does not exist" in capsys.readouterr().err
     assert main(["plugins"]) == 0
     assert "No plug-in adds a row" in capsys.readouterr().out
     assert main(["check", "xxyy", "--plugin", str(plugin_file)]) == 0

@@ -303,7 +303,7 @@ def test_no_file_holds_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ("flags", "message"),
     [
         (["--batch", "openai"], "--batch openai needs a single server"),
-        (["--batch", "openai", "--base-url", "http://a/v1,http://b/v1"], "for one server"),
+        (["--batch", "openai", "--base-url", "http://a/v1,http://b/v1"], "needs a single server"),
         (["--batch", "anthropic", "--base-url", "http://a/v1", "--logprobs"], "gives none"),
         (["--batch", "openai", "--base-url", "http://a/v1", "--max-usd", "1"], "not known"),
     ],

@@ -255,7 +255,7 @@ def test_a_refusal_leaves_no_file(world: World, out: Path, capsys) -> None:
     path.rename(unscored)
     for arguments, message in (
         ([unscored], "not scored yet"),
-        ([world.folder / "nowhere"], "no such file"),
+        ([world.folder / "nowhere"], "does not exist"),
         ([unscored, "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
         ([world.runs], "does not exist"),
     ):

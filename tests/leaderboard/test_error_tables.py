@@ -265,7 +265,7 @@ def test_refusals(world: World, capsys) -> None:
     world.run("Other", NAME, ODD)
     for words, message in (
         ([run.path, "--by", "sizes"], "size"),
-        ([run.path, "--against", "nowhere.json"], "no such file"),
+        ([run.path, "--against", "nowhere.json"], "does not exist"),
         ([run.path, "--against", world.runs], "2 runs in it: name the file of a single run"),
         (["nothing"], "nothing: does not exist"),
     ):

@@ -80,7 +80,7 @@ def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixt
     assert main(["check", "Qwen3-VL=no/where"]) == 0
     assert "its processor was not tried: no/where" in capsys.readouterr().out
     assert main(["check", "Qwen3-VL=nowhere"]) == 2
-    assert "nowhere: no such folder" in capsys.readouterr().err
+    assert "nowhere: the folder does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,10 @@ def test_an_adapter_is_served_over_its_base(
     [
         ("sweep FILE --serve vlm", "unknown program 'vlm': did you mean vllm?"),
         ("sweep FILE --serve vllm --gpus 8", "--gpus 8: this machine has 4"),
-        ("sweep FILE --serve vllm --gpus 1.5", "--gpus 1.5: a whole number"),
+        (
+            "sweep FILE --serve vllm --gpus 1.5",
+            "--gpus 1.5: with --serve it should be a whole number",
+        ),
         (
             "sweep FILE --serve vllm --tensor-parallel 3",
             "--gpus 4 should be a multiple of --tensor-parallel 3",

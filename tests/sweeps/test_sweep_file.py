@@ -38,7 +38,7 @@ BAD = {
     "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: duplicate FullImage",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
         "line 4: unknown dataset 'Pascl': did you mean Pascal?",
-    "models: FullImage\ndatasets: []": "line 2: an empty list",
+    "models: FullImage\ndatasets: []": "line 2: the list is empty",
     GOOD + "representations:\n  - xyxy\n  - xyxx\n":
         "line 5: unknown representation 'xyxx': did you mean xyxy?",
     GOOD + "marks: [none, box]": "marks: no cell of this sweep has box",

@@ -316,7 +316,7 @@ ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
 def _problem(row: SpaceKind) -> str | None:
     """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reference`."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
-        return f"{row.name!r} is not a valid name of a space, or is taken"
+        return f"{row.name!r} is not a name of a space, or is another space's"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
     if not {*row.needs} <= fields:
         return f"needs should be some of {', '.join(sorted(fields))}, not {shown(row.needs, 40)}"

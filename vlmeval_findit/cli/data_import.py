@@ -103,7 +103,7 @@ def command(**flags: Any) -> int:
     folder = flags["image_root"] or layout.images
     if not folder.is_dir():
         raise AnnotationError(
-            f"{folder}: no such folder. Name that of the images: --image-root DIR"
+            f"{folder}: the folder does not exist. Name that of the images: --image-root DIR"
         )
     if layout.path != path or path.is_dir():
         print_folded(f"{path} is read as {layout.seen}")

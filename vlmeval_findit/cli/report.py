@@ -161,7 +161,7 @@ def _files_of(path: Path) -> SweepFiles:
         planned = tuple(_first_cells(sweep))
         return SweepFiles(sweep.work_dir.absolute(), sweep.journal.absolute(), planned)
     if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
-        raise ConfigError(f"{path}: no such file (a work dir, in contrast, may be created later)")
+        raise ConfigError(f"{path}: the file does not exist (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / JOURNAL
     return SweepFiles(path.absolute(), journal if journal.is_file() else None)

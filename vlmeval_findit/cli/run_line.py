@@ -231,7 +231,9 @@ def check_image_roots(run: RunLine) -> None:
                 f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not Path(folder).is_dir() or not folder:
-            raise ValueError(f"--image-root {pair}: no such folder. Type: --image-root {key}=DIR")
+            raise ValueError(
+                f"--image-root {pair}: the folder does not exist. Type: --image-root {key}=DIR"
+            )
 
 
 def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str, Any]) -> None:

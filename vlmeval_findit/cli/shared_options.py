@@ -240,7 +240,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
 
     for path in paths:
         if not path.is_file():
-            raise PluginError(f"--plugin {path}: no such file")
+            raise PluginError(f"--plugin {path}: the file does not exist")
         if os.pathsep in str(path.resolve()):
             raise PluginError(f"--plugin {path}: its path contains {os.pathsep!r}: move the file")
     files = [str(path.resolve()) for path in paths]

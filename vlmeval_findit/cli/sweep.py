@@ -107,8 +107,8 @@ def command(
             )
         if not formats.is_file():
             raise ValueError(
-                f"--formats {formats}: no such file. Searches and sweeps over several formats "
-                f"write one: run_findit.py search --model NAME --out {formats}"
+                f"--formats {formats}: the file does not exist. Searches and sweeps over several "
+                f"formats write one: run_findit.py search --model NAME --out {formats}"
             )
         sweep = in_best_formats(sweep, BestFormats(formats))
     return run_or_count(sweep, options, sweep.work_dir / "best_formats.yaml")

@@ -89,7 +89,7 @@ def command(
     if is_verbose():
         flags.append("-v")
     if once and not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder")
+        raise ValueError(f"{folder}: the folder does not exist")
     _check(name, checkpoints_in(folder), flags)
     earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}

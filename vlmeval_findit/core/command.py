@@ -48,7 +48,7 @@ def config_here_or_shipped(path: Path) -> Path:
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name
     shipped = ", ".join(f"configs/{result.name}" for result in sorted(folder.glob("*.yaml")))
-    raise FileNotFoundError(f"{path}: no such file; the package has {shipped}")
+    raise FileNotFoundError(f"{path}: the file does not exist; the package has {shipped}")
 
 
 # Imported name -> the extra that brings it (setup.py)

@@ -219,7 +219,7 @@ def config_file() -> Path | None:
     named = os.environ.get("FINDIT_CONFIG")
     if named:
         if not Path(named).is_file():
-            raise FolderError(f"FINDIT_CONFIG={named}: the file is not there")
+            raise FolderError(f"FINDIT_CONFIG={named}: the file does not exist")
         return Path(named)
     for base in filter(None, (Path(), clone())):
         path = base / "configs" / "datasets.yaml"

@@ -120,8 +120,12 @@ def test_boxes_as_they_come(numbers: object, form: str, expected: object) -> Non
     ("items", "code", "says"),
     [
         ([ITEM, {**ITEM, "id": 7.0}], "duplicate_id", "f, row 1, id: 7.0 is the id of row 0"),
-        ([{"pred_bbox": [1, 2, 3, 4], "format": "xyxy"}], "no_id", "f, row 0, id: None is no id"),
-        ([{**ITEM, "id": True}], "no_id", "f, row 0, id: True is no id"),
+        (
+            [{"pred_bbox": [1, 2, 3, 4], "format": "xyxy"}],
+            "no_id",
+            "f, row 0, id: None is not an id",
+        ),
+        ([{**ITEM, "id": True}], "no_id", "f, row 0, id: True is not an id"),
         ([{"id": 7, "pred_bbox": [1, 2, 3, 4]}], "no_format", "format: None is neither"),
         ([{**ITEM, "format": "XYXY"}], "unknown_format", "f, row 0, format: 'XYXY' is neither"),
         ({"7": ITEM}, "unreadable", "f: should be a list of predictions"),

@@ -301,7 +301,7 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
         ([".", "--name", "Mine"], "without images and categories and annotations"),
         ([__file__, "--name", "Mine"], "importing.py: annotations should be .json, .jsonl"),
-        (["gone", "--name", "Mine"], "gone: there is no file or folder"),
+        (["gone", "--name", "Mine"], "gone: does not exist"),
     ],
 )
 def test_arguments_that_contradict_each_other(

@@ -119,8 +119,8 @@ def test_a_sweep_may_ask_several_providers(
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
         (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: unknown model 'x'"),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
-        (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
-        (f"--data {DATA} MMBench --model FindIt-Nano --temperature 1", "apart"),
+        (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "in separate commands"),
+        (f"--data {DATA} MMBench --model FindIt-Nano --temperature 1", "in separate commands"),
     ],
 )
 def test_what_contradicts_is_refused_before_the_first_call(

@@ -186,7 +186,9 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
         try:
             rows = pq.read_table(folder / name).to_pylist()
         except FileNotFoundError:
-            raise FileNotFoundError(f"{folder / name}: no such file of the release") from None
+            raise FileNotFoundError(
+                f"{folder / name}: this file of the release does not exist"
+            ) from None
         except pyarrow.ArrowInvalid as error:
             raise RefusedError("unreadable", name, f"not a Parquet file: {error}") from None
         result += [annotation(row, f"{name}, row {i}") for i, row in enumerate(rows)]

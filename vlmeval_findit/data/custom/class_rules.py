@@ -128,7 +128,7 @@ def _pairs(value: str) -> list[tuple[str, str, str]]:
 
 def _pairs_of_file(path: Path) -> list[tuple[str, str, str]]:
     if not path.is_file():
-        raise AnnotationError(f"--rename-class @{path}: the file is not there")
+        raise AnnotationError(f"--rename-class @{path}: the file does not exist")
     pairs = []
     for number, row in enumerate(csv.reader(text_of(path).splitlines()), 1):
         if not row:

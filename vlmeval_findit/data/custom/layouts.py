@@ -59,7 +59,7 @@ def recognise(path: Path, split: str | None) -> Layout:
     if path.is_dir():
         return _recognise_folder(path, split)
     if not path.exists():
-        raise AnnotationError(f"{path}: there is no file or folder")
+        raise AnnotationError(f"{path}: does not exist")
     form = format_of(path, path)
     return Layout(form, path, path.parent, form.name)
 

@@ -197,7 +197,7 @@ def _pairs_in_folders(places: Sequence[_LabelledFolder], ledger: Ledger) -> dict
 def _pairs_in_folder(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path | None]:
     """Pair the images and the label files of two folders by their paths without suffix."""
     if not place.images.is_dir():
-        raise AnnotationError(f"{place.images}: is not there, or no folder; say --image-root")
+        raise AnnotationError(f"{place.images}: not a folder. Name it: --image-root DIR")
     images: dict[Path, list[Path]] = {}
     for path in files_below(place.images, ledger):
         if suffix_of(path) in IMAGE_SUFFIXES:
