@@ -31,11 +31,18 @@ _ESCAPED = re.compile(r"\\u[0-9a-f]{4}")
 def for_cell(text: str) -> str:
     r"""Cut a text to fit a cell, and escape characters that XML cannot hold.
 
-    >>> for_cell("a\x00b"), len(for_cell("a" * 40_000))
-    ('a\\u0000b', 32767)
+    Line ends become LF, the only one that XML has: with lxml openpyxl would write CR as it is,
+    without lxml it would come back as LF, and a cut reply would no longer fill its cell.
+
+    >>> for_cell("a\x00b\r\nc"), len(for_cell("a" * 40_000))
+    ('a\\u0000b\nc', 32767)
     """
+    return _escaped(text.replace("\r\n", "\n").replace("\r", "\n"))[:XLSX_CELL_LIMIT]
+
+
+def _escaped(text: str) -> str:
     unfit = "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]"
-    return re.sub(unfit, lambda match: f"\\u{ord(match[0]):04x}", text)[:XLSX_CELL_LIMIT]
+    return re.sub(unfit, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def say_what_is_cut(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -89,6 +96,8 @@ def _whole_replies(sheet: Path, rows: Set[int]) -> dict[tuple[int, str], str]:
         reply = record.get("reply")
         if isinstance(row, int) and row in rows and isinstance(reply, str):
             whole[row, for_cell(reply)] = reply
+            # Sheets of version 1.0 have line ends as they were.
+            whole[row, _escaped(reply)[:XLSX_CELL_LIMIT]] = reply
     return whole
 
 
