@@ -202,7 +202,16 @@ class BestFormats:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values: dict[str, Any] = yaml_value(read_text(path))["models"]
+        values = yaml_value(read_text(path))["models"]
     except (TextError, TypeError, KeyError):
-        raise ConfigError(f"{path}: should be a file that search or sweep wrote") from None
+        values = None
+    if not isinstance(values, dict) or not all(map(_has_outcomes, values.values())):
+        raise ConfigError(f"{path}: should be a file that search or sweep wrote")
     return values
+
+
+def _has_outcomes(outcomes: object) -> bool:
+    """Return whether a model's entry has an outcome for each benchmark."""
+    if not isinstance(outcomes, dict):
+        return False
+    return all(isinstance(outcome, dict) for outcome in outcomes.values())
