@@ -43,7 +43,7 @@ FAILED = reply(call={"error": "HTTP 500: no"})
         ([reply("<think>so", finish_reason="length")] * 6, None),
         ([FAILED] * 6, None),
         ([FAILED, IN_THOUGHT], "1 of 1 replies is empty while"),
-        ([IN_TOOL] * 6, "6 of 6 replies are empty beside a tool call"),
+        ([IN_TOOL] * 6, "6 of 6 replies are empty but for a tool call"),
         ([reply()] * 6, "6 of 6 replies are empty, and nothing says why"),
         ([reply(" \n")] * 3 + [reply(BOX)] * 3, "3 of 6 replies are empty, and nothing"),
         ([reply()] + [reply(BOX)] * 5, None),
@@ -76,7 +76,7 @@ TOOL = {
     ("message", "finish", "note"),
     [
         (THOUGHT, "stop", "6 of 6 replies are empty while their reasoning is not"),
-        (TOOL, "tool_calls", "6 of 6 replies are empty beside a tool call"),
+        (TOOL, "tool_calls", "6 of 6 replies are empty but for a tool call"),
         ({"content": "I cannot."}, "content_filter", "6 of 6 replies were refused or cut"),
     ],
 )

@@ -139,10 +139,10 @@ def run_arrays(queries: Sequence[AnsweredQuery]) -> RunArrays:
     images = np.array([names.setdefault(q.image, len(names)) for q in queries], np.intp)
     truths, truth_query, truth_labels = _stacked([(q.truths, q.truth_labels) for q in queries])
     truths = truths / np.tile(sizes[:, truth_query], (2, 1))
-    has_sides = (truths[2] > truths[0]) & (truths[3] > truths[1])
-    truths = truths[:, has_sides]
-    truth_query = truth_query[has_sides]
-    truth_labels = truth_labels[has_sides]
+    proper = (truths[2] > truths[0]) & (truths[3] > truths[1])
+    truths = truths[:, proper]
+    truth_query = truth_query[proper]
+    truth_labels = truth_labels[proper]
     numbers, box_query, labels = _stacked([(q.numbers, q.labels) for q in queries])
     usable = (np.abs(numbers) < _LARGEST_NUMBER).all(0)
     numbers = numbers[:, usable]

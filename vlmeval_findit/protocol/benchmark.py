@@ -136,7 +136,9 @@ class Scorer:
     name: str  # For people
     settings: Mapping[str, str]  # Only runs with equal settings are compared
     source: str  # Who chose it
-    versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
+    versions: Mapping[str, str] = field(
+        default_factory=dict
+    )  # For the record: they are not compared
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())

@@ -209,7 +209,7 @@ def overrule(predictions: Predictions, conflicts: Sequence[Contradiction]) -> Pr
     return replace(predictions, settings=settings, forced=(*forced, *map(str, separate)))
 
 
-OF_SOMETHING_ELSE = "the predictions belong to another run than the one that is scored"
+OF_SOMETHING_ELSE = "the predictions are not of the run that is scored"
 
 
 def plugin_conflicts(

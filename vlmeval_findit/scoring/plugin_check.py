@@ -345,8 +345,7 @@ def _sizes_text(image: Mapping[str, Any]) -> str:
     texts = []
     for name, value in image.items():
         if name != "bounds":
-            width, height = value
-            texts.append(f"{name} {width} x {height}")
+            texts.append(f"{name} {value[0]} x {value[1]}")
     return ", ".join(texts)
 
 

@@ -61,7 +61,7 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
         )
     if counts.get(IN_TOOLS):
         yield (
-            f"{_share(counts, IN_TOOLS)} empty beside a tool call, whose arguments are in the "
+            f"{_share(counts, IN_TOOLS)} empty but for a tool call, whose arguments are in the "
             "prediction file (call.tool_calls): start the server without its tool parser "
             "(vLLM: without --enable-auto-tool-choice), and ask again with another --work-dir"
         )
