@@ -97,11 +97,9 @@ def command(
     try:
         while True:
             for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
-                statuses[checkpoint] = status = evaluate(checkpoint, name, flags)
-                if status in (INTERRUPTED, NO_MORE):
-                    return status
-                if status:
-                    say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
+                statuses[checkpoint] = _evaluate(checkpoint, name, flags)
+                if statuses[checkpoint] in (INTERRUPTED, NO_MORE):
+                    return statuses[checkpoint]
                 _print_curves(name, work_dir, tracker)
             _report_unfinished(folder, waiting)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
@@ -121,6 +119,14 @@ def command(
         )
     print_folded(as_called(f"every answer: python run_findit.py report {work_dir}"))
     return SOME_FAILED if any(statuses.values()) else 0
+
+
+def _evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+    """Evaluate a checkpoint, and say if a part was left out; return the exit status of ``run``."""
+    status = evaluate(checkpoint, name, flags)
+    if status not in (0, INTERRUPTED, NO_MORE):
+        say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
+    return status
 
 
 def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
