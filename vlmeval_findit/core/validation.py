@@ -8,7 +8,7 @@ A refusal is a :class:`MisplacedError`; who reads knows file and row, and adds t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from math import isfinite
 from sys import float_info
@@ -140,8 +140,7 @@ class Config:
     @classmethod
     def _with_known_keys(cls, values: Any) -> Any:
         keys = [field for field in fields(cls) if field.name != "line"]  # type: ignore[arg-type]
-        # A key that must be given comes first.
-        keys.sort(key=lambda key: not (key.default is key.default_factory is MISSING))
+        keys.sort(key=_has_default)  # Keys that must be given come first
         known = [key.name for key in keys]
         if not isinstance(values, Mapping):
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
@@ -150,6 +149,10 @@ class Config:
                 near = nearest(str(key), [*known, *cls.read_before])
                 raise MisplacedError(f"unknown {cls.called} {shown(key)}{near}", key, is_key=True)
         return values
+
+
+def _has_default(key: Field[Any]) -> bool:
+    return key.default is not MISSING or key.default_factory is not MISSING
 
 
 # --- values of JSON -------------------------------------------------------------------------------
@@ -206,8 +209,8 @@ _CONTAINERS = {
 def validate(kind: type[T], value: Any, spelled: Callable[[str], str] = str) -> T:
     """Return a plain value as a type, or raise a MisplacedError.
 
-    A list becomes a tuple where the type says so; nothing else is converted. ``spelled`` spells
-    names as users do.
+    Lists become tuples, and whole numbers floats, where the type says so; the types above convert
+    nothing else. ``spelled`` spells names as users do.
 
     >>> validate(Whole, True)
     Traceback (most recent call last):

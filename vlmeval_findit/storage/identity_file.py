@@ -40,7 +40,7 @@ def identity_values(run: Identity) -> dict[str, Any]:
 
 
 def _with_required_keys(values: Any) -> Any:
-    # Version 1.0 wrote these, too, even where nothing is known.
+    """Refuse values without a key that every version has written."""
     for name in ("answering", "rows", "left_out", "forced"):
         if isinstance(values, Mapping) and name not in values:
             raise MisplacedError(f"{name} is missing")
