@@ -91,8 +91,8 @@ def _means(board: Board) -> Table:
     """Return models x means of the headline."""
     names = [mean.name for mean in board.means]
     table = metric_table(board, board.headline.name, names)
-    kept = [field.name for field in table.fields if field.name != "formats tried"]
-    return replace(with_format(board, table.only(*kept)), notes=())
+    columns = [field.name for field in table.fields if field.name != "formats tried"]
+    return replace(with_format(board, table.only(*columns)), notes=())
 
 
 def _datasets(board: Board) -> Table:

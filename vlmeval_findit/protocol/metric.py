@@ -131,8 +131,10 @@ class Metric:
         """Return the ratios whose mean it is, given the keys of all sums."""
         if not self.over:
             return [Ratio(self.part, self.whole)]
-        slice_keys = (key for key in keys if isinstance(key, SumKey))
-        values = {key.value for key in slice_keys if key.kind == self.over}
+        values = set()
+        for key in keys:
+            if isinstance(key, SumKey) and key.kind == self.over:
+                values.add(key.value)
         return [
             Ratio(
                 in_slice(self.part, self.over, value),
@@ -179,8 +181,9 @@ def weighted(sums: Sums, weights: Weights) -> Any:
     """Add up sums by their weights; missing ones are 0."""
     total: Any = 0
     for key, weight in weights.items():
-        if key in sums:
-            total = total + weight * sums[key]
+        value = sums.get(key)
+        if value is not None:
+            total = total + weight * value
     return total
 
 

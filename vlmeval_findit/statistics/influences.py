@@ -213,34 +213,29 @@ class _SliceSums:
 
     def influences(self) -> Array:
         """Return what the mean of the slices' ratios would lose without each entry."""
+        ratios = self.ratios()
         counts = self.whole > 0
         images = self._of_slices(counts.astype(float))[self.slice]
+        loss = self._losses(ratios, images)
         # Without its only image a slice drops out of the mean.
         is_only_image = counts & (images == 1)
-        influence: Array = np.where(
-            is_only_image, self._losses_without_slice()[self.slice], self._losses(images)
-        )
+        loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
+        influence: Array = np.where(is_only_image, loss_of_slice[self.slice], loss)
         return influence
 
-    def _losses(self, images: Array) -> Array:
+    def _losses(self, ratios: Array, images: Array) -> Array:
         """Return what the mean would lose without each entry, whose slice stays in it.
 
-        ``images`` are the numbers of images in the entries' slices.
+        Args:
+            ratios: of each slice.
+            images: of each entry, the number of images in its slice.
         """
-        ratios = self.ratios()
         other_parts = self._of_slices(self.part)[self.slice] - self.part
         other_wholes = self._of_slices(self.whole)[self.slice] - self.whole
         ratios_without = divide(other_parts, other_wholes)
         loss: Array = (ratios[self.slice] - ratios_without) / len(ratios)
         # The jackknife's factor, as the others' ratio is around the value of the same images.
         return loss * np.sqrt(1 - 1 / images)
-
-    def _losses_without_slice(self) -> Array:
-        """Return what the mean would lose without each slice."""
-        ratios = self.ratios()
-        others = max(1, len(ratios) - 1)
-        loss: Array = (ratios - ratios.mean()) / others
-        return loss
 
     def _of_slices(self, values: Array) -> Array:
         """Return the sum of the entries' values in each slice."""
