@@ -74,7 +74,7 @@ class Images:
         return tuple(map(self.sha256, self.files[number]))
 
     def is_unchanged(self, path: Path) -> bool:
-        """Tell whether a file still has its planned content; it is read only if touched."""
+        """Return whether a file still has its planned content; it is read only if touched."""
         try:
             if file_state(path) == self._states.get(path):
                 return True

@@ -22,7 +22,7 @@ from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimates import load_of
-from .providers.provider_table import OPENROUTER, find_provider
+from .providers.provider_table import OPENROUTER, Provider, find_provider
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,
@@ -281,10 +281,8 @@ def chat_model(
             raise ValueError(f"temperature: {name} accepts none at {provider}. Leave it out")
         provider_row = find_provider(provider)
         service_name = provider_name(provider, name, served)
-        if provider_row.relays:
-            sent |= {"usage": {"include": True}, "reasoning": facts.reasoning}
-        else:
-            sent["reasoning_effort"] = (facts.reasoning or {}).get("effort")
+        sent |= _reasoning_fields(provider_row, facts)
+        if not provider_row.relays:
             root = provider_row.schema_root
         if known is not None and known.api is not None and not stated:
             rule = known.space
@@ -301,6 +299,13 @@ def chat_model(
         schema_root=root,
         prices=facts.prices,
     )
+
+
+def _reasoning_fields(provider: Provider, facts: ApiFacts) -> dict[str, Any]:
+    """Return how a provider is told a model's reasoning; None for its default."""
+    if provider.relays:
+        return {"usage": {"include": True}, "reasoning": facts.reasoning}
+    return {"reasoning_effort": (facts.reasoning or {}).get("effort")}
 
 
 def model_key(
