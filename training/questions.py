@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
 from training.scenes import SPLITS, Scene, Thing, shot
@@ -169,7 +169,8 @@ def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
 
 def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
     """Ask for every object of one shape in every frame; also return each box's frame, from 0."""
-    shape = pick(rng, sorted({t.look.shape for frame in frames for t in frame.things}))
+    things = chain.from_iterable(frame.things for frame in frames)
+    shape = pick(rng, sorted({thing.look.shape for thing in things}))
     boxes: list[Corners] = []
     numbers: list[int] = []
     for number, frame in enumerate(frames):

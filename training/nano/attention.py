@@ -46,7 +46,9 @@ def attend(
     def split(x: Any) -> tuple[Any, Any]:
         return x[:, :, :opening], x[:, :, opening:].reshape(batch, heads, slots, length, size)
 
-    (q0, q), (k0, k), (v0, v) = split(query), split(key), split(value)
+    q0, q = split(query)
+    k0, k = split(key)
+    v0, v = split(value)
     first = torch.softmax(q0 @ k0.transpose(-1, -2) + _later(opening, query), -1) @ v0
     inner = q @ k.transpose(-1, -2) + _later(length, query)
     before = q.flatten(2, 3) @ k0.transpose(-1, -2)

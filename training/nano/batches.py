@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 import torch
@@ -152,11 +152,11 @@ class Writer:
             room: turns that are too long for it are left out, the longest others come first.
         """
         sizes = tuple((s.width, s.height) for s in samples[0].images)
-        shown = [s.pixels for sample in samples for s in sample.images]
-        images = self._images(images=shown, return_tensors="pt")
+        scenes = chain.from_iterable(sample.images for sample in samples)
+        images = self._images(images=[scene.pixels for scene in scenes], return_tensors="pt")
         opening, starts, after = self._opening(samples[0].opening, sizes)
         turns = [self._fitting(sample.turns, room) for sample in samples]
-        longest = max(len(tokens.ids) for row in turns for _, tokens in row)
+        longest = max(len(tokens.ids) for turn, tokens in chain.from_iterable(turns))
         patches = tuple(w * h // PATCH**2 for w, h in sizes)
         layout = Layout(len(opening), max(map(len, turns)), longest + -longest % 8, patches)
         rows = len(samples)

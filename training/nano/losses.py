@@ -78,7 +78,8 @@ class Grader:
         self._place = torch.full((len(tokenizer),), -1, device=device)
         self._style = torch.full((len(tokenizer),), -1, device=device)
         for style, ids in enumerate(self._coordinates):
-            self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
+            self._place[ids] = torch.arange(len(ids), device=device)
+            self._style[ids] = style
         self._numbers = torch.tensor([*numbers], dtype=torch.float32, device=device)
         self._visual: list[Any] = []
         model.model.visual.merger.register_forward_hook(

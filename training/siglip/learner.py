@@ -12,6 +12,7 @@ import torch
 import transformers as hf
 
 from training.recipe import Recipe, parse_recipe
+from training.scenes import Scene
 from training.siglip import samples
 from training.siglip.evaluate import evaluate
 from training.siglip.model import Batch, Heads, build_model, build_processor, build_tokenizer, grade
@@ -77,10 +78,11 @@ class SiglipLearner:
         shares = self.recipe.stage(step).shares
         whole = samples.samples_of(recipe.seed, step, recipe.pairs, recipe.plain, shares)
         drawn = whole[rank::ranks]
-        scenes = [scene for sample in drawn for scene in (sample.pair.left, sample.pair.right)]
+        scenes: list[Scene] = []
         captions: list[str] = []
         full: list[bool] = []
         for sample in drawn:
+            scenes += (sample.pair.left, sample.pair.right)
             captions += sample.captions
             whole_scene = (sample.pair.left_caption, sample.pair.right_caption)
             full += [caption in whole_scene for caption in sample.captions]

@@ -193,7 +193,8 @@ class _NearPair(NamedTuple):
 
 def _near_pairs(answer: JudgedAnswer, boxes: Sequence[int]) -> list[_NearPair]:
     """Find the objects near each box, hits among them."""
-    reading, truth = answer.reading, answer.truth
+    reading = answer.reading
+    truth = answer.truth
     if not boxes or not truth.boxes:
         return []
     with np.errstate(over="ignore"):  # Models can answer 1e300
@@ -249,7 +250,8 @@ def _pair_in_order(
     """Pair boxes without area with missed objects of their frame and label, in order."""
     if not boxes:
         return []
-    reading, truth = answer.reading, answer.truth
+    reading = answer.reading
+    truth = answer.truth
     waiting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
     for object_ in sorted(open_places.objects):
         waiting[_frame_and_label(object_, truth.frames, truth.labels)].append(object_)

@@ -55,7 +55,8 @@ def _from_cxcywh(n: Numbers) -> Corners:
 
 
 def _from_four_corners(n: Numbers) -> Corners:
-    xs, ys = n[0::2], n[1::2]
+    xs = n[0::2]
+    ys = n[1::2]
     x_values = set(xs)
     y_values = set(ys)
     corners = set(zip(xs, ys, strict=True))

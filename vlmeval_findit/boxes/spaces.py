@@ -43,7 +43,8 @@ class ToPixels(NamedTuple):
         >>> ToPixels(0.64, 0.48).extent(640, 480)
         ImageExtent(width=1000.0, height=1000.0, left=0.0, top=0.0)
         """
-        across, down = self.scale_x, self.scale_y
+        across = self.scale_x
+        down = self.scale_y
         left = (0.0 - self.left) / across
         top = (0.0 - self.top) / down
         return ImageExtent(width / across, height / down, left, top)
@@ -170,13 +171,16 @@ def _truncated(size: Size, scale: float) -> Size:
 
 def _openai_high(size: Size, space: Space) -> Size:
     """Apply OpenAI's documented "high" sizing: side 2048, 2,500 patches of 32 pixels."""
-    side, patch, patches = 2048, 32, 2500
+    side = 2048
+    patch = 32
+    patches = 2500
     w, h = _sender_limited(size)
     if max(w, h) > side:
         w, h = _truncated((w, h), side / max(w, h))
     if math.ceil(w / patch) * math.ceil(h / patch) > patches:
         scale = math.sqrt(patch * patch * patches / (w * h))
-        across, down = w * scale / patch, h * scale / patch
+        across = w * scale / patch
+        down = h * scale / patch
         scale *= min(math.floor(across) / across, math.floor(down) / down)
         w, h = _truncated((w, h), scale)
     return w, h
@@ -201,7 +205,8 @@ def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
         if fits(w, h):
             return w, h
         # Binary search for the largest longer edge that fits.
-        low, high = 1, max(w, h)
+        low = 1
+        high = max(w, h)
         while low < high:
             middle = (low + high + 1) // 2
             if fits(middle, shorter(middle)):

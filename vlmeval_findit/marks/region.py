@@ -76,15 +76,19 @@ class PackedMask:
 
     @cached_property
     def _extent(self) -> tuple[float, float, float, float] | None:
-        ends = np.cumsum(self._unpacked())
-        starts, ends = ends[0:-1:2], ends[1::2]
-        starts, ends = starts[starts < ends], ends[starts < ends]
+        changes = np.cumsum(self._unpacked())
+        starts = changes[0:-1:2]
+        ends = changes[1::2]
+        filled = starts < ends
+        starts = starts[filled]
+        ends = ends[filled]
         if not len(starts):
             return None
         first = starts // self.height
         last = (ends - 1) // self.height
         if (first != last).any():
-            top, bottom = 0, self.height
+            top = 0
+            bottom = self.height
         else:
             top = int((starts % self.height).min())
             bottom = int(((ends - 1) % self.height).max()) + 1

@@ -22,7 +22,8 @@ def scribbles(mask: Mask) -> Iterator[Points]:
     # A margin as wide as the largest kernel keeps erosion the same as on the whole image.
     room = _kernel_side(int(np.count_nonzero(mask)))
     x, y, w, h = cv2.boundingRect(mask)
-    left, top = max(0, x - room), max(0, y - room)
+    left = max(0, x - room)
+    top = max(0, y - room)
     window = mask[top : y + h + room, left : x + w + room]
     count, parts, stats, _ = cv2.connectedComponentsWithStats(window, connectivity=8)
     for part in range(1, count):

@@ -119,7 +119,8 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
 
     Take the first of left, right, top and bottom where both lie in the image, else left.
     """
-    (x, y), (x2, y2) = at.centre, at.far
+    x, y = at.centre
+    x2, y2 = at.far
     placements = (
         ((at.x - SHAFT, y), (at.x, y)),
         ((x2 + SHAFT, y), (x2, y)),
@@ -186,8 +187,10 @@ def round_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
 
 def square_plate(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
     """Draw a plate without text, moved into the image where it begins left of it or above it."""
-    (x, y), (w, h) = tag.centre, tag.plate
-    x1, y1 = max(0, x - w // 2), max(0, y - h // 2)
+    x, y = tag.centre
+    w, h = tag.plate
+    x1 = max(0, x - w // 2)
+    y1 = max(0, y - h // 2)
     cv2.rectangle(canvas, (x1, y1), (x1 + w, y1 + h), colour, cv2.FILLED)
 
 

@@ -179,7 +179,8 @@ def json_example(v: FindItVariant) -> str:
     else:
         key = "<label>" if v.key == CLASS_KEY else v.key
         if v.structure == "nested":
-            key, box = PLURAL_KEYS.get(key, key), f"[{box}, ...]"
+            key = PLURAL_KEYS.get(key, key)
+            box = f"[{box}, ...]"
         entry.append(f'"{key}": {box}')
     # A nested list has an entry per class or frame: a single entry for a label in an image.
     is_single_entry = v.structure == "nested" and not v.multilabel and v.frames == 1

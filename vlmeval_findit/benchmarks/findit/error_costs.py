@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from ...boxes.box_records import MatchResult, ParsedReply, Truth
@@ -96,7 +97,7 @@ def _count(sums: Sums, kind: BoxError, counts_as: CountsAs) -> Any:
 _NAMES = frozenset(each.name for each in ERROR_TYPES.values())
 _KEYS = {
     *(each.key for each in ERROR_TYPES.values()),
-    *(_unusual(kind, counts_as) for kind in BoxError for counts_as in CountsAs),
+    *(_unusual(kind, counts_as) for kind, counts_as in product(BoxError, CountsAs)),
 }
 
 

@@ -165,7 +165,9 @@ def formats(axes: FormatAxes) -> list[AnswerFormat]:
     lists = (getattr(axes, axis) for axis in AXIS_VALUES)
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
-            key, structure, decoding = DEFAULT_KEY, DEFAULT_STRUCTURE, NONE
+            key = DEFAULT_KEY
+            structure = DEFAULT_STRUCTURE
+            decoding = NONE
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
         fmt = AnswerFormat(

@@ -172,7 +172,8 @@ def window(low: float, high: float, size: int) -> tuple[int, int]:
     >>> window(100, 200, 8192), window(1000, 1010, 8192), window(40, 60, 96)
     ((0, 300), (877, 1133), (0, 96))
     """
-    low, high = max(low, 0.0), min(high, float(size))
+    low = max(low, 0.0)
+    high = min(high, float(size))
     length = min(max(round(_AROUND * (high - low)), _LEAST), size)
     first = min(max(round((low + high - length) / 2), 0), size - length)
     return first, first + length

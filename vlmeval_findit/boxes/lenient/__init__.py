@@ -121,7 +121,7 @@ def _read_structured(
     search = BoxSearch(fmt)
     answers = _distinct_answers(values, search)
     around = _around([answer.value for answer in answers], text)
-    boxes = [box for answer in answers for box in answer.boxes]
+    boxes = list(chain.from_iterable(answer.boxes for answer in answers))
     if any(box.bare for box in boxes) and names_another_order(around, fmt.numbers):
         boxes = []
     repaired: list[Candidate] = []

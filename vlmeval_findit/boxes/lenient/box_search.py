@@ -378,16 +378,25 @@ def _stated_labels(fields: Mapping[str, Value]) -> _Labels | None:
             return _one_label(label, NO_REPAIRS)
     keys = sorted(fields, key=lambda key: key != "label")  # The right key goes before "Label"
     rest = {key: fields[key] for key in keys if not isinstance(fields[key], Object)}
-    while (key := first_of(rest, LABELS)) is not None:
-        value = rest.pop(key)
-        repairs: Repairs = NO_REPAIRS if key == "label" else frozenset({Repair.KEY})
-        if isinstance(value, List):
-            texts = [item.strip() for item in value.items if isinstance(item, str)]
-            if texts and all(texts) and len(texts) == len(value.items):
-                return _Labels(list(map(without_tags, texts)), repairs | {Repair.STRUCTURE})
-        elif value is not None and str(value).strip():
-            return _one_label(str(value).strip(), repairs)
+    key = first_of(rest, LABELS)
+    while key is not None:
+        labels = _labels_under(key, rest.pop(key))
+        if labels is not None:
+            return labels
+        key = first_of(rest, LABELS)
     return _Labels([""], NO_REPAIRS) if fields.get("label") == "" else None
+
+
+def _labels_under(key: str, value: Value) -> _Labels | None:
+    """Return the label, or the list of labels, under a key of labels."""
+    repairs: Repairs = NO_REPAIRS if key == "label" else frozenset({Repair.KEY})
+    if isinstance(value, List):
+        texts = [item.strip() for item in value.items if isinstance(item, str)]
+        if not texts or not all(texts) or len(texts) < len(value.items):
+            return None
+        return _Labels(list(map(without_tags, texts)), repairs | {Repair.STRUCTURE})
+    label = "" if value is None else str(value).strip()
+    return _one_label(label, repairs) if label else None
 
 
 def _one_label(label: str, repairs: Repairs) -> _Labels:

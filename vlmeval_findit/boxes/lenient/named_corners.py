@@ -106,7 +106,8 @@ def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Co
         return None
     if _RANGE_BEFORE.search(text, max(0, start - 12), start):
         return None
-    first, second = float(match["a"]), float(match["b"])
+    first = float(match["a"])
+    second = float(match["b"])
     y_first = row.name == "yxyx"
     if match["first"] and match["second"]:
         y_first = match["first"][0] in "yY"
@@ -240,7 +241,8 @@ def _of_nameless(points: Sequence[_Point], row: Representation, text: str) -> It
         return
     for at in range(0, len(points), count):
         of_box = points[at : at + count]
-        start, end = of_box[0].start, of_box[-1].end
+        start = of_box[0].start
+        end = of_box[-1].end
         if _SENTENCE_END.search(text, start, end):
             continue
         numbers: list[float] = []

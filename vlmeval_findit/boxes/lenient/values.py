@@ -106,6 +106,12 @@ class _OpenBracket:
     items: list[Value] = field(default_factory=list)
     pairs: list[tuple[str, Value]] = field(default_factory=list)
 
+    def expect_value(self, comma: bool) -> None:
+        """Begin the next entry; ``comma`` says whether a comma came before it."""
+        self.key = None
+        self.colon = False
+        self.comma = comma
+
     def closed(self, whole: bool) -> List | Object:
         return Object(self.pairs, whole) if self.sign == "{" else List(self.items, whole)
 
@@ -124,15 +130,19 @@ class _ValueReader:
 
     def value(self, start: int) -> ParsedValue | None:
         """Read the value whose bracket is at ``start``; None if it is nested too deep."""
-        text, end = self._text, len(self._text)
-        self._repairs, self._stack = set(), []
+        text = self._text
+        end = len(text)
+        self._repairs = set()
+        self._stack = []
         self._sign(text[start])
-        at, word_before = start + 1, False
+        at = start + 1
+        word_before = False
         while at < end:
             token = _TOKEN.match(text, at)
             if token is None:  # pragma: no cover - every character begins a token
                 break
-            kind, at = token.lastgroup, token.end()
+            kind = token.lastgroup
+            at = token.end()
             if kind == "sign":
                 built = self._sign(token[0])
                 if built is not None:
@@ -174,7 +184,7 @@ class _ValueReader:
         else:
             if sign == ";" or top.comma or top.key is not None:
                 self._repairs.add(Repair.PUNCTUATION)
-            top.key, top.colon, top.comma = None, False, True
+            top.expect_value(comma=True)
         return None
 
     def _closing(self, opener: str) -> List | Object | None:
@@ -213,12 +223,13 @@ class _ValueReader:
                 self._repairs.add(Repair.QUOTES)
             if not top.comma:
                 self._repairs.add(Repair.PUNCTUATION)
-            top.key, top.comma = str(value), False
+            top.key = str(value)
+            top.comma = False
         elif top.colon or isinstance(value, (List, Object)):
             if not top.colon:
                 self._repairs.add(Repair.PUNCTUATION)
             top.pairs.append((top.key or "", value))
-            top.key, top.colon, top.comma = None, False, False
+            top.expect_value(comma=False)
         else:
             self._repairs.add(Repair.PUNCTUATION)
             top.key = f"{top.key} {value}"
