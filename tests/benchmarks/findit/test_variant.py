@@ -112,7 +112,7 @@ def test_other_names_have_a_canonical_one(name: str, canonical: str) -> None:
         ("Pascal_xyxy_json_vp-box", "vp-box is for instance detection only: Pascal shows"),
         ("HRInsDet_hard_xyxy_json_vp-bxo", "unknown mark 'bxo': did you mean box?"),
         ("HRInsDet_hard_xyxy_json_vp-mask", "vp-mask follows the outline of an object, and"),
-        ("Pascal_point_json_bbox_2d", "bbox_2d is no key of point (there are: point, poin"),
+        ("Pascal_point_json_bbox_2d", "point has no key bbox_2d (there are: point, point_2d"),
         ("RefCOCO_xyxy_text_constrained", "text replies have no grammar"),
         ("RefCOCO_unconstrained_json_constrained", "names no format"),
         # Each part stands in one place only, and nothing is left over.
