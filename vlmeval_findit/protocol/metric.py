@@ -137,8 +137,8 @@ class Metric:
                 values.add(key.value)
         return [
             Ratio(
-                in_slice(self.part, self.over, value),
-                in_slice(self.whole, self.over, value),
+                slice_weights(self.part, self.over, value),
+                slice_weights(self.whole, self.over, value),
             )
             for value in sorted(values)
         ]
@@ -172,7 +172,7 @@ class Metric:
         return result
 
 
-def in_slice(weights: Weights, kind: str, value: str) -> dict[SumKey, float]:
+def slice_weights(weights: Weights, kind: str, value: str) -> dict[SumKey, float]:
     """Return the weights of sums, given by name, for the sums of a slice."""
     return {SumKey(name, kind, value): weight for name, weight in weights.items()}
 

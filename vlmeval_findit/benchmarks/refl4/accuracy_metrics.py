@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.metric import Metric, Sums, in_slice
+from ...protocol.metric import Metric, Sums, slice_weights
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import Annotation, RefL4Split, size_of
 
@@ -156,16 +156,16 @@ def _of_size(size: str) -> tuple[Metric, Metric]:
     """Make the metrics acc (at 0.5) and macc (all thresholds) of a size."""
     acc = AuthorsMetric(
         f"{size}_acc",
-        in_slice(_HITS_AT_HALF, "size", size),
-        in_slice(_ASKED, "size", size),
+        slice_weights(_HITS_AT_HALF, "size", size),
+        slice_weights(_ASKED, "size", size),
         empty=None,
         in_short_tables=False,
         key=f"{size}_acc",
     )
     macc = AuthorsMetric(
         f"{size}_macc",
-        in_slice(_ALL_HITS, "size", size),
-        in_slice(_ASKED_AT_ALL, "size", size),
+        slice_weights(_ALL_HITS, "size", size),
+        slice_weights(_ASKED_AT_ALL, "size", size),
         empty=None,
         in_short_tables=False,
         key=f"{size}_macc",
