@@ -167,8 +167,8 @@ def baseline_for(name: str, variant: DatasetVariant) -> Baseline:
         raise ValueError(
             f"{name} cannot answer {variant.name}; baselines of {benchmark.name}: {others}"
         )
-    if result.tables is not None and variant.table not in result.tables:
-        tables = ", ".join(sorted(result.tables))
+    if result.annotation_tables is not None and variant.table not in result.annotation_tables:
+        tables = ", ".join(sorted(result.annotation_tables))
         raise ValueError(f"{name} cannot answer {variant.name}; it answers {tables}")
     return result
 

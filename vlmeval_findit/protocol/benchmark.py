@@ -116,7 +116,7 @@ class Baseline:
     # (message with image files, variant) -> reply and its record
     answer: Callable[[Message, Any], tuple[str, ReplyRecord]]
     space: Mapping[str, Any] | None = None  # Coordinate space of its answers
-    tables: frozenset[str] | None = None  # That it can answer (None: all)
+    annotation_tables: frozenset[str] | None = None  # That it can answer (None: all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column, read in _CELL_READERS.items():
         try:
             cells[column] = read(row.get(column))
-        except (CellError, NotAReplyError, RecordError) as error:
+        except (IndexCellError, NotAReplyError, RecordError) as error:
             raise PredictionError(f"{where}, column {column}: {error}") from None
     text, thought = cells["prediction"]
     record = cells["extra_records"]
@@ -127,7 +127,7 @@ def shown_column(reply: Reply) -> dict[str, str]:
     return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
 
 
-class CellError(ValueError):
+class IndexCellError(ValueError):
     """A cell with a value that cannot be read; the message is without its place."""
 
 
@@ -140,7 +140,7 @@ def _index(value: object) -> int:
     if type(number) is int and is_index(number):
         return number
     why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
-    raise CellError(f"{shown(value)} is not {why}")
+    raise IndexCellError(f"{shown(value)} is not {why}")
 
 
 # What reads a cell of each column

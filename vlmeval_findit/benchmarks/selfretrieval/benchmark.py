@@ -62,7 +62,7 @@ def _reply(captions: PerSide[str]) -> str:
 
 
 # By model name
-BASELINES = {"SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED))}
+BASELINES = {"SceneDescriber": Baseline(describe_scenes, annotation_tables=frozenset(RENDERED))}
 
 
 class SelfRetrieval(Benchmark):
