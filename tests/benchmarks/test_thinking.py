@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, 
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
 from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.models.http.judgement import read_completion
+from vlmeval_findit.models.http.response_verdict import read_completion
 from vlmeval_findit.models.local.local_runner import without_thought
 from vlmeval_findit.models.local.run_plan import RunSettings, plan
 from vlmeval_findit.models.model_row import row_problem

@@ -50,7 +50,7 @@ TAKEN: Mapping[Any, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("kind", TAKEN, ids=str)
+@pytest.mark.parametrize("kind", TAKEN, ids=range(len(TAKEN)))
 def test_a_type_takes_its_values_and_no_others(kind: Any) -> None:
     taken = []
     for value in VALUES:

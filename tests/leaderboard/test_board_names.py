@@ -17,7 +17,7 @@ from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.core.formatting import printable
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.paper import as_latex
+from vlmeval_findit.leaderboard.latex_tables import as_latex
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.statistics.intervals import INTERVALS
 

@@ -17,8 +17,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
+from vlmeval_findit.leaderboard.latex_tables import as_latex
 from vlmeval_findit.leaderboard.notes import format_note, remarks
-from vlmeval_findit.leaderboard.paper import as_latex
 from vlmeval_findit.protocol.metric import Better
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page

@@ -21,8 +21,8 @@ from vlmeval_findit.leaderboard.board_tables import (
     sweep_table,
     values_table,
 )
+from vlmeval_findit.leaderboard.latex_tables import as_latex
 from vlmeval_findit.leaderboard.notes import remarks
-from vlmeval_findit.leaderboard.paper import as_latex
 from vlmeval_findit.leaderboard.reported_formats import FormatError
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.report.page import make_page

@@ -13,7 +13,7 @@ from scored_runs import World, saying, speaking
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table
-from vlmeval_findit.leaderboard.paper import as_latex
+from vlmeval_findit.leaderboard.latex_tables import as_latex
 from vlmeval_findit.leaderboard.reported_formats import FormatError, choose
 from vlmeval_findit.protocol.contradictions import merge_for_resume
 from vlmeval_findit.protocol.identity import Answering

@@ -15,7 +15,7 @@ from scored_runs import World, speaking
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.paper import PaperStyle, as_latex, origin
+from vlmeval_findit.leaderboard.latex_tables import PaperStyle, as_latex, origin
 from vlmeval_findit.scoring.scored_run import Run
 
 __all__ = ["world"]

@@ -52,7 +52,7 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
         "core/text_files.py": "what parses",
         "protocol/chat_messages.py": "catches both",
         "models/http/schema.py": "catches both",
-        "models/http/judgement.py": "catches both",
+        "models/http/response_verdict.py": "catches both",
         "models/http/service_errors.py": "catches both",
         "models/http/wrong_address.py": "catches both",
         "protocol/identity.py": "what it just wrote",

@@ -16,8 +16,8 @@ from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
+from ..leaderboard.latex_tables import PaperStyle
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
-from ..leaderboard.paper import PaperStyle
 from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
 from ..statistics.intervals import INTERVALS
 from ..storage.run_files import scores_in_other_spaces

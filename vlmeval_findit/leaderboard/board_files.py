@@ -20,8 +20,8 @@ from .board_tables import (
     values_table,
 )
 from .error_tables import errors_table, lost_table
+from .latex_tables import PaperStyle, as_latex, origin, with_format
 from .openvlm import to_openvlm
-from .paper import PaperStyle, as_latex, origin, with_format
 from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets

@@ -19,7 +19,7 @@ from vlmeval_findit.models.http.chat import ChatModel, chat_model
 from vlmeval_findit.models.http.chat_call import ChatCall
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.judgement import judge
+from vlmeval_findit.models.http.response_verdict import judge
 from vlmeval_findit.models.http.service_errors import error_of
 from vlmeval_findit.models.http.spending import (
     Budget,

@@ -30,7 +30,7 @@ from vlmeval_findit.models.http.client import HttpClient
 from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.http_endpoint import HttpEndpoint
-from vlmeval_findit.models.http.judgement import read_completion
+from vlmeval_findit.models.http.response_verdict import read_completion
 from vlmeval_findit.models.http.sent_images import EncodedImages
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.protocol.call_results import StopReason

@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.engine.backend import run_sync
-from vlmeval_findit.models.http import chat_call, judgement
+from vlmeval_findit.models.http import chat_call, response_verdict
 from vlmeval_findit.models.http.batch import BatchKind, BatchLine
 from vlmeval_findit.models.http.batch.services import SERVICES
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError, Completion
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.judgement import object_in, read_completion
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
+from vlmeval_findit.models.http.response_verdict import object_in, read_completion
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.protocol.dataset_variant import image
 
@@ -219,13 +219,13 @@ def test_content_of_an_unknown_shape_is_a_paid_failure(content: Any, shape: str)
     assert call_of(answer)["cost"] == budget.spent == 0.01
 
 
-@pytest.mark.parametrize("module", [judgement, chat_call])
+@pytest.mark.parametrize("module", [response_verdict, chat_call])
 def test_a_fault_after_the_answer_counts_as_a_made_call(
     module: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a reply is read its cost is known; elsewhere the dearest call stands for it."""
     budget = Budget()
-    name = {judgement: "answer_in", chat_call: "read_completion"}[module]
+    name = {response_verdict: "answer_in", chat_call: "read_completion"}[module]
     with ChatServer(in_turn(completion())) as server:
         asked = service(server.url, budget=budget)
         assert ask_call(asked).error is None

@@ -16,8 +16,8 @@ from .client import HttpClient
 from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
 from .http_endpoint import HttpEndpoint, is_unknown
-from .judgement import read_completion
 from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
+from .response_verdict import read_completion
 from .schema import (
     SchemaCheck,
     SchemaRoot,

@@ -16,8 +16,8 @@ from ...protocol.call_results import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
-from .judgement import object_in
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
+from .response_verdict import object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 from .service_errors import MODERATED

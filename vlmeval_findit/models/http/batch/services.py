@@ -23,9 +23,9 @@ from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import CallError, Completion
 from ..endpoint import Endpoint
-from ..judgement import object_in, read_completion
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
 from ..reply_logprobs import LOGPROBS_FIELDS
+from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, pieces
 from ..service_errors import error_of
 from ..spending import Budget

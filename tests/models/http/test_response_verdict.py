@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.models.http.completion import CallError, Completion
-from vlmeval_findit.models.http.judgement import CallVerdict, Judgement, judge
 from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
 from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
+from vlmeval_findit.models.http.response_verdict import CallVerdict, Judgement, judge
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.prices import prices_from
 from vlmeval_findit.protocol.call_results import StopReason
