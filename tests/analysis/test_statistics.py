@@ -287,7 +287,7 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
     other_rows = replace(run, provenance=replace(run.provenance, rows=frozenset(range(1, 13))))
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         compare(run, other_rows)
-    with pytest.raises(StatisticsError, match="without rows"):
+    with pytest.raises(StatisticsError, match="the run has no rows"):
         estimate(with_queries(run, 0))
 
 

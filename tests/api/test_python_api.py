@@ -71,8 +71,8 @@ def test_a_prompt_is_that_of_runs(world: World, form: str) -> None:
         ({"family": "refexp", "label": ["a", "b"]}, "no multi-label"),
         ({"family": "insdet"}, "with references"),
         ({"references": ["a.jpg"]}, "without references"),
-        ({"images": []}, "no image"),
-        ({"label": []}, "no label"),
+        ({"images": []}, "at least one image"),
+        ({"label": []}, "at least one label"),
     ],
 )
 def test_prompts_that_there_are_not(change: dict[str, Any], message: str) -> None:

@@ -149,9 +149,9 @@ def test_what_is_refused_before_training(
 
 
 def test_a_query_without_a_column_is_refused() -> None:
-    with pytest.raises(ValueError, match="query 0 has no size: it needs truth, size, format, spa"):
+    with pytest.raises(ValueError, match="query 0: size is missing; a query needs truth, size"):
         findit.reward_function("trl")(prompts=[""], completions=["[]"], truth=[[]])
-    with pytest.raises(ValueError, match="query 0 has no truth"):
+    with pytest.raises(ValueError, match="query 0: truth is missing"):
         findit.reward_function("verl")("mine", "[]", None, QUERY)
 
 

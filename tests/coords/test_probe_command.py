@@ -157,7 +157,7 @@ def test_the_printed_space_is_confirmed_by_a_second_probe(serve: Serve, capsys: 
 def test_what_is_refused_and_a_dry_run_ask_nothing(serve: Serve, capsys: Out) -> None:
     server = serve(answering(convention("grid1000/xyxy")))
     for flags, why in (
-        (["--limit", "41"], "--limit 41: from 20 to 40"),
+        (["--limit", "41"], "--limit 41 is out of range: 20 to 40 scenes"),
         (["--format", "point_json"], "--format point_json: the probe asks for boxes"),
         (["--space", "grid100"], "grid1000"),
         (["--format", "xyxy_jsno"], "xyxy_jsno"),

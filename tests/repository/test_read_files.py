@@ -55,7 +55,7 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
         "models/http/response_verdict.py": "catches both",
         "models/http/service_errors.py": "catches both",
         "models/http/wrong_address.py": "catches both",
-        "protocol/identity.py": "what it just wrote",
+        "protocol/contradictions.py": "what it just wrote",
         "protocol/replies.py": "what it just wrote",
         "engine/sink.py": "what it just wrote",
         "engine/journal/view.py": "a line whose checksum is right",

@@ -102,7 +102,10 @@ def test_a_server_is_sent_a_seed_for_each_sample(
     [
         ("models: [{name: A, like: Qwen3-VL, temperature: 0}]", "line 2: samples: 3 greedy"),
         ("models: [{name: A, like: Qwen3-VL, settings: {temperature: 1, seed: 2}}]", "`seed`"),
-        ("models: [{name: A, like: Qwen3-VL, temperature: 1}]\nrace: true", "no race"),
+        (
+            "models: [{name: A, like: Qwen3-VL, temperature: 1}]\nrace: true",
+            "Leave `race` and `stages` out",
+        ),
     ],
 )
 def test_samples_that_would_be_equal_are_refused(text: str, why: str) -> None:

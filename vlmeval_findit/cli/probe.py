@@ -102,7 +102,7 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
         )
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
-        raise ValueError(f"--limit {limit} is out of range {FEWEST}..{COUNT} scenes")
+        raise ValueError(f"--limit {limit} is out of range: {FEWEST} to {COUNT} scenes")
     entry, declared = _target(options.entry(model), variant)
     sweep = _sweep(entry, variant, limit, work_dir, options)
     if options.dry_run:

@@ -139,4 +139,4 @@ def test_the_baseline_describes_what_was_rendered(lmu: Path) -> None:
     swapped = tuple(part for part in (asked[1], asked[0]) if part.kind is PartKind.IMAGE)
     with pytest.raises(ValueError, match=f"{MINI}: no description of"):
         describe_scenes(swapped, dataset.variant)
-    assert BASELINES["SceneDescriber"].tables == {"SelfRetrieval_Scenes", MINI}
+    assert BASELINES["SceneDescriber"].annotation_tables == {"SelfRetrieval_Scenes", MINI}

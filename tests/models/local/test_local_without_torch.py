@@ -146,6 +146,6 @@ def test_device_type_and_attention_are_chosen_together(machine: Machine, chosen:
 
 
 def test_what_is_given_goes_before_what_would_be_chosen() -> None:
-    with pytest.raises(ValueError, match="device cuda:2: this machine has 2 of cuda"):
+    with pytest.raises(ValueError, match="device cuda:2: this machine has 2 cuda devices"):
         choose(Machine(2), device="cuda:2")
     assert choose(Machine(2), "cuda:1", "float32", "eager") == ("cuda:1", "float32", "eager", False)
