@@ -22,7 +22,9 @@ from vlmeval_findit.marks.style import Shape
 @pytest.fixture
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
-    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    lmu = tmp_path / "lmu"
+    lmu.mkdir()
+    monkeypatch.setenv("LMUData", str(lmu))
     return World(tmp_path)
 
 
