@@ -31,7 +31,13 @@ AREAS = {
     ),
     "spaces": (
         ["boxes/spaces.py"],
-        ["boxes/test_spaces.py", "benchmarks/findit/test_scoring.py"],
+        [
+            "boxes",
+            "benchmarks/findit/test_scoring.py",
+            "coords/test_spaces_in_force.py",
+            "repository/test_add_a_space.py",
+            "core/test_broken_plugins.py",
+        ],
     ),
     "matching": (
         ["boxes/matching.py", "boxes/hungarian.py"],

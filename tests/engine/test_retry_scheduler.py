@@ -242,6 +242,19 @@ def test_calls_of_a_removed_server_go_to_another(outcome: CallOutcome) -> None:
     assert scheduler.done
 
 
+def test_calls_without_a_server_go_to_the_next_that_comes() -> None:
+    scheduler = Scheduler(iter(images(3, 2)), {"a": 1})
+    scheduler.servers_may_come = True
+    begun = begin(scheduler)
+    scheduler.remove_server("a", 0.5)
+    scheduler.ended(begun, CallOutcome.FAILED, 0.5, "no")
+    assert scheduler.next(100.0) is None
+    scheduler.add_server("b", 1)
+    while not scheduler.done:
+        ask(scheduler, CallOutcome.ANSWERED, max(scheduler.wake_at(100.0) or 0.0, 100.0))
+    assert [item.outcome for item in scheduler.finished] == [CallOutcome.ANSWERED] * 6
+
+
 # --- images ---------------------------------------------------------------------------------------
 
 
