@@ -34,7 +34,6 @@ AREAS = {
         [
             "boxes",
             "benchmarks/findit/test_scoring.py",
-            "coords/test_spaces_in_force.py",
             "repository/test_add_a_space.py",
             "core/test_broken_plugins.py",
         ],
