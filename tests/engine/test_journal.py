@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -404,6 +405,20 @@ def test_closing_a_journal_twice_touches_no_other_file(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text() == "x"
     with JournalView(tmp_path / "calls.jsonl") as view:
         assert answered(view) == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+def test_a_closed_journal_holds_no_file_and_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    journal = Journal(path)
+    journal.append([record("a")])
+    journal.close()
+    open_files = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            open_files.append(os.readlink(f"/proc/self/fd/{number}"))
+    assert not [name for name in open_files if name.startswith(str(tmp_path))]
+    assert [item.name for item in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
 def test_a_journal_that_could_not_be_synced_is_closed_once(
