@@ -190,3 +190,29 @@ def test_rests_become_shorter_again_after_many_answers() -> None:
         server.answered(3.0, 3.5, first=False)
     assert server.failed(4.0, 4.0, 1.0)
     assert server.back_at == 6.0, "two seconds, not four"
+
+
+def test_a_server_that_slows_down_gets_fewer_calls_at_once() -> None:
+    """What is usual follows slower answers by the round, not by the answer."""
+    server = ServerState("a", 16, ServerPolicy())
+    server.in_flight = 15
+    now = 0.0
+    for _ in range(48):
+        server.answered(now, now + 1.0, first=False)
+        now += 1.0
+    assert server.at_once == 16
+    for _ in range(64):
+        server.answered(now, now + 4.0, first=False)
+        now += 4.0
+    assert server.at_once <= 12
+
+
+@pytest.mark.parametrize("retry_after", [1.0, 10.0])
+def test_an_item_waits_as_long_as_the_server_says(retry_after: float) -> None:
+    """And a little longer: not all clients come back at once."""
+    scheduler = single_server(items=1)
+    begun = begin(scheduler)
+    scheduler.ended(begun, CallOutcome.REFUSED, 0.0, "later", retry_after=retry_after)
+    back = scheduler.wake_at(0.0)
+    assert back is not None
+    assert retry_after <= back <= 1.1 * retry_after + 0.05
