@@ -73,10 +73,11 @@ def test_nothing_is_left_when_we_are_killed(
     code = f"""
 import time
 from pathlib import Path
-from vlmeval_findit.serving import guard, processes
+from vlmeval_findit.serving import guard, server_process
+from vlmeval_findit.serving.programs import ServeOptions
 guard.__file__ = {str(quick)!r}
-how = processes.ServeOptions("vllm", 1)
-running = processes.LocalServers(how, "org/model", "M", Path({str(machine.folder)!r}))
+how = ServeOptions("vllm", 1)
+running = server_process.LocalServers(how, "org/model", "M", Path({str(machine.folder)!r}))
 running.start()
 while not running.living():
     time.sleep(0.1)

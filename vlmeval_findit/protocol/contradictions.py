@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..core.files import file_sha256
@@ -154,8 +153,8 @@ class Predictions:
 def contradictions(
     predictions: Predictions,
     of_benchmark: Sequence[IdentityConflict],
-    recorded_variant: DatasetVariant | None = None,
-    installed: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    recorded_variant: DatasetVariant | None,
+    installed: Mapping[str, Sequence[str]],
 ) -> list[Contradiction]:
     """List all that contradicts predictions.
 

@@ -119,4 +119,6 @@ def check_replies(
     benchmark = benchmarks.benchmark_of(dataset.variant)
     of_benchmark = benchmark.identity_conflicts(dataset, replies, settings, identity)
     predictions = Predictions(model, dataset, benchmark, replies, settings, identity)
-    return overrule(predictions, contradictions(predictions, of_benchmark))
+    installed = installed_plugins() if identity is not None and identity.plugins else {}
+    conflicts = contradictions(predictions, of_benchmark, None, installed)
+    return overrule(predictions, conflicts)
