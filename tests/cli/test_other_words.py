@@ -62,3 +62,22 @@ def test_the_word_help_is_the_flag(
     monkeypatch.chdir(tmp_path)
     assert main(words) == 0
     assert capsys.readouterr().out.startswith(first.format(program()))
+
+
+def test_a_folder_called_help_is_a_folder(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "help").mkdir()
+    assert main(["leaderboard", "help"]) == 2
+    assert capsys.readouterr().err.startswith("error: help")
+
+
+def test_a_flag_of_vlmevalkit_is_never_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its next version calls its flags."""
+    pytest.importorskip("vlmeval")
+    monkeypatch.setitem(other_words.FLAGS, "--retry", "--model")
+    assert main(["run", "--retry", "3", "--model", "FindIt-Nano"]) == 2
+    assert capsys.readouterr().err.startswith("error: --model without --data")

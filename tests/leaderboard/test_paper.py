@@ -63,9 +63,12 @@ def test_notes_stand_once_and_of_reported_runs_only(runs: list[Run], style: Pape
     assert "doubt of another run" not in as_markdown(make_board(doubted))
 
 
-def test_a_board_without_comparable_runs_has_no_origin(runs: list[Run]) -> None:
-    board = replace(make_board(runs), runs=())
+@pytest.mark.parametrize("style", PaperStyle)
+def test_a_board_without_comparable_runs_has_no_values(runs: list[Run], style: PaperStyle) -> None:
+    board = make_board([replace(run, rows=[]) for run in runs])
+    assert not board.models
     assert origin(board) == ""
+    assert (r"\toprule" in as_latex(board, style)) == (style is PaperStyle.FULL)
 
 
 def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:

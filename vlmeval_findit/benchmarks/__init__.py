@@ -192,7 +192,7 @@ def parse(name: str) -> DatasetVariant:
 
 def is_dataset_name(name: object) -> bool:
     """Tell whether a name is valid."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not begins_with_prefix(name):
         return False
     try:
         parse(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..core.command import as_called
 
@@ -104,7 +105,7 @@ def our_command(words: Sequence[str]) -> str:
 
 
 def refuse_other_flags(words: Sequence[str]) -> None:
-    """Refuse a flag of another program, with ours.
+    """Refuse a flag of another program, with ours; ``words`` are none of VLMEvalKit's.
 
     >>> refuse_other_flags(["--tasks", "RefCOCO"])
     Traceback (most recent call last):
@@ -119,11 +120,14 @@ def refuse_other_flags(words: Sequence[str]) -> None:
 def with_help_flag(words: Sequence[str]) -> list[str]:
     """Return a command line with ``--help`` in place of the word ``help``.
 
+    A file or folder of that name is meant where there is one.
+
     >>> with_help_flag(["help"]), with_help_flag(["help", "run"]), with_help_flag(["data", "help"])
     (['--help'], ['run', '--help'], ['data', '--help'])
     """
     if list(words[:1]) == ["help"]:
         return [*words[1:], "--help"]
-    if list(words[-1:]) == ["help"] and not any(word.startswith("-") for word in words):
+    has_flags = any(word.startswith("-") for word in words)
+    if list(words[-1:]) == ["help"] and not has_flags and not Path("help").exists():
         return [*words[:-1], "--help"]
     return list(words)

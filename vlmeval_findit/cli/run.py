@@ -28,7 +28,6 @@ from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import ASKED_BY_US, flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
-from .other_words import refuse_other_flags
 from .printing import print_rows, report_spending
 from .result_lines import print_doubts, print_results, print_sampling
 from .run_line import (
@@ -91,17 +90,16 @@ def command(**values: Any) -> int:
     options = run.options
     _set_environment(run)
     check_amounts(options, limit=run.limit)
-    refuse_other_flags(run.rest)
-    if run.rest and package_folder() is not None:
-        parse_host_flags(find_runner(run.rest), run, command)
+    runner = None
+    if options.samples is None and package_folder() is not None:
+        runner = find_runner(_host_arguments(run))
+    host_values = parse_host_flags(runner, run, command)
     check_named(run)
     if options.samples is not None:
         return _run_samples(run)
-    runner = None
     needs_runner = not options.dry_run and (bool(run.rest) or not _is_at_servers(run))
-    if needs_runner or package_folder() is not None:
-        runner = find_runner(_host_arguments(run))
-    host_values = parse_host_flags(runner, run, command)
+    if needs_runner and runner is None:
+        runner = find_runner(_host_arguments(run))  # It says how to install VLMEvalKit
     budget = Budget(options.max_usd or math.inf)
     retry = host_values.get("retry", 6)
     factories: Mapping[str, BackendFactory] = {}

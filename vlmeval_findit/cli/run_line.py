@@ -30,6 +30,7 @@ from .early_checks import (
     check_model,
     check_rows,
 )
+from .other_words import refuse_other_flags
 from .shared_options import Command, print_note
 
 _MODES = ("all", "infer", "eval")
@@ -160,8 +161,9 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
     """Return the values of VLMEvalKit's flags on a command line, by their names."""
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
-    if not host_names:
-        return {}  # No runner, or its flags are not readable
+    if not host_names:  # No runner, or its flags are not readable
+        refuse_other_flags(run.rest)
+        return {}
     findit_names = {name for option in command.params for name in option.opts}
     parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for flag in flags:
@@ -169,6 +171,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
             parser.add_argument(*flag.names, **flag.settings)
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
+        refuse_other_flags(unknown)
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             raise ValueError(f"{name!r} belongs to no flag: write it after --data or --model")

@@ -80,7 +80,8 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
         tables = [table for table in (_means(board), _datasets(board)) if table.rows]
         write = to_booktabs
         packages = "booktabs"
-    tables[-1] = replace(tables[-1], notes=notes_of(board, only_reported=True))
+    if tables:  # None: no run can be compared
+        tables[-1] = replace(tables[-1], notes=notes_of(board, only_reported=True))
     source = origin(board)
     return "\n".join(
         [rf"% needs \usepackage{{{packages}}}", *(write(each, source) for each in tables)]
