@@ -32,7 +32,7 @@ def count_wrong(listed_wrong: int, random_wrong: int, random: int, unlisted: int
     >>> count_wrong(listed_wrong=60, random_wrong=4, random=100, unlisted=900)
     CountEstimate(value=96.0, low=71, high=146)
     >>> count_wrong(listed_wrong=60, random_wrong=0, random=100, unlisted=900)
-    CountEstimate(value=60.0, low=60, high=91)
+    CountEstimate(value=60.0, low=60, high=90)
 
     Args:
         listed_wrong: reviewed rows of the list whose label is wrong.
