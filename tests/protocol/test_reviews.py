@@ -1,0 +1,253 @@
+"""Reviews of labels: whose review of a row counts, and which rows and files they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.core.validation import MisplacedError, validate
+from vlmeval_findit.protocol.reviews import (
+    Answer,
+    AuditRecord,
+    Drawn,
+    Review,
+    Reviews,
+    ReviewsError,
+    Verdict,
+    row_hash,
+)
+from vlmeval_findit.storage.table_files import PlainQuery
+
+TABLE = f"sha256:{64 * 'a'}"
+OTHER_TABLE = f"sha256:{64 * 'b'}"
+LABEL = Answer(((10.0, 20.0, 50.0, 80.0),))
+NEAR = Answer(((11.0, 20.0, 50.0, 80.0),))
+FAR = Answer(((60.0, 20.0, 90.0, 80.0),))
+
+
+def row(index: int) -> str:
+    return f"sha256:{index:064}"
+
+
+def review(index: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) -> Review:
+    accept = {
+        Verdict.LABEL: (LABEL,),
+        Verdict.MODEL: (FAR,),
+        Verdict.BOTH: (LABEL, FAR),
+        Verdict.EDITED: (NEAR,),
+    }
+    defaults: dict[str, Any] = {
+        "table": TABLE,
+        "row": row(index),
+        "accept": accept.get(verdict, ()),
+        "kind": "box",
+        "reviewer": "ab",
+        "date": "2026-01-31",
+        "drawn": Drawn.LISTED,
+    }
+    return Review(index=index, verdict=verdict, **(defaults | others))
+
+
+VALUES = {
+    "table": TABLE,
+    "index": 17,
+    "row": row(17),
+    "verdict": "model",
+    "accept": [{"boxes": [[10, 20, 50, 80]], "labels": ["dog"]}],
+    "kind": "wrong object",
+    "reviewer": "ab",
+    "date": "2026-01-31T12:30:00Z",
+    "drawn": "listed",
+    "p": 0.93,
+    "voters": ["1a2b"],
+}
+
+
+def test_values_of_a_line_become_a_review() -> None:
+    actual = validate(Review, VALUES)
+    assert actual.verdict is Verdict.MODEL
+    assert actual.drawn is Drawn.LISTED
+    assert actual.accept == (Answer(((10.0, 20.0, 50.0, 80.0),), ("dog",)),)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"verdict": "modle"}, "verdict: unknown verdict 'modle': did you mean model?"),
+        ({"drawn": "randomly"}, "drawn: unknown way to draw a row 'randomly': did you mean random"),
+        ({"index": -1}, "index: -1 is out of range: rows are numbered from 0"),
+        ({"index": "17"}, "index: '17' should be a whole number"),
+        ({"row": "17"}, "row: '17' should be 'sha256:' and 64 digits"),
+        ({"date": "31.1.2026"}, "date: '31.1.2026' should be a date, as 2026-01-31"),
+        ({"reviewer": ""}, "reviewer: '' should be a name"),
+        ({"p": 1.5}, "p: 1.5 should be a number from 0 to 1"),
+        ({"verdict": "exclude"}, "accept: should be empty: the verdict is exclude"),
+        ({"accept": []}, "accept: names no answer, but the verdict is model"),
+        ({"p": float("nan")}, "p: nan should be a number from 0 to 1"),
+        ({"accept": [{"boxes": [[1, 2, 3]]}]}, "accept.0.boxes.0: [1, 2, 3] should be a box: four"),
+        ({"accept": [{"boxes": [[1, 2, 3, None]]}]}, "[1, 2, 3, None] should be a box: four"),
+        ({"accept": [{"boxes": [], "labels": ["a"]}]}, "accept.0.labels: 1 labels for 0 boxes"),
+        ({"verdct": "model"}, "unknown key 'verdct': did you mean verdict?"),
+    ],
+)
+def test_damaged_lines_say_key_and_nearest_value(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(MisplacedError) as refused:
+        validate(Review, VALUES | change)
+    assert says in refused.value.below()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"unlisted": 9}, "unlisted: 2 listed and 9 unlisted are not 10 rows"),
+        ({"listed": [3, 3]}, "listed: duplicate 3"),
+        ({"rows": 0}, "rows: 0 should be a whole number, at least 1"),
+    ],
+)
+def test_counts_of_an_audit_add_up(change: dict[str, Any], says: str) -> None:
+    audit = {"table": TABLE, "rows": 10, "listed": [3, 5], "unlisted": 8, "seed": 0, "voters": []}
+    assert validate(AuditRecord, audit).listed == (3, 5)
+    with pytest.raises(MisplacedError) as refused:
+        validate(AuditRecord, audit | change)
+    assert says in refused.value.below()
+
+
+def test_a_new_line_takes_the_old_one_back() -> None:
+    lines = (review(verdict=Verdict.MODEL), review(verdict=Verdict.EXCLUDE), review())
+    actual = Reviews(lines)
+    assert actual.decisions()[17].verdict is Verdict.LABEL
+    assert actual.digest == Reviews(lines[2:]).digest
+    assert actual.digest != Reviews(lines[:2]).digest
+
+
+def test_reviewers_who_disagree_leave_the_label() -> None:
+    both = Reviews((review(verdict=Verdict.MODEL), review(reviewer="cd")))
+    decision = both.decisions()[17]
+    assert decision.is_disputed
+    assert (decision.verdict, decision.accept) == (Verdict.UNSURE, ())
+    assert [each.reviewer for each in decision.reviews] == ["ab", "cd"]
+
+
+def test_two_edits_agree_where_their_boxes_nearly_do() -> None:
+    mine = review(verdict=Verdict.EDITED, accept=(LABEL,), voters=("m2",))
+    near = replace(mine, reviewer="cd", accept=(NEAR,), voters=("m1", "m2"))
+    far = replace(near, accept=(FAR,))
+    decision = Reviews((mine, near)).decisions()[17]
+    assert decision.verdict is Verdict.EDITED
+    assert set(decision.accept) == {LABEL, NEAR}
+    assert decision.voters == ("m1", "m2")
+    assert Reviews((mine, far)).decisions()[17].is_disputed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (LABEL, LABEL, True),
+        (LABEL, NEAR, True),
+        (LABEL, FAR, False),
+        (Answer(()), Answer(()), True),
+        (Answer(()), LABEL, False),
+        (Answer(LABEL.boxes * 2), LABEL, False),
+        (Answer(LABEL.boxes + FAR.boxes), Answer(FAR.boxes + NEAR.boxes), True),
+        (Answer(LABEL.boxes, ("dog",)), Answer(LABEL.boxes, ("cat",)), False),
+        (Answer(((5.0, 5.0, 5.0, 5.0),)), Answer(((5.0, 5.0, 5.0, 5.0),)), True),
+    ],
+)
+def test_answers_of_two_hands(one: Answer, other: Answer, expected: bool) -> None:
+    assert one.is_like(other) is other.is_like(one) is expected
+
+
+# --- properties ---------------------------------------------------------------------------------
+
+lines = st.lists(
+    st.builds(
+        review,
+        index=st.integers(0, 4),
+        verdict=st.sampled_from(Verdict),
+        reviewer=st.sampled_from(["ab", "cd"]),
+        date=st.sampled_from(["2026-01-31", "2026-02-01"]),
+        drawn=st.sampled_from(Drawn),
+        p=st.none() | st.floats(0, 1),
+    ),
+    max_size=8,
+)
+
+
+@given(lines, st.randoms())
+def test_order_and_dates_do_not_change_the_digest(written: list[Review], random: Any) -> None:
+    """But for the last line of a row and reviewer, which has to stay the last."""
+    last = {(each.index, each.reviewer): each for each in written}
+    others = [replace(each, date="2027-01-01", p=None) for each in last.values()]
+    random.shuffle(others)
+    before = [replace(each, verdict=Verdict.UNSURE, accept=()) for each in others]
+    random.shuffle(before)
+    assert Reviews(tuple(written)).digest == Reviews((*before, *others)).digest
+
+
+@given(lines)
+def test_whoever_reviews_first_the_decisions_are_the_same(written: list[Review]) -> None:
+    ab = Reviews(tuple(each for each in written if each.reviewer == "ab"))
+    cd = Reviews(tuple(each for each in written if each.reviewer == "cd"))
+    assert ab.joined(cd).digest == cd.joined(ab).digest == Reviews(tuple(written)).digest
+
+
+@given(lines)
+def test_what_changes_a_score_changes_the_digest(written: list[Review]) -> None:
+    before = Reviews(tuple(written))
+    if not written:
+        return
+    last = written[-1]
+    verdict = Verdict.EXCLUDE if last.verdict is not Verdict.EXCLUDE else Verdict.UNSURE
+    after = before.joined(Reviews((replace(last, verdict=verdict, accept=()),)))
+    now = after.decisions()[last.index].verdict
+    was = before.decisions()[last.index].verdict
+    assert (before.digest == after.digest) is (now is was)
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_reviews_survive_a_subset_of_their_table() -> None:
+    both = Reviews((review(1), review(2)))
+    actual = both.of_table(OTHER_TABLE, {1: row(1), 5: row(5)})
+    assert actual.reviews.reviews == (review(1),)
+    assert (actual.absent, actual.elsewhere) == (1, 0)
+
+
+def test_reviews_of_several_tables_are_told_apart() -> None:
+    elsewhere = review(1, table=OTHER_TABLE, row=row(99))
+    both = Reviews((elsewhere, review(1)))
+    actual = both.of_table(TABLE, {1: row(1)})
+    assert actual.reviews.reviews == (review(1),)
+    assert (actual.absent, actual.elsewhere) == (0, 1)
+    with pytest.raises(ReviewsError, match="review 2: row 1 is another one than before"):
+        both.decisions()
+
+
+def test_a_row_that_changed_is_refused_with_its_line() -> None:
+    places = ("reviews.jsonl, line 2", "reviews.jsonl, line 3")
+    both = Reviews((review(1), review(2)), places=places)
+    with pytest.raises(ReviewsError, match=r"^reviews.jsonl, line 3: row 2 of the table has"):
+        both.of_table(OTHER_TABLE, {1: row(1), 2: row(99)})
+
+
+def query(**others: Any) -> PlainQuery:
+    return PlainQuery(**({"index": 3, "images": ("1.jpg",), "cluster": "1", "label": "a"} | others))
+
+
+def test_a_row_is_its_images_expression_and_boxes() -> None:
+    box, other = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
+    expected = row_hash(query(), Answer((box, other)))
+    assert expected == row_hash(query(index=4, cluster="2"), Answer((other, box)))
+    others = [
+        row_hash(query(images=("2.jpg",)), Answer((box, other))),
+        row_hash(query(label="b"), Answer((box, other))),
+        row_hash(query(support=("r.jpg",)), Answer((box, other))),
+        row_hash(query(), Answer((box,))),
+        row_hash(query(), Answer((box, other), ("cat", "dog"))),
+    ]
+    assert len({expected, *others}) == 6

@@ -1,0 +1,393 @@
+"""What people decided about labels: reviews, and the decision about each row.
+
+A review never changes a table. It says which answers to a row are right, how the row was drawn, and
+whose answers the reviewer saw: scores with reviews stand beside those without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any
+
+from ..core.formatting import nearest, plain, shown
+from ..core.validation import (
+    Checked,
+    Config,
+    Count,
+    Expected,
+    Finite,
+    MisplacedError,
+    Name,
+    Text,
+    Whole,
+)
+from .dataset_variant import Query, is_index
+
+DIGITS = 8  # Of a digest, as scores and boards show it
+
+
+class ReviewsError(ValueError):
+    """Reviews that are not of the rows that they should be of; the message names the line."""
+
+
+class Verdict(Enum):
+    """What a reviewer says of a row."""
+
+    LABEL = "label"  # The label is right
+    MODEL = "model"  # The models' answer is right, the label is wrong
+    BOTH = "both"
+    EDITED = "edited"  # Neither: the reviewer drew the answer
+    EXCLUDE = "exclude"  # The query has no right answer
+    UNSURE = "unsure"  # The label stays
+
+    @property
+    def keeps_label(self) -> bool:
+        """Return whether the label counts as before: it is right, or nobody knows."""
+        return self in (Verdict.LABEL, Verdict.UNSURE)
+
+    @property
+    def is_error(self) -> bool:
+        """Return whether the label is wrong; where both are right it is not."""
+        return self in (Verdict.MODEL, Verdict.EDITED, Verdict.EXCLUDE)
+
+
+class Drawn(Enum):
+    """How a row came before a reviewer."""
+
+    LISTED = "listed"  # Its label was doubted
+    RANDOM = "random"  # At random, of the rows that were not listed
+    PUBLISHED = "published"  # In a list of others
+
+
+# --- fields -------------------------------------------------------------------------------------
+
+
+def _one_of(kind: type[Enum], what: str) -> Checked:
+    """Check that a value is one of an enumeration's, naming the nearest."""
+
+    def check(value: Any) -> Any:
+        known = [each.value for each in kind]
+        if isinstance(value, kind) or value in known:
+            return value
+        raise ValueError(f"unknown {what} {shown(value)}{nearest(plain(value), known)}")
+
+    return Checked(check, before=True)
+
+
+def _row_number(value: int) -> int:
+    if not is_index(value):
+        raise ValueError(f"{value} is out of range: rows are numbered from 0")
+    return value
+
+
+def _hash(value: str) -> str:
+    if re.fullmatch("sha256:[0-9a-f]{64}", value) is None:
+        raise ValueError(f"{shown(value)} should be 'sha256:' and 64 digits")
+    return value
+
+
+def _date(value: str) -> str:
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{shown(value)} should be a date, as 2026-01-31") from None
+    return value
+
+
+# (x1, y1, x2, y2), pixels of the original image
+Box = Annotated[
+    tuple[Finite, Finite, Finite, Finite], Expected("a box: four finite numbers, x1, y1, x2, y2")
+]
+Index = Annotated[Whole, Checked(_row_number)]
+Hash = Annotated[Text, Checked(_hash)]
+_Number = Annotated[int, Expected("a whole number, at least 0", strict=True, ge=0)]
+_Share = Annotated[
+    float, Expected("a number from 0 to 1", strict=True, ge=0, le=1, allow_inf_nan=False)
+]
+
+
+# --- records ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Config):
+    """One right answer to a query."""
+
+    boxes: tuple[Box, ...]
+    labels: tuple[Text, ...] = ()  # One a box; empty: the query has no classes
+
+    def __post_init__(self) -> None:
+        """Refuse labels that are not one a box."""
+        if self.labels and len(self.labels) != len(self.boxes):
+            why = f"{len(self.labels)} labels for {len(self.boxes)} boxes"
+            raise MisplacedError(why, "labels")
+
+    @property
+    def values(self) -> list[list[Any]]:
+        """Return ``[label, x1, y1, x2, y2]`` of every box, sorted: in whichever order they are."""
+        labels = self.labels or [""] * len(self.boxes)
+        return sorted(
+            [label, *map(float, box)] for label, box in zip(labels, self.boxes, strict=True)
+        )
+
+    def is_like(self, other: Answer) -> bool:
+        """Return whether two answers differ no more than two hands do.
+
+        Each box overlaps another one of the same label with an IoU of at least 0.7.
+        """
+        others = other.values
+        for label, *box in self.values:
+            ious = [iou(box, at) if at_label == label else 0.0 for at_label, *at in others]
+            best = max(ious, default=0.0)
+            if best < ALIKE:
+                return False
+            others.pop(ious.index(best))
+        return not others
+
+
+ALIKE = 0.7  # IoU from which two reviewers drew the same box
+
+
+def iou(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the IoU of two boxes; equal boxes without area have 1.
+
+    >>> iou((0, 0, 2, 2), (1, 0, 3, 2))
+    0.3333333333333333
+    """
+    if tuple(one) == tuple(other):
+        return 1.0
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    both = max(width, 0.0) * max(height, 0.0)
+    union = _area(one) + _area(other) - both
+    return both / union if union > 0 else 0.0
+
+
+def _area(box: Sequence[float]) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Review(Config):
+    """What one reviewer said of one row: a line of ``reviews.jsonl``."""
+
+    table: Hash  # Of the table's content
+    index: Index
+    row: Hash  # See :func:`row_hash`
+    verdict: Annotated[Verdict, _one_of(Verdict, "verdict")]
+    accept: tuple[Answer, ...]  # Each right answer: the best counts, for every model
+    kind: Text  # What the audit thought wrong ("" for random rows)
+    reviewer: Name
+    date: Annotated[Text, Checked(_date)]  # ISO 8601
+    drawn: Annotated[Drawn, _one_of(Drawn, "way to draw a row")]
+    p: _Share | None = None  # Posterior that the label is wrong, when listed
+    voters: tuple[Name, ...] = ()  # Digests of the runs whose answers were shown
+
+    def __post_init__(self) -> None:
+        """Refuse a verdict without the answers that it needs, or with others."""
+        has_none = self.verdict in (Verdict.EXCLUDE, Verdict.UNSURE)
+        if has_none and self.accept:
+            why = f"should be empty: the verdict is {self.verdict.value}"
+            raise MisplacedError(why, "accept")
+        if not has_none and not self.accept:
+            why = f"names no answer, but the verdict is {self.verdict.value}"
+            raise MisplacedError(why, "accept")
+
+    def agrees_with(self, other: Review) -> bool:
+        """Return whether two reviews of a row have the same verdict and like answers."""
+        if self.verdict is not other.verdict or len(self.accept) != len(other.accept):
+            return False
+        left = list(other.accept)
+        for answer in self.accept:
+            like = [each for each in left if answer.is_like(each)]
+            if not like:
+                return False
+            left.remove(like[0])
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord(Config):
+    """What rows were drawn from: the first line of ``reviews.jsonl``, as ``{"audit": …}``."""
+
+    table: Hash
+    rows: Count  # That were judged: listed and unlisted
+    listed: tuple[Index, ...]  # Indices of all rows whose label was doubted, shown or not
+    unlisted: _Number  # Rows that the random ones were drawn from
+    seed: Whole
+    voters: tuple[Name, ...]  # Digests of the runs whose answers were compared
+
+    def __post_init__(self) -> None:
+        """Refuse numbers of rows that do not add up."""
+        if len(set(self.listed)) != len(self.listed):
+            twice, _ = Counter(self.listed).most_common(1)[0]
+            raise MisplacedError(f"duplicate {twice}", "listed")
+        if len(self.listed) + self.unlisted != self.rows:
+            added = f"{len(self.listed)} listed and {self.unlisted} unlisted"
+            raise MisplacedError(f"{added} are not {self.rows} rows", "unlisted")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the reviewers of a row say together: unsure where they disagree."""
+
+    index: int
+    row: str
+    verdict: Verdict
+    accept: tuple[Answer, ...]
+    drawn: Drawn
+    kind: str
+    voters: tuple[str, ...]
+    reviews: tuple[Review, ...]  # The last of each reviewer
+
+    @property
+    def is_disputed(self) -> bool:
+        return not _agree(self.reviews)
+
+    @property
+    def values(self) -> list[Any]:
+        """Return what :attr:`Reviews.digest` is over."""
+        answers = sorted(answer.values for answer in self.accept)
+        how = [self.drawn.value, list(self.voters)]
+        return [self.row, self.index, self.verdict.value, answers, *how]
+
+
+def _agree(reviews: Sequence[Review]) -> bool:
+    return all(review.agrees_with(reviews[0]) for review in reviews[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class TableReviews:
+    """The reviews of a table's rows, and how many are of other rows."""
+
+    reviews: Reviews
+    absent: int  # Of the table, or one that has rows of it: the table lacks these rows
+    elsewhere: int  # Of other tables
+
+
+@dataclass(frozen=True, slots=True)
+class Reviews:
+    """Reviews in the order in which they were written: the last of a row and reviewer counts."""
+
+    reviews: tuple[Review, ...]
+    audits: tuple[AuditRecord, ...] = ()
+    places: tuple[str, ...] = field(default=(), compare=False)  # File and line of each, if known
+
+    def joined(self, later: Reviews) -> Reviews:
+        """Return these and later ones; equal records of an audit stand once."""
+        audits = tuple(dict.fromkeys((*self.audits, *later.audits)))
+        places = (*self._all_places, *later._all_places)
+        return Reviews((*self.reviews, *later.reviews), audits, places)
+
+    @property
+    def _all_places(self) -> tuple[str, ...]:
+        return self.places or tuple(f"review {n}" for n in range(1, len(self.reviews) + 1))
+
+    def of_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
+        """Select the reviews of a table; ``rows`` are its :func:`row_hash` by index.
+
+        The table may be another one that has some of the reviewed rows, as a subset does.
+
+        Raises:
+            ReviewsError: an index is that of another row, although the table is known to be meant.
+        """
+        matching = {review.table for review in self.reviews if rows.get(review.index) == review.row}
+        meant = {table} | matching
+        selected: list[Review] = []
+        places: list[str] = []
+        absent = 0
+        elsewhere = 0
+        for review, place in zip(self.reviews, self._all_places, strict=True):
+            if review.table not in meant:
+                elsewhere += 1
+            elif review.index not in rows:
+                absent += 1
+            elif rows[review.index] != review.row:
+                raise ReviewsError(
+                    f"{place}: row {review.index} of the table has another image, expression or "
+                    "box than the row that was reviewed: review it again"
+                )
+            else:
+                selected.append(review)
+                places.append(place)
+        audits = tuple(audit for audit in self.audits if audit.table in meant)
+        reviews = Reviews(tuple(selected), audits, tuple(places))
+        return TableReviews(reviews, absent, elsewhere)
+
+    def in_force(self) -> dict[int, tuple[Review, ...]]:
+        """Return the last review of each reviewer, by index.
+
+        Raises:
+            ReviewsError: an index is that of rows of several tables.
+        """
+        last: dict[int, dict[str, Review]] = {}
+        for review, place in zip(self.reviews, self._all_places, strict=True):
+            by_reviewer = last.setdefault(review.index, {})
+            if any(each.row != review.row for each in by_reviewer.values()):
+                why = f"row {review.index} is another one than before: these are several tables"
+                raise ReviewsError(f"{place}: {why}")
+            by_reviewer[review.reviewer] = review
+        result: dict[int, tuple[Review, ...]] = {}
+        for index in sorted(last):
+            result[index] = tuple(last[index][name] for name in sorted(last[index]))
+        return result
+
+    def decisions(self) -> dict[int, Decision]:
+        """Return what is decided about each row, by index; raises as :meth:`in_force`."""
+        return {index: decide(reviews) for index, reviews in self.in_force().items()}
+
+    @property
+    def digest(self) -> str:
+        """Return 8 digits over the decisions; dates and what was taken back do not change it."""
+        values = sorted(decision.values for decision in self.decisions().values())
+        text = json.dumps(values, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+# The way of drawing that counts, where reviewers met a row in different ways
+_DRAWN_FIRST = (Drawn.LISTED, Drawn.RANDOM, Drawn.PUBLISHED)
+
+
+def decide(reviews: Sequence[Review]) -> Decision:
+    """Join the reviews of one row, the last of each reviewer."""
+    first = reviews[0]
+    agreed = _agree(reviews)
+    accepted: dict[str, Answer] = {}
+    voters: set[str] = set()
+    for review in reviews:
+        voters.update(review.voters)
+        for answer in review.accept:
+            accepted[json.dumps(answer.values)] = answer
+    answers = tuple(accepted[key] for key in sorted(accepted))
+    kinds = [review.kind for review in reviews if review.kind]
+    return Decision(
+        index=first.index,
+        row=first.row,
+        verdict=first.verdict if agreed else Verdict.UNSURE,
+        accept=answers if agreed else (),
+        drawn=min((review.drawn for review in reviews), key=_DRAWN_FIRST.index),
+        kind=kinds[0] if kinds else "",
+        voters=tuple(sorted(voters)),
+        reviews=tuple(reviews),
+    )
+
+
+# --- rows ---------------------------------------------------------------------------------------
+
+
+def row_hash(query: Query, label: Answer) -> str:
+    """Hash what a reviewer judges: images by name, the expression, and the label's boxes.
+
+    It is the same in every table that has the row, on every machine, with or without its images.
+    ``label`` is that of :meth:`.Benchmark.label`.
+    """
+    asked = [list(query.images), list(query.support), query.label]
+    text = json.dumps([*asked, label.values], separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
