@@ -14,6 +14,7 @@ from vlmeval_findit.analysis.run_statistics import compare
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.statistics.intervals import COUNTING, TOO_FEW
 
 __all__ = ["world"]
 
@@ -60,6 +61,25 @@ def test_every_metric_with_interval_p_and_queries(
     shown = "\n".join(lines)
     assert f"by both {len(both)}, only by A {len(only)}, only by B 0, by neither 0" in shown
     assert f"  only by A: index {only[0]}" in shown
+
+
+def test_a_metric_without_a_test_says_why(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Only the first three answers have boxes, and precision divides by boxes."""
+    right = speaking(JSON, 1.0)
+    good = world.run("Good", JSON, right)
+    shy = world.run("Shy", JSON, lambda asked, rng: right(asked, rng) if asked.index < 3 else "[]")
+    out = tmp_path / "differences.json"
+    assert main(["compare", str(good.path), str(shy.path), "--json", str(out)]) == 0
+    (written,) = json.loads(out.read_text())
+    printed = capsys.readouterr().out
+    p_values = {row["metric"]: row["p"] for row in written["metrics"]["rows"]}
+    assert p_values["Precision"] is None
+    assert p_values["Recall"] is not None
+    why = f"no test, no interval, as {TOO_FEW}: {COUNTING}"
+    assert f"–: {why}." in " ".join(printed.split())
+    assert {"title": "–", "lines": [why]} in written["metrics"]["notes"]
 
 
 def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:

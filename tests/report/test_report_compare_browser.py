@@ -11,6 +11,8 @@ import report_browser as chrome
 from report_browser import IN_BROWSER, browser
 from scored_runs import World, query, saying, speaking
 
+from vlmeval_findit.statistics.intervals import COUNTING, TOO_FEW
+
 __all__ = ["browser"]
 pytestmark = IN_BROWSER
 
@@ -93,6 +95,20 @@ def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
     chrome.choose(opened, left="Talks")
     assert "Good · xyxy_text" not in chrome.texts(opened, "#right option")
     assert chrome.texts(opened, "#difference thead th")[1] == "Talks"
+
+
+def test_a_metric_without_a_test_says_why(opened: Any) -> None:
+    """30 images were asked; Talks predicts no box on any, and precision divides by boxes."""
+    note = opened.find_element("id", "few-images")
+    assert not note.is_displayed()
+    chrome.choose(opened, left="Good · xyxy_json", right="Talks")
+    names = chrome.texts(opened, "#difference tbody:first-of-type th")
+    reasons = chrome.texts(opened, "#difference tbody:first-of-type tr td:last-child")
+    by_metric = dict(zip(names, reasons, strict=True))
+    assert by_metric["Precision"] == TOO_FEW
+    assert by_metric["F1@0.5"] == "< 0.001"
+    assert note.is_displayed()
+    assert note.text == f"No test where {TOO_FEW}: {COUNTING}."
 
 
 def test_both_answers_are_drawn_at_one_scale(opened: Any) -> None:

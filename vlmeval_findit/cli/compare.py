@@ -20,8 +20,10 @@ from ..analysis.run_statistics import (
 from ..core.formatting import counted, nearest, printable
 from ..leaderboard.run_tables import (
     OTHER_QUERIES_NOTE,
+    TOO_FEW_NOTE,
     comparison_table,
     datasets_table,
+    has_too_few_images,
     headline_title,
 )
 from ..leaderboard.table_output import to_json
@@ -123,6 +125,8 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     print_table(comparison_table(left, right, differences), "--json FILE")
     if untested_metrics(left, right):
         print_folded(OTHER_QUERIES_NOTE.text)
+    if has_too_few_images(left, right, differences):
+        print_folded(TOO_FEW_NOTE.text)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
     say(
         f"Found (score from {HIT_SCORE:g} %): by both {len(queries.both)}, only by A "

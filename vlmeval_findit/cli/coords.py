@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..coords.conventions import Convention, Distortion, describe
-from ..coords.diagnosis import Verdict
+from ..coords.diagnosis import ENOUGH, Verdict
 from ..coords.point_check import Y_FIRST
 from ..coords.run_check import (
     CoordinateCheck,
@@ -148,7 +148,7 @@ def _points_told(replies: RunReplies) -> _Told:
     declared = f"declared {with_value(diagnosis.declared)}"
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
     if fit is None:
-        verdict = f"{declared}; too few points to say more"
+        verdict = f"{declared}; too few points to say more ({ENOUGH})"
     elif diagnosis.verdict is Verdict.FITS:
         verdict = f"{declared}: it fits"
     elif diagnosis.verdict is Verdict.NONE:
@@ -242,7 +242,7 @@ def _verdict(check: CoordinateCheck) -> str:
 
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
-        return f"{declared}; too few boxes to say more"
+        return f"{declared}; too few boxes to say more ({ENOUGH})"
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"

@@ -25,8 +25,9 @@ from .likelihood import (
 )
 from .run_arrays import Indices, RunArrays
 
-FEWEST_BOXES = 8
+FEWEST_BOXES = 8  # Or points
 FEWEST_ANSWERED = 5
+ENOUGH = f"at least {FEWEST_BOXES}, in {FEWEST_ANSWERED} answers"
 
 # Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the
 # second. Scores hardly differ between conventions that are closer than this.

@@ -21,7 +21,7 @@ HOME = "FindIt"  # The benchmark that comes first; its files are in the folder i
 OVERALL = "Overall"
 
 TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
-UNTESTED = "?"  # Sign of a rank with too few images to test the difference to the rank above
+UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ..core.formatting import counted
 from ..protocol.scored_row import add_up
 from ..scoring.answered_by import keys_of
 from ..scoring.scored_run import Run
-from ..statistics.influences import FEWEST
+from ..statistics.intervals import COUNTING, TOO_FEW
 from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
@@ -21,13 +21,13 @@ from .result_table import Note
 # Signs of ranks and values
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
-    f"{UNTESTED}: too few images to test the difference to the rank above",
+    f"{UNTESTED}: the difference to the rank above is not tested, as {TOO_FEW}",
 )
 
 NOTE = (
     "Values in percent with 95 % intervals over images: queries of one image count together, and "
-    "so does an image that datasets share; there is no interval of fewer than "
-    f"{FEWEST} images, nor of a mean over a dataset of so few. {'; '.join(SIGNS)} (at 5 %: paired "
+    f"so does an image that datasets share; there is no interval where {TOO_FEW}, nor of a mean "
+    f"over such a dataset ({COUNTING}). {'; '.join(SIGNS)} (at 5 %: paired "
     "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
     "answered calls only, and rank no model that has failed calls. "

@@ -13,7 +13,9 @@ from ..statistics.influences import FEWEST, Estimate
 from ..statistics.intervals import (
     ALPHA,
     BOOTSTRAP_SAMPLES,
+    COUNTING,
     INTERVALS,
+    TOO_FEW,
     Difference,
     correct,
     metric_intervals,
@@ -50,6 +52,8 @@ OTHER_QUERIES_NOTE = Note(
     ["over answered calls, and A and B answered different queries: no test, no interval"],
 )
 
+TOO_FEW_NOTE = Note("–", [f"no test, no interval, as {TOO_FEW}: {COUNTING}"])
+
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
     """Make a row for each metric of two runs: both values, their difference, its p-value.
@@ -65,9 +69,21 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         values = metric.value(run.sums), metric.value(other.sums)
         sign = OTHER_QUERIES if metric.name in untested else ""
         rows.append(_compared(metric.title, values, test, test.p_value, sign))
-    notes = (*_NOTES, OTHER_QUERIES_NOTE) if untested else _NOTES
+    notes = list(_NOTES)
+    if untested:
+        notes.append(OTHER_QUERIES_NOTE)
+    if has_too_few_images(run, other, differences):
+        notes.append(TOO_FEW_NOTE)
     title = " minus ".join(f"{each.model} on {each.variant.name}" for each in (run, other))
     return Table(title, _comparison_fields("metric", "p"), rows, notes)
+
+
+def has_too_few_images(run: Run, other: Run, differences: Mapping[str, Difference]) -> bool:
+    """Tell whether a metric has no test because too few images count."""
+    over_other_queries = untested_metrics(run, other)
+    return any(
+        test.p_value is None for name, test in differences.items() if name not in over_other_queries
+    )
 
 
 def datasets_table(

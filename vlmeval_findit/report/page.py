@@ -22,6 +22,7 @@ from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
 from ..scoring.scored_run import Run
+from ..statistics.intervals import COUNTING, TOO_FEW
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values
@@ -86,6 +87,8 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         pairs=pairs,
         pairs_note=pairs_note(board),
         hit_score=HIT_SCORE,
+        too_few=TOO_FEW,
+        counting=COUNTING,
         **charts,
         **answers,
         **_tables(board),
@@ -149,6 +152,7 @@ def _script_data(
         "error_types": [(each.key, each.name, each.meaning) for each in error_types],
         "losses": losses.values(error_types),
         "pairs": compared,
+        "too_few": TOO_FEW,
         "opening_pair": 0 if any_first else opening_pair(compared, runs),
         "charts": {chart.key: [spec for _, spec in chart.charts] for chart in _drawn(charts)},
     }

@@ -10,7 +10,7 @@ from ..core.formatting import counted
 from ..leaderboard.board import Board, RankedValue, mean_estimate
 from ..leaderboard.notes import formats_tried, formats_used
 from ..statistics.influences import Estimate
-from ..statistics.intervals import Difference, correct, difference
+from ..statistics.intervals import TOO_FEW, Difference, correct, difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
@@ -21,7 +21,7 @@ _PANELS = 8
 BEST = "best"
 NOT_WORSE = "not told apart from the best"
 LOWER = "significantly worse"
-UNTESTED = "too few images to test"
+UNTESTED = f"not tested: {TOO_FEW}"
 STANDINGS = (BEST, NOT_WORSE, LOWER, UNTESTED)
 
 
@@ -155,7 +155,7 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
     if next_.standing == UNTESTED:
-        why = f"too few images to test the {margin} between {best.model} and {next_.model}"
+        why = f"{margin} between {best.model} and {next_.model}, {UNTESTED}"
         yield Headline(question, "Not known", why)
     elif next_.standing == LOWER:
         yield Headline(question, "Yes", f"{margin} ahead of {next_.model}{p_text}")

@@ -19,7 +19,12 @@ from .student import LEVEL, quantile, tail, total_freedom
 
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-INTERVALS = f"95 % over images; none where fewer than {FEWEST} images count"
+TOO_FEW = f"fewer than {FEWEST} images count"
+COUNTING = (
+    "an image counts in a metric if it adds to what the metric divides by: in precision, if a box "
+    "was predicted on it"
+)
+INTERVALS = f"95 % over images; none where {TOO_FEW}"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
 _EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal

@@ -81,7 +81,7 @@ function signed(value) {
 
 // A metric over answered calls has no test where the runs answered different queries.
 function chance(p, metric) {
-  if (p === null) return sides.pair.untested.includes(metric) ? "other queries" : "too few images";
+  if (p === null) return sides.pair.untested.includes(metric) ? "other queries" : data.too_few;
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
@@ -125,6 +125,7 @@ function showMetrics(names) {
   at("difference-text").textContent = differenceText(sides.pair.metrics[0], names);
   const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
   losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
+  at("few-images").hidden = !at("difference").textContent.includes(data.too_few);
 }
 
 function showCounts([left, right]) {
