@@ -27,6 +27,7 @@ from .error_analysis import AnswerErrors, ErrorAnalysis
 from .identity import Described, Identity, IdentityConflict
 from .metric import Metric, name_of
 from .replies import ParseFailure, Replies, Reply, ReplyRecord, read_reply
+from .reviews import Answer, row_hash
 from .scored_row import ScoredRow, totals
 from .settings import Settings
 
@@ -357,6 +358,26 @@ class Benchmark(ABC):
     ) -> Sequence[IdentityConflict]:
         """List conflicts of replies or settings with the run, except those of table and rows."""
         return ()
+
+    def label(self, dataset: AnyDataset, query: Any) -> Answer | None:
+        """Return a query's label, for a reviewer to judge; None: it cannot be reviewed."""
+        return None
+
+    def with_label(self, dataset: AnyDataset, query: Any, answer: Answer) -> Any:
+        """Return a query with an accepted answer as its label; its index, images and text stay.
+
+        A ValueError names the row and says why it cannot be its label.
+        """
+        raise ValueError(f"row {query.index}: labels of {self.name} cannot be reviewed")
+
+    def row_hashes(self, dataset: AnyDataset) -> dict[int, str]:
+        """Return by index what reviews know a row by, of every row that can be reviewed."""
+        hashes: dict[int, str] = {}
+        for index, query in dataset.queries.items():
+            label = self.label(dataset, query)
+            if label is not None:
+                hashes[index] = row_hash(query, label)
+        return hashes
 
     def query_score(self, row: ScoredRow) -> float:
         """Return an answer's query score in percent, which sorts answers."""

@@ -385,9 +385,9 @@ def decide(reviews: Sequence[Review]) -> Decision:
 def row_hash(query: Query, label: Answer) -> str:
     """Hash what a reviewer judges: images by name, the expression, and the label's boxes.
 
-    It is the same in every table that has the row, on every machine, with or without its images.
-    ``label`` is that of :meth:`.Benchmark.label`.
+    It is the same in every table and format that has the row, on every machine, with or without its
+    images; formats with marks have other references. ``label`` is that of :meth:`.Benchmark.label`.
     """
-    asked = [list(query.images), list(query.support), query.label]
-    text = json.dumps([*asked, label.values], separators=(",", ":"))
+    values = [list(query.images), query.label, label.values]
+    text = json.dumps(values, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

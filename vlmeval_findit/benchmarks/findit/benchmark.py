@@ -15,6 +15,7 @@ from ...protocol.dataset_variant import Message, PartKind, Reference
 from ...protocol.error_analysis import ErrorAnalysis
 from ...protocol.identity import Described, Identity, IdentityConflict
 from ...protocol.replies import Replies, ReplyRecord
+from ...protocol.reviews import Answer
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ...storage.image_files import header
@@ -28,6 +29,7 @@ from .findit_datasets import Family
 from .grid import AnnotationTable, all_tables
 from .release_prompts import prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
+from .reviewed_labels import label_of, with_answer
 from .run_space import contradicting_spaces, space_of_new_run
 from .variant import FindItVariant
 
@@ -134,6 +136,12 @@ class FindIt(Benchmark):
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
         return draw(dataset.queries[row.index], row)
+
+    def label(self, dataset: Any, query: Any) -> Answer | None:
+        return label_of(query)
+
+    def with_label(self, dataset: Any, query: Any, answer: Answer) -> Any:
+        return with_answer(query, dataset.variant, answer)
 
     def query_score(self, row: ScoredRow) -> float:
         """Return the query's F1@0.5, or 100 where an empty answer is right."""

@@ -18,6 +18,7 @@ from ...protocol.dataset_variant import AnyDataset
 from ...protocol.error_analysis import AnswerErrors
 from ...protocol.identity import Identity
 from ...protocol.replies import Replies, Reply
+from ...protocol.reviews import Answer
 from ...protocol.scored_row import ScoredRow
 from ...protocol.settings import Settings
 from ..findit.benchmark import FindIt
@@ -25,8 +26,16 @@ from ..findit.box_drawing import draw_as
 from ..findit.grid import AnnotationTable
 from ..findit.reply_scoring import ScoredReply, match_replies
 from ..findit.reply_scoring import scored_row as findit_row
+from ..findit.reviewed_labels import with_answer
 from . import accuracy_metrics as accuracy
-from .expression_tables import LoadedRefL4, RefL4Variant, load_dataset, parse, table_name
+from .expression_tables import (
+    Expression,
+    LoadedRefL4,
+    RefL4Variant,
+    load_dataset,
+    parse,
+    table_name,
+)
 from .refl4_annotations import Annotation, RefL4Split, replies_of
 
 
@@ -85,6 +94,17 @@ class RefL4(FindIt):
             role = Role.HIT if row.details["hits"][0] else Role.MISS
             roles[0] = (role, row.details["ious"][0])
         return draw_as(dataset.queries[row.index], row, roles)
+
+    def with_label(self, dataset: Any, query: Expression, answer: Answer) -> Expression:
+        """Return the expression with another box: that of its annotation, which is scored, too."""
+        if len(answer.boxes) != 1:
+            why = f"its accepted answer has {len(answer.boxes)} boxes, Ref-L4 has one a row"
+            raise ValueError(f"row {query.index}: {why}")
+        if answer == self.label(dataset, query):
+            return query
+        x1, y1, x2, y2 = answer.boxes[0]
+        annotation = replace(query.annotation, bbox=(x1, y1, x2 - x1, y2 - y1))
+        return replace(with_answer(query, dataset.variant, answer), annotation=annotation)
 
     def query_score(self, row: ScoredRow) -> float:
         return accuracy.MACC.value(row.sums) or 0.0
