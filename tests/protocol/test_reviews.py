@@ -195,6 +195,24 @@ def test_whoever_reviews_first_the_decisions_are_the_same(written: list[Review])
     assert ab.joined(cd).digest == cd.joined(ab).digest == Reviews(tuple(written)).digest
 
 
+@given(lines, lines)
+def test_joining_again_changes_nothing(one: list[Review], other: list[Review]) -> None:
+    first = Reviews(tuple(one))
+    second = Reviews(tuple(other))
+    both = first.joined(second)
+    assert first.joined(first) == first
+    assert both.joined(second) == both.joined(first) == both
+    assert both.reviews[: len(one)] == tuple(one)
+
+
+def test_an_old_copy_takes_nothing_back() -> None:
+    old = Reviews((review(verdict=Verdict.MODEL),))
+    new = old.joined(Reviews((review(),)))
+    again = Reviews((*new.reviews, review(verdict=Verdict.MODEL)))
+    assert new.joined(old) == new
+    assert new.joined(again) == again
+
+
 @given(lines)
 def test_what_changes_a_score_changes_the_digest(written: list[Review]) -> None:
     before = Reviews(tuple(written))
@@ -215,7 +233,7 @@ def test_reviews_survive_a_subset_of_their_table() -> None:
     both = Reviews((review(1), review(2)))
     actual = both.of_table(OTHER_TABLE, {1: row(1), 5: row(5)})
     assert actual.reviews.reviews == (review(1),)
-    assert (actual.absent, actual.elsewhere) == (1, 0)
+    assert (actual.absent, actual.elsewhere) == ((review(2),), ())
 
 
 def test_reviews_of_several_tables_are_told_apart() -> None:
@@ -223,7 +241,7 @@ def test_reviews_of_several_tables_are_told_apart() -> None:
     both = Reviews((elsewhere, review(1)))
     actual = both.of_table(TABLE, {1: row(1)})
     assert actual.reviews.reviews == (review(1),)
-    assert (actual.absent, actual.elsewhere) == (0, 1)
+    assert (actual.absent, actual.elsewhere) == ((), (elsewhere,))
     with pytest.raises(ReviewsError, match="review 2: row 1 is another one than before"):
         both.decisions()
 

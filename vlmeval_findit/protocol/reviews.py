@@ -265,11 +265,12 @@ def _agree(reviews: Sequence[Review]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReviews:
-    """The reviews of a table's rows, and how many are of other rows."""
+    """The reviews of a table's rows, and those of other rows."""
 
     reviews: Reviews
-    absent: int  # Of the table, or one that has rows of it: the table lacks these rows
-    elsewhere: int  # Of other tables
+    absent: tuple[Review, ...]  # Of this table, or one that shares rows: it lacks these rows
+    elsewhere: tuple[Review, ...]  # Of other tables
+    changed: tuple[str, ...]  # A message for each review of a row that is another one now
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,36 +282,56 @@ class Reviews:
     places: tuple[str, ...] = field(default=(), compare=False)  # File and line of each, if known
 
     def joined(self, later: Reviews) -> Reviews:
-        """Return these and later ones; equal records of an audit stand once."""
+        """Return these and later ones; what both have stands once, where it stood first.
+
+        So a copy of a file adds nothing, however often it is joined, and takes nothing back.
+        """
+        left = Counter(self.reviews)
+        new: list[Review] = []
+        new_places: list[str] = []
+        for review, place in zip(later.reviews, later._all_places, strict=True):
+            if left[review]:
+                left[review] -= 1
+            else:
+                new.append(review)
+                new_places.append(place)
         audits = tuple(dict.fromkeys((*self.audits, *later.audits)))
-        places = (*self._all_places, *later._all_places)
-        return Reviews((*self.reviews, *later.reviews), audits, places)
+        return Reviews((*self.reviews, *new), audits, (*self._all_places, *new_places))
 
     @property
     def _all_places(self) -> tuple[str, ...]:
         return self.places or tuple(f"review {n}" for n in range(1, len(self.reviews) + 1))
 
     def of_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
-        """Select the reviews of a table; ``rows`` are its :func:`row_hash` by index.
-
-        The table may be another one that has some of the reviewed rows, as a subset does.
+        """Select the reviews of a table as :meth:`match_table`.
 
         Raises:
-            ReviewsError: an index is that of another row, although the table is known to be meant.
+            ReviewsError: a reviewed row is another one now.
+        """
+        result = self.match_table(table, rows)
+        if result.changed:
+            raise ReviewsError(result.changed[0])
+        return result
+
+    def match_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
+        """Sort reviews by a table, whose rows are known by index and :func:`row_hash`.
+
+        It may be another table that has some of the reviewed rows, as a subset does.
         """
         matching = {review.table for review in self.reviews if rows.get(review.index) == review.row}
         meant = {table} | matching
         selected: list[Review] = []
         places: list[str] = []
-        absent = 0
-        elsewhere = 0
+        absent: list[Review] = []
+        elsewhere: list[Review] = []
+        changed: list[str] = []
         for review, place in zip(self.reviews, self._all_places, strict=True):
             if review.table not in meant:
-                elsewhere += 1
+                elsewhere.append(review)
             elif review.index not in rows:
-                absent += 1
+                absent.append(review)
             elif rows[review.index] != review.row:
-                raise ReviewsError(
+                changed.append(
                     f"{place}: row {review.index} of the table has another image, expression or "
                     "box than the row that was reviewed: review it again"
                 )
@@ -319,7 +340,7 @@ class Reviews:
                 places.append(place)
         audits = tuple(audit for audit in self.audits if audit.table in meant)
         reviews = Reviews(tuple(selected), audits, tuple(places))
-        return TableReviews(reviews, absent, elsewhere)
+        return TableReviews(reviews, tuple(absent), tuple(elsewhere), tuple(changed))
 
     def in_force(self) -> dict[int, tuple[Review, ...]]:
         """Return the last review of each reviewer, by index.
