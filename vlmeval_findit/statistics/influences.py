@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..protocol.metric import Array, Key, Metric, SumKey, Weights, divide, name_of, weighted
 from ..protocol.scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
+from .sampled_changes import SampledChanges
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
 
@@ -83,6 +84,8 @@ class Estimate:
     weight: Array  # (images, metrics)
     queries: Array  # Effective number of queries of each metric
     datasets: tuple[Estimate, ...] = ()  # Those of a mean
+    # Of values that random rows corrected (None: each row counts as it was scored)
+    changes: SampledChanges | None = None
 
     # These are asked for in every comparison, and a run may be in hundreds.
     @cached_property

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..protocol.metric import Array, Metric, divide
 from .influences import FEWEST, Estimate, aligned
-from .share_intervals import UNSEEN, Sampled, mean_ends
+from .sampled_changes import SampledChanges, reaches_of_mean
+from .share_intervals import UNSEEN, Sampled, mean_ends, reaches_of_share
 from .student import LEVEL, quantile, tail, total_freedom
 
 ALPHA = 0.05  # Corrected p-values below it are significant
@@ -77,6 +78,7 @@ def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
     low, high = _share_ends(estimate)
     reach = _reaches_of_means(estimate)
     counted = estimate.counted
+    sampled = any(each.changes is not None for each in estimate.datasets or (estimate,))
     intervals: dict[str, Interval | None] = {}
     for at, metric in enumerate(estimate.metrics):
         value = float(estimate.values[at])
@@ -84,12 +86,34 @@ def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
             continue
         if not counted[at]:
             intervals[metric.name] = None
-        elif metric.share:
-            _check_share(metric, value)
-            intervals[metric.name] = _in_percent(low[at], high[at])
-        else:
-            intervals[metric.name] = _in_percent(value - reach[at], value + reach[at])
+            continue
+        ends = value - float(reach[at]), value + float(reach[at])
+        if metric.share:
+            # An estimate from random rows may lie a little beyond 100 %.
+            if not sampled:
+                _check_share(metric, value)
+            ends = float(low[at]), float(high[at])
+        if sampled:
+            ends = _with_changes(ends, value, estimate, at)
+        intervals[metric.name] = _in_percent(*ends)
     return intervals
+
+
+def _with_changes(
+    ends: tuple[float, float], value: float, estimate: Estimate, place: int
+) -> tuple[float, float]:
+    """Return the ends of an interval that carries the sampling of random rows, too.
+
+    Two independent reaches are added as their squares.
+    """
+    datasets = estimate.datasets or (estimate,)
+    down, up = reaches_of_mean([each.changes for each in datasets], place)
+    low = value - float(np.hypot(value - min(ends[0], value), down))
+    high = value + float(np.hypot(max(ends[1], value) - value, up))
+    if estimate.metrics[place].share:
+        low = min(max(low, 0.0), value)
+        high = max(min(high, 1.0), value)
+    return low, high
 
 
 def _in_percent(low: float, high: float) -> Interval:
@@ -161,20 +185,26 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     if not pair.effective:
         return Difference(100 * value, None, None, None)
     error, freedom = _paired_error(pair, left, right, place)
+    student = float(quantile(freedom))
+    down, up = _paired_reaches_of_changes(left, right, place)
+    towards_zero, beyond = (up, down) if value < 0 else (down, up)
     p_value = 1.0
     if abs(value) >= _EQUAL:
         # At least the p-value of as many coins that all show heads: few images cannot say more.
         least = 2.0 ** (1 - pair.images)
         if least > 0:
             error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
+        whole_error = float(np.hypot(error, towards_zero / student))
         # Of thousands of images that all differ by the same, neither is more than 0.
-        by_chance = 2 * float(tail(freedom, -abs(value) / error)) if error else 0.0
+        by_chance = 2 * float(tail(freedom, -abs(value) / whole_error)) if whole_error else 0.0
         p_value = max(least, by_chance)
-    reach = float(quantile(freedom)) * error
+    reach = student * error
     to_zero = reach
     away = reach
     if is_share:
-        to_zero, away = _reaches_of_share(abs(value), reach, error, pair.effective)
+        to_zero, away = reaches_of_share(abs(value), reach, error, pair.effective)
+    to_zero = float(np.hypot(to_zero, towards_zero))
+    away = float(np.hypot(away, beyond))
     if value < 0:
         low = value - away
         high = value + to_zero
@@ -187,30 +217,16 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     return Difference(100 * value, _in_percent(low, high), p_value, p_value)
 
 
-def _reaches_of_share(
-    size: float, reach: float, error: float, images: float
-) -> tuple[float, float]:
-    """Return how far the interval of a difference reaches towards 0, and away from it.
-
-    A larger difference has a larger variance: where no image differs, or few do, as many more may
-    differ as in Wilson's interval of a share.
-
-    Args:
-        size: the difference without its sign, 0 to 1.
-        reach: Student's, with the standard error ``error``.
-        images: their effective number; each is one trial, or more if all differ by little.
-    """
-    growth = (reach / error) ** 2 / max(images, size * (1 - size) / error**2)
-    away = max(reach, _larger_root(1 + growth, -growth * (1 - 2 * size), -(reach**2)))
-    if reach < size:
-        return reach, away
-    beyond_zero = _larger_root(1 + growth, 2 * size - growth, size**2 - reach**2)
-    return size + beyond_zero, away
-
-
-def _larger_root(square: float, linear: float, constant: float) -> float:
-    """Return the larger solution of a quadratic equation that has a negative constant, or 0."""
-    return float((-linear + np.sqrt(linear**2 - 4 * square * constant)) / (2 * square))
+def _paired_reaches_of_changes(left: Estimate, right: Estimate, place: int) -> tuple[float, float]:
+    """Return how far the sampling of random rows reaches down, and up; 0 without any."""
+    pairs = zip(left.datasets or (left,), right.datasets or (right,), strict=True)
+    changes: list[SampledChanges | None] = []
+    for of_left, of_right in pairs:
+        if of_left.changes is None or of_right.changes is None:
+            changes.append(None)
+        else:
+            changes.append(of_left.changes.minus(of_right.changes))
+    return reaches_of_mean(changes, place)
 
 
 class _Pair(NamedTuple):

@@ -6,10 +6,15 @@ rest. Each random row stands for an equal part of the rows that are not on the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..protocol.metric import Key, Metric, weighted
+from ..protocol.scored_row import add_up
+from .influences import Estimate
+from .sampled_changes import SampledChanges
 from .student import LEVEL
 
 
@@ -53,3 +58,66 @@ def count_wrong(listed_wrong: int, random_wrong: int, random: int, unlisted: int
         low=listed_wrong + int(fitting.min()),
         high=listed_wrong + int(fitting.max()),
     )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRows:
+    """Reviewed random rows of a run, and how many rows they stand for."""
+
+    # Of each row: its sums as reviewed, minus those as labelled; an excluded row loses all
+    changes: tuple[Mapping[Key, float], ...]
+    unlisted: int  # Rows that they were drawn from
+
+    @property
+    def others(self) -> float:
+        """The number of further rows that each random row stands for."""
+        return self.unlisted / len(self.changes) - 1
+
+
+def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> dict[Key, float]:
+    """Return the sums of all rows, were unlisted rows reviewed like the random rows among them.
+
+    >>> random = RandomRows(({"hits": 1}, {}, {}, {}), unlisted=40)
+    >>> sums_of_all_rows({"hits": 70, "asked": 100}, random)
+    {'hits': 79.0, 'asked': 100}
+    """
+    changed = add_up(random.changes)
+    return add_up([as_reviewed, {key: random.others * total for key, total in changed.items()}])
+
+
+def estimate_all_rows(
+    as_reviewed: Estimate, sums: Mapping[Key, float], random: RandomRows, rows: int
+) -> Estimate:
+    """Correct an estimate by what random rows changed, and carry their sampling.
+
+    Args:
+        as_reviewed: each row as it was scored, random rows once.
+        sums: those of :func:`sums_of_all_rows`.
+        random: the random rows.
+        rows: rows of the run.
+    """
+    change = np.zeros((len(random.changes), len(as_reviewed.metrics)))
+    for at, changed in enumerate(random.changes):
+        if any(changed.values()):
+            change[at] = [_derivative(metric, sums, changed) for metric in as_reviewed.metrics]
+    values = [metric.value(sums) for metric in as_reviewed.metrics]
+    return replace(
+        as_reviewed,
+        values=np.array([np.nan if value is None else value / 100 for value in values]),
+        changes=SampledChanges(random.unlisted * change, random.unlisted, rows),
+    )
+
+
+def _derivative(metric: Metric, sums: Mapping[Key, float], changed: Mapping[Key, float]) -> float:
+    """Return by how much a small change of sums changes a metric, in hundredths."""
+    changes = []
+    for ratio in metric.ratios(sums):
+        whole = weighted(sums, ratio.whole)
+        if whole:
+            value = weighted(sums, ratio.part) / whole
+            moved = weighted(changed, ratio.part) - value * weighted(changed, ratio.whole)
+            changes.append(metric.scale * moved / whole / 100)
+    return float(np.mean(changes)) if changes else 0.0

@@ -152,3 +152,30 @@ def _tilted(value: Array, trials: Array, tilt: Array) -> Array:
     root = np.sqrt(np.maximum(total**2 - 4 * tilt * trials * value, 0.0))
     share: Array = 2 * trials * value / (total + root)
     return share
+
+
+# --- differences of shares ------------------------------------------------------------------------
+
+
+def reaches_of_share(size: float, reach: float, error: float, images: float) -> tuple[float, float]:
+    """Return how far the interval of a difference reaches towards 0, and away from it.
+
+    A larger difference has a larger variance: where no image differs, or few do, as many more may
+    differ as in Wilson's interval of a share.
+
+    Args:
+        size: the difference without its sign, 0 to 1.
+        reach: Student's, with the standard error ``error``.
+        images: their effective number; each is one trial, or more if all differ by little.
+    """
+    growth = (reach / error) ** 2 / max(images, size * (1 - size) / error**2)
+    away = max(reach, _larger_root(1 + growth, -growth * (1 - 2 * size), -(reach**2)))
+    if reach < size:
+        return reach, away
+    beyond_zero = _larger_root(1 + growth, 2 * size - growth, size**2 - reach**2)
+    return size + beyond_zero, away
+
+
+def _larger_root(square: float, linear: float, constant: float) -> float:
+    """Return the larger solution of a quadratic equation that has a negative constant, or 0."""
+    return float((-linear + np.sqrt(linear**2 - 4 * square * constant)) / (2 * square))
