@@ -100,7 +100,7 @@ def test_a_model_is_asked_in_its_users_words(checkpoint: str, tmp_path: Path) ->
 
 
 def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
-    from vlmeval_findit.host.vlmevalkit_entries import entry_of, with_system
+    from vlmeval_findit.host.model_descriptions import entry_of, with_system
     from vlmeval_findit.protocol.custom_prompt import CustomPrompt
 
     for name, is_given in (("Qwen3-VL-8B-Instruct", True), ("Qwen3-VL-8B", False)):

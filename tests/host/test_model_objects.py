@@ -56,7 +56,7 @@ class Model:
 
 
 def entry(model: Any, name: str = "Mine") -> Any:
-    from vlmeval_findit.host.vlmevalkit_entries import entry_of_object
+    from vlmeval_findit.host.model_descriptions import entry_of_object
 
     return entry_of_object(model, name)
 
@@ -150,7 +150,7 @@ def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
     """VLMEvalKit passes a name first, and for its next dataset the object that it became."""
     import vlmeval.api
 
-    from vlmeval_findit.host.vlmevalkit_entries import entry_of, key_settings
+    from vlmeval_findit.host.model_descriptions import entry_of, key_settings
 
     api = vlmeval.api.LMDeployAPI
     maker = partial(api, model="m", api_base="http://h/v1", temperature=0, retry=3)

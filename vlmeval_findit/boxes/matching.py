@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,6 +158,8 @@ def _match_batch(
     ious = _split(best, object_counts)
     hits = _split((best >= HIT) & agree, object_counts)
     places = _split(assigned, object_counts)
+    if labels is None:
+        return list(map(MatchResult, boxes, ious, hits, places, repeat(())))
     agreements = _split(agree, object_counts)
     results: list[MatchResult] = []
     for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):

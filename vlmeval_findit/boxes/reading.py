@@ -54,6 +54,7 @@ def parsed_reply(
     width = row.width
     to_corners = row.to_corners
     frame_count = fmt.frames
+    has_labels = fmt.multilabel
     first_frame = 1 if indices and min(indices) else 0
     boxes: list[Corners] = []
     labels: list[str] = []
@@ -70,7 +71,7 @@ def parsed_reply(
             reason = reason or _why_no_box(width, values, in_range)
             continue
         boxes.append(to_corners(numbers))
-        if fmt.multilabel:
+        if has_labels:
             labels.append(label)
         if frame_count > 1:
             frames.append(frame)
@@ -348,11 +349,14 @@ def _json_reader(fmt: ReplyFormat) -> Reader:
             if type(entry) is not dict:
                 raw_boxes.append(("", FormatFailure.NOT_AN_OBJECT, 0))
                 continue
-            index = as_index(entry.get("frame_idx")) if is_video else 0
-            if index is None:
-                raw_boxes.append(("", FormatFailure.NO_FRAME, 0))
-                continue
-            indices.append(index)
+            index = 0
+            if is_video:
+                frame = as_index(entry.get("frame_idx"))
+                if frame is None:
+                    raw_boxes.append(("", FormatFailure.NO_FRAME, 0))
+                    continue
+                index = frame
+                indices.append(frame)
             label, values = boxes_of(entry)
             if type(values) is not list:
                 raw_boxes.append((label, _listed(values), index))

@@ -23,7 +23,7 @@ from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known
 from .vlmevalkit_backends import ASKED, VLMEvalKitBackends, asked
-from .vlmevalkit_entries import entry_of
+from .model_descriptions import entry_of
 
 
 def preflight(

@@ -24,7 +24,7 @@ from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .api import FindItOpenRouter, settings_of
 from .registration import register
-from .vlmevalkit_entries import (
+from .model_descriptions import (
     Entry,
     described,
     entry_of,
