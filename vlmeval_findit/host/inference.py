@@ -49,11 +49,11 @@ from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
 from .datasets import VariantDataset
 from .late_space import recorded_space
+from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
 from .runner_reports import prediction_format, replace_everywhere
 from .vlmevalkit_backends import Asked, PassedObject, VLMEvalKitBackends, asked
-from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 
 log = get_logger("FindIt")
 

@@ -22,8 +22,8 @@ from ..storage.table_files import is_users_table
 from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known
-from .vlmevalkit_backends import ASKED, VLMEvalKitBackends, asked
 from .model_descriptions import entry_of
+from .vlmevalkit_backends import ASKED, VLMEvalKitBackends, asked
 
 
 def preflight(

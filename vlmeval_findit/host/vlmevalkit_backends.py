@@ -23,7 +23,6 @@ from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .api import FindItOpenRouter, settings_of
-from .registration import register
 from .model_descriptions import (
     Entry,
     described,
@@ -34,6 +33,7 @@ from .model_descriptions import (
     with_space,
     with_system,
 )
+from .registration import register
 
 MakeBackend = Callable[[Loader, CallOptions], Backend]
 
