@@ -38,6 +38,7 @@ Importing this package costs nothing: a room is imported when a name of it is us
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.answer_drawing import draw as draw
+    from .api.answer_drawing import draw_answer as draw_answer
     from .api.custom_variants import Family as Family
     from .api.custom_variants import prompt as prompt
     from .api.dataframes import compare as compare
@@ -73,6 +74,7 @@ _HOMES = {
     "checkpoint_callback": "api.trainers",
     "compare": "api.dataframes",
     "draw": "api.answer_drawing",
+    "draw_answer": "api.answer_drawing",
     "load_runs": "api.dataframes",
     "load_scores": "api.dataframes",
     "open_model": "api.open_models",

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from scored_runs import HEIGHT, WIDTH
+from scored_runs import HEIGHT, WIDTH, World, saying, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.api.answer_drawing import STROKES
 from vlmeval_findit.protocol.benchmark import Role
+
+__all__ = ["world"]
 
 
 def colours_of(picture: Image.Image) -> set[str]:
@@ -82,3 +84,52 @@ def test_predicted_boxes_are_drawn_as_they_are(box: list[float]) -> None:
 def test_what_is_no_box_is_not_drawn(box: object) -> None:
     with pytest.raises(ValueError, match=r"boxes should be \[\[x1, y1, x2, y2\], …\] in pixels"):
         findit.draw(Image.new("RGB", (100, 100)), [[10, 10, 20, 20]], [box])
+
+
+# --- of a row of load_runs ------------------------------------------------------------------------
+
+POINT = "FindIt_Pascal_point_text"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "roles"),
+    [
+        # Both in the middle of an object: by the overlap of boxes they would be misses.
+        (POINT, "[150, 350] [750, 500]", {Role.TRUTH, Role.HIT}),
+        (POINT, "[150, 350] [990, 990]", {Role.TRUTH, Role.HIT, Role.MISS}),
+        (
+            LABELS,
+            '[{"bbox": [60, 110, 240, 590], "label": "cow"}]',
+            {Role.TRUTH, Role.WRONG_LABEL},
+        ),
+        (LABELS, '[{"bbox": [1e999, 110, 240, 590], "label": "cat"}]', {Role.TRUTH}),
+        (LABELS, "[]", {Role.TRUTH}),
+    ],
+)
+def test_rows_are_drawn_as_they_were_scored(
+    name: str, reply: str, roles: set[Role], world: World
+) -> None:
+    pytest.importorskip("pandas")
+    for number in range(5):
+        image = Image.new("RGB", (WIDTH, HEIGHT))
+        image.save(world.folder / "pictures" / f"{number}.jpg")
+    world.run("M", name, saying(reply))
+    rows = findit.load_runs(world.runs)
+    drawn = findit.draw_answer(rows.loc[0])
+    colours = colours_of(drawn)
+    assert {role for role in STROKES if STROKES[role].colour in colours} == roles
+    assert findit.draw_answer(next(rows.itertuples())) == drawn
+
+
+def test_a_frame_that_is_not_there_is_refused(world: World) -> None:
+    pytest.importorskip("pandas")
+    world.run("M", POINT, saying("[]"))
+    row = findit.load_runs(world.runs).loc[0]
+    with pytest.raises(ValueError, match=r"frame 1 is out of range 0\.\.0"):
+        findit.draw_answer(row, frame=1)
+    (world.folder / "Pascal.tsv").unlink()
+    with pytest.warns(UserWarning, match="no images, prompts, truths"):
+        row = findit.load_runs(world.runs).loc[0]
+    with pytest.raises(ValueError, match=f"no image of this row of {POINT}: load_runs warned"):
+        findit.draw_answer(row)

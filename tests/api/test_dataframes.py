@@ -59,16 +59,22 @@ def test_a_row_for_each_run_and_for_each_query(world: World) -> None:
 
 
 def test_what_no_longer_exists_is_none_with_a_warning(world: World) -> None:
-    for name in (JSON, SEVERAL):
-        world.run("Good", name, speaking(name, 0.9))
+    of_json = world.run("Good", JSON, speaking(JSON, 0.9))
+    world.run("Good", SEVERAL, speaking(SEVERAL, 0.9))
     (world.folder / "Pascal_multilabel.tsv").unlink()
     with pytest.warns(UserWarning, match=rf"Good on {SEVERAL}.*: no images, prompts, truths: "):
         queries = findit.load_runs(world.runs)
     gone = queries[queries.dataset == SEVERAL]
     assert len(gone) == 5
-    assert gone[["image", "prompt", "truth"]].isna().all(axis=None)
+    assert gone[["image", "prompt", "truth", "drawn"]].isna().all(axis=None)
     assert gone.reply.notna().all()
     assert queries[queries.dataset == JSON].image.notna().all()
+    picture = world.folder / "pictures" / "0.jpg"
+    picture.unlink()
+    with pytest.warns(UserWarning, match=f"2 rows without image in {picture.parent}"):
+        queries = findit.load_runs(of_json.path)
+    assert queries[queries.image.isna()]["index"].tolist() == [0, 1]
+    assert queries.truth.notna().all()
 
 
 def test_two_runs_are_compared(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import ceil, dist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..benchmarks.findit import box_drawing
 from ..benchmarks.findit.findit_query import FindItQuery
@@ -13,7 +13,7 @@ from ..benchmarks.findit.reply_scoring import ScoredReply, scored_row
 from ..boxes.box_records import ParsedReply, Truth
 from ..boxes.matching import match
 from ..boxes.representation import MatchRule
-from ..core.formatting import printable
+from ..core.formatting import printable, short
 from ..protocol.benchmark import DrawnBox, Role
 from ..protocol.replies import Reply
 from ..storage.image_files import decode
@@ -46,6 +46,9 @@ STROKES: Mapping[Role, Stroke] = {
     Role.UNCOUNTED: Stroke("#c9ced6", 2, 9, 6),
 }
 """As in ``report/templates/gallery.css``: they differ even without colours."""
+
+_LONGEST = 24
+"""Characters of a label; an expression has more."""
 
 _SHADE = "#000000"
 
@@ -85,6 +88,32 @@ def draw(
     """
     copy = decode(str(image)) if is_file(image) else in_memory(image)
     draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
+    return copy
+
+
+def draw_answer(row: Any, *, frame: int = 0) -> Image.Image:
+    """Draw the answer of a row of :func:`.load_runs` onto a copy of its image, as the report does.
+
+    Whatever the benchmark scores decides what a hit is: overlap, points, labels.
+
+    Args:
+        row: of ``load_runs(…).itertuples()``, or ``load_runs(…).loc[number]``.
+        frame: number of the image if the query has several, counted from 0.
+
+    Returns:
+        A new RGB image of the same size.
+
+    Raises:
+        ImageFileError: the file is missing, or no image.
+        ValueError: the row has no image, or not as many.
+    """
+    images = [row.image] if isinstance(row.image, str) else row.image
+    if not isinstance(images, list):
+        raise ValueError(f"no image of this row of {row.dataset}: load_runs warned why")
+    if not 0 <= frame < len(images):
+        raise ValueError(f"frame {frame} is out of range 0..{len(images) - 1}")
+    copy = decode(images[frame])
+    draw_boxes(copy, row.drawn[frame])
     return copy
 
 
@@ -142,7 +171,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
         for dash in _dashes(start, end, stroke):
             pen.line(dash, fill=stroke.colour, width=stroke.width)
     if box.label:
-        name, corner = printable(box.label), (x1 + 4, y1 + 2)
+        name, corner = short(printable(box.label), _LONGEST), (x1 + 4, y1 + 2)
         pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
 
 

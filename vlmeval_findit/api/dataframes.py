@@ -28,7 +28,9 @@ Paths = PathLikeStr | Iterable[PathLikeStr]
 OUTPUTS = "outputs"
 """The folder of runs by default."""
 
-_FIRST = ("model", "dataset", "format", "index", "image", "prompt", "reply", "truth", "score")
+_FIRST = (
+    "model", "dataset", "format", "index", "image", "prompt", "reply", "truth", "score", "drawn",
+)  # fmt: skip
 
 
 def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
@@ -45,10 +47,11 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
         ``image`` is the absolute path of the image (a list of several), ``truth`` the ground truth
         ((N, 4) corners in pixels of the original image, or texts), ``boxes`` the answered corners
         in the same pixels, ``hits`` and ``ious`` a value for each object, ``errors`` the error
-        types, ``score`` the value of the query alone in percent. Then come further details, sums
-        and slices; a slice with the name of an earlier column has ``(part)`` behind its name.
-        Image, prompt and truth are None, with a warning, if the table, the folder of images or the
-        words of the prompts no longer exist.
+        types, ``score`` the value of the query alone in percent, ``drawn`` the boxes on each image
+        with their roles (:func:`.draw_answer`). Then come further details, sums and slices; a slice
+        with the name of an earlier column has ``(part)`` behind its name. Image, prompt, truth and
+        ``drawn`` are None, with a warning, if the table, the images or the words of the prompts no
+        longer exist.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -69,6 +72,10 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
         for run in runs
         for row, known in zip(run.rows, query_rows(run), strict=True)
     ]
+    without_image = [row for row in rows if row["drawn"] is not None and row["image"] is None]
+    if without_image:
+        folders = ", ".join(dict.fromkeys(str(each.images) for each in transcripts))
+        warnings.warn(f"{len(without_image)} rows without image in {folders}", stacklevel=2)
     frame = pd.DataFrame(rows)
     return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
 
@@ -241,14 +248,19 @@ def _call(reply: Reply | None) -> dict[str, Any]:
 
 def _variant(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
     if transcript is None:
-        return dict.fromkeys(("image", "prompt", "truth"))
+        return dict.fromkeys(("image", "prompt", "truth", "drawn"))
     drawing = transcript.draw(row)
-    images = [str((transcript.images / each.path).absolute()) for each in drawing.images]
+    paths = [(transcript.images / each.path).absolute() for each in drawing.images]
+    images = [str(path) for path in paths if path.is_file()]
+    image: str | list[str] | None = None
+    if len(images) == len(paths):
+        image = images[0] if len(images) == 1 else images
     drawn = [box for image in drawing.images for box in image.boxes]
     boxes = [list(box.box) for box in drawn if box.role is Role.TRUTH]
     texts = [line.text for line in drawing.lines if line.role is Role.TRUTH]
     return {
-        "image": images[0] if len(images) == 1 else images,
+        "image": image,
         "prompt": transcript.prompt(row.index) if transcript.prompts else None,
         "truth": texts if texts and not boxes else boxes,
+        "drawn": [image.boxes for image in drawing.images],
     }
