@@ -61,19 +61,12 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         entries += [
             {"run": run, **_entry(card, replies, texts, images, parts)} for card in cards_of_run
         ]
-    shrunk = thumbnails(path for path, *_ in images.values)
-    drawn = []
-    for path, width, height in images.values:
-        small = shrunk.get(path, Thumbnail("", 4, 3))
-        # The size of the original in pixels: the annotation's, if known
-        size = {"w": width or small.width, "h": height or small.height}
-        drawn.append({"name": path.name, **size, "src": small.address})
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [_run_entry(run) for run in runs],
         "texts": texts.values,
         "parts": parts.values,
-        "images": drawn,
+        "images": image_values(images.values),
         "cards": entries,
     }
 
@@ -114,6 +107,18 @@ def _cut(text: str) -> str:
 
 
 # --- thumbnails -----------------------------------------------------------------------------------
+
+
+def image_values(images: Sequence[tuple[Path, int, int]], budget: int = BUDGET) -> list[Any]:
+    """Return name, size and thumbnail of each image; its size may be unknown (0)."""
+    shrunk = thumbnails((path for path, *_ in images), budget)
+    values = []
+    for path, width, height in images:
+        small = shrunk.get(path, Thumbnail("", 4, 3))
+        # The size of the original in pixels: the annotation's, if known
+        size = {"w": width or small.width, "h": height or small.height}
+        values.append({"name": path.name, **size, "src": small.address})
+    return values
 
 
 class Thumbnail(NamedTuple):

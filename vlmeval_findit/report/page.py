@@ -37,7 +37,8 @@ from .transcripts import gather
 _TEMPLATES = Path(__file__).with_name("templates")
 # The parts of the page's script, in this order
 _SCRIPTS = (
-    "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
+    "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts",
+    "start",
 )  # fmt: skip
 
 _RUNS = 2_000  # Most rows of the table of runs
@@ -68,7 +69,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         "answers": sum(len(run.rows) for run in runs),
         "shown": len(gallery["cards"]),
     }
-    scripts = [_page_script()]
+    scripts = [joined_script(_SCRIPTS)]
     if _drawn(charts):
         scripts.insert(0, charts_script())
     return render(
@@ -167,8 +168,9 @@ def _notes(board: Board) -> dict[str, Any]:
     }
 
 
-def _page_script() -> str:
-    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
+def joined_script(names: Sequence[str]) -> str:
+    """Join parts of a page's script, in their order."""
+    parts = "\n".join(template_text(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 

@@ -1,6 +1,5 @@
 // Make elements from the page's data. Text of replies never becomes markup.
 const data = JSON.parse(document.getElementById("data").textContent);
-for (const card of data.cards) Object.assign(card, data.runs[card.run]);
 
 const at = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";

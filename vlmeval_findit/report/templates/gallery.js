@@ -1,6 +1,7 @@
 // The answers: by filters, in an order, page by page.
 const PAGE = 12;
 const gallery = { cards: [], page: 0 };
+for (const card of data.cards) Object.assign(card, data.runs[card.run]);
 const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part"];
 const IOUS = ["iou-from", "iou-to"];
 

@@ -1,20 +1,5 @@
-// Light and dark, and the start.
-function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-function showTheme() {
-  at("theme").setAttribute("aria-pressed", String(isDark()));
-}
-
-function turnTheme() {
-  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  showTheme();
-}
-
-at("theme").addEventListener("click", turnTheme);
-showTheme();
+// The start of the report.
+startTheme();
 startCharts();
 startDetail();
 startCompare();

@@ -1,4 +1,4 @@
-// Zoom of the pictures of an open answer, by their viewBox: wheel, pinch, drag, buttons and keys.
+// Zoom of the large pictures, by their viewBox: wheel, pinch, drag, buttons and keys.
 const MOST_ZOOM = 16;
 const SWIPE = 60; // Pixels that a finger moves sideways to turn to the next answer
 
@@ -10,6 +10,7 @@ function moveView(svg, x, y, width) {
   const within = (value, most) => Math.min(Math.max(value, 0), most);
   svg.setAttribute("viewBox", [within(x, whole.width - width), within(y, whole.height - height), width, height].join(" "));
   svg.classList.toggle("zoomed", isZoomed(svg));
+  svg.afterMove?.();
 }
 
 // Zooms so that what is at (x, y), in pixels of the original, stays where it is.
@@ -20,7 +21,7 @@ function zoomAt(svg, factor, x, y) {
   moveView(svg, x - (x - view.x) * share, y - (y - view.y) * share, width);
 }
 
-const zoomable = () => [...at("detail-body").querySelectorAll(".zoomable")];
+const zoomable = () => [...document.querySelectorAll(".zoomable")];
 
 function zoomAll(factor) {
   for (const svg of zoomable()) {

@@ -1,0 +1,255 @@
+// The review: a row at a time, keys and buttons, and what is told after a choice.
+const names = (row, isOpen) => (isOpen ? unseal(row.sealed).sources.map((source, i) => `${LETTERS[i]} ${source}`) : LETTERS);
+const currentRow = () => data.rows[progress.place];
+const isDecided = (row) => decisionOf(row) !== undefined;
+const say = (text) => { at("told").textContent = text; };
+
+// --- what is shown ---
+
+function questionOf(row) {
+  if (row.candidates.length === 1) return "Is A right?";
+  return row.near ? "A and B are nearly the same: which is right, or both?" : "Which is right, A or B?";
+}
+
+const emptyText = ({ boxes }) => (boxes.length ? "" : " (no box)");
+
+// The buttons of a verdict; those of answers by which candidate is which.
+function pressedFor(row, decision) {
+  if (!decision) return [];
+  const { sources } = unseal(row.sealed);
+  const side = { label: sources.indexOf("label"), model: sources.indexOf("models") }[decision.verdict];
+  const others = { both: "both", edited: "edit", exclude: "exclude", unsure: "unsure" };
+  return side === undefined ? [others[decision.verdict]] : [LETTERS[side]?.toLowerCase()];
+}
+
+function showButtons(row) {
+  const pressed = pressedFor(row, decisionOf(row));
+  for (const button of at("choice").children) button.setAttribute("aria-pressed", String(pressed.includes(button.id)));
+  const isOne = row.candidates.length === 1;
+  for (const id of ["b", "both"]) at(id).hidden = isOne;
+  for (const [i, candidate] of row.candidates.entries()) {
+    at(LETTERS[i].toLowerCase()).lastElementChild.textContent = `${LETTERS[i]} is right${emptyText(candidate)}`;
+  }
+  at("previous").disabled = progress.place === 0;
+  at("next").disabled = progress.place === data.rows.length - 1;
+  at("undo").disabled = !isEditing() && !progress.entries.length;
+  at("choice").hidden = isEditing();
+  at("edit-tools").hidden = !isEditing();
+}
+
+// What the row is, once it is decided.
+function answerOf(row, { verdict }) {
+  const { sources, kind, votes, voters } = unseal(row.sealed);
+  const label = LETTERS[sources.indexOf("label")];
+  const other = LETTERS[sources.indexOf("models")];
+  return [`You: ${VERDICTS[verdict]}.`, `${label} is the label${other ? `, ${other} the models’: ${votes} of ${voters.length} models` : ""}.`,
+    kind ? `Doubt: ${kind}.` : "A random row."].join(" ");
+}
+
+function showPicture(row, decision) {
+  const svg = makeZoomable(rowPicture(row, names(row, decision)), turn);
+  if (decision?.verdict === "edited") svg.append(drawnAnswer(decision.accept[0]));
+  const shots = row.shots.map((shot) => {
+    const image = data.images[shot];
+    return make("figure", { className: "shot" }, emptyPicture(image, "reference picture"), make("figcaption", { textContent: "reference" }));
+  });
+  at("shots").replaceChildren(...shots);
+  at("picture").replaceChildren(svg);
+  svg.afterMove = () => scaleLetters(svg);
+  scaleLetters(svg);
+}
+
+function showRow() {
+  const row = currentRow();
+  const decision = decisionOf(row);
+  at("place").textContent = `Row ${progress.place + 1} of ${data.rows.length}`;
+  at("asked").textContent = row.asked;
+  at("question").textContent = decision ? answerOf(row, decision) : questionOf(row);
+  showPicture(row, decision);
+  showButtons(row);
+  showProgress();
+}
+
+function showProgress() {
+  const done = data.rows.filter(isDecided).length;
+  at("done").value = done;
+  at("count").textContent = `${done} decided`;
+  at("save").lastElementChild.textContent = unsaved() ? `Save (${unsaved()})` : "Saved";
+  at("not-kept").hidden = kept.works;
+}
+
+// --- what is done ---
+
+function goTo(place) {
+  if (place < 0 || place >= data.rows.length) return;
+  endEdit();
+  progress.place = place;
+  keepProgress();
+  showRow();
+}
+
+const turn = (step) => { if (!isEditing()) goTo(progress.place + step); };
+
+// The next row without a decision, from here on and then from the first; none: it stays.
+function goOn() {
+  const { place } = progress;
+  const order = [...data.rows.keys()].map((i) => (place + 1 + i) % data.rows.length);
+  goTo(order.find((i) => !isDecided(data.rows[i])) ?? place);
+}
+
+function finish(verdict, accept) {
+  const row = currentRow();
+  const number = progress.place + 1;
+  decide(row, verdict, accept);
+  goOn();
+  say(`Row ${number}. ${answerOf(row, decisionOf(row))}`);
+  propose();
+}
+
+function propose() {
+  const isAll = data.rows.every(isDecided);
+  const unchanged = unchangedListed();
+  at("proposal").hidden = !isAll && (unchanged === 0 || unchanged % ENOUGH !== 0);
+  at("proposal-text").textContent = isAll
+    ? "All rows are decided. Save the file."
+    : `The last ${unchanged} doubted labels are right: the others probably are, too. Save the file and stop here, or go on.`;
+}
+
+const answerFrom = ({ boxes, labels }) => ({ boxes, labels });
+
+function choose(side) {
+  const row = currentRow();
+  if (!row.candidates[side]) return;
+  const isLabel = unseal(row.sealed).sources[side] === "label";
+  finish(isLabel ? "label" : "model", [answerFrom(row.candidates[side])]);
+}
+
+function chooseBoth() {
+  const row = currentRow();
+  if (row.candidates.length === 2) finish("both", row.candidates.map(answerFrom));
+}
+
+function edit(side = 0) {
+  const row = currentRow();
+  endEdit();
+  startEdit(row, side);
+  showButtons(row);
+  at("question").textContent = "Drag corners and edges, or Tab to one and use the arrow keys.";
+}
+
+function acceptEdit() {
+  const answer = answerFrom(editing);
+  const same = editing.row.candidates.findIndex((each) => JSON.stringify(answerFrom(each)) === JSON.stringify(answer));
+  endEdit();
+  if (same >= 0) choose(same);
+  else finish("edited", [answer]);
+}
+
+function cancelEdit() {
+  endEdit();
+  showRow();
+}
+
+function undo() {
+  if (isEditing()) { undoEdit(); return; }
+  const last = takeBack();
+  if (!last) return;
+  at("proposal").hidden = true;
+  goTo(data.rows.findIndex((row) => row.index === last.record.index));
+  const number = progress.place + 1;
+  say(last.isSaved ? `A file has row ${number}. Choose again: the last choice counts.` : `The choice in row ${number} is taken back.`);
+}
+
+function save() {
+  const address = URL.createObjectURL(new Blob([fileText()], { type: "application/jsonl" }));
+  make("a", { href: address, download: "reviews.jsonl" }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  markSaved();
+  showProgress();
+  say("reviews.jsonl is among your downloads. It has all decisions: an earlier one is no longer needed.");
+}
+
+async function read(file) {
+  if (!file) return;
+  try {
+    const told = takeFile(await file.text());
+    if (progress.reviewer) closeName();
+    goOn();
+    say(told);
+  } catch (error) {
+    say(error.message);
+    at("who-told").textContent = error.message;
+  }
+}
+
+// --- keys and buttons ---
+
+const ACTIONS = {
+  a: () => choose(0), b: () => choose(1), both: chooseBoth, edit: () => edit(), unsure: () => finish("unsure", []), exclude: () => finish("exclude", []),
+  undo, previous: () => turn(-1), next: () => turn(1), nearer: () => zoomAll(1.5), farther: () => zoomAll(1 / 1.5), whole: () => zoomAll(0), save,
+  accept: acceptEdit, cancel: cancelEdit, "next-box": nextBox, "add-box": addBox, "remove-box": removeBox, "other-start": () => edit(1 - editing.side),
+  "stop-not": () => { at("proposal").hidden = true; },
+};
+const ANY_KEYS = { z: "undo", s: "save", "+": "nearer", "=": "nearer", "-": "farther", 0: "whole" };
+const CHOICE_KEYS = { ...ANY_KEYS, a: "a", b: "b", 2: "both", e: "edit", x: "exclude", u: "unsure", ArrowLeft: "previous", ArrowRight: "next" };
+const EDIT_KEYS = { ...ANY_KEYS, e: "other-start", n: "next-box", i: "add-box", Delete: "remove-box", Backspace: "remove-box", Enter: "accept", Escape: "cancel" };
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const MAY_REPEAT = ["previous", "next", "nearer", "farther"]; // While a key is held
+
+function onKey(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey || at("who").open) return;
+  if (event.target.closest("select, input")) return;
+  const isPressed = event.target.closest("button") && event.key === "Enter";
+  const arrow = ARROWS[event.key];
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const action = (isEditing() ? EDIT_KEYS : CHOICE_KEYS)[key];
+  if (isEditing() && arrow) moveByKey(...arrow, event.shiftKey);
+  else if (event.shiftKey && arrow) panAll(...arrow);
+  else if (action && !isPressed && !at(action).disabled && !(event.repeat && !MAY_REPEAT.includes(action))) ACTIONS[action]();
+  else return;
+  event.preventDefault();
+}
+
+// The next key is a choice: it must not go to an input that is no longer shown.
+function closeName() {
+  at("who").close();
+  document.activeElement.blur();
+}
+
+function askName() {
+  at("who-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    progress.reviewer = at("name").value.trim();
+    keepProgress();
+    closeName();
+  });
+  at("who").addEventListener("cancel", (event) => event.preventDefault());
+  at("who").showModal();
+}
+
+// Another window with this page went on.
+function followOtherWindow(event) {
+  if (event.key !== data.key) return;
+  restoreProgress();
+  endEdit();
+  showRow();
+}
+
+function startReview() {
+  at("data").remove(); // What is shown later is nowhere in the page before
+  restoreProgress();
+  startTheme();
+  for (const [id, action] of Object.entries(ACTIONS)) at(id).addEventListener("click", action);
+  at("class").addEventListener("change", changeClass);
+  for (const id of ["earlier", "earlier-first"]) at(id).addEventListener("change", (event) => read(event.target.files[0]));
+  addEventListener("keydown", onKey);
+  addEventListener("storage", followOtherWindow);
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => { event.preventDefault(); read(event.dataTransfer.files[0]); });
+  addEventListener("resize", () => document.querySelectorAll("#picture svg").forEach(scaleLetters));
+  addEventListener("beforeunload", (event) => { if (!kept.works && unsaved()) event.preventDefault(); });
+  showRow();
+  if (!progress.reviewer) askName();
+}
+
+startReview();
