@@ -109,6 +109,34 @@ LISTINGS = {
 LABELS = {"four_numbers": "0 0.5 0.5 0.2", "no_class": "9 0.5 0.5 0.2 0.2", "word": "cat 1 1 1 1"}
 """A line of YOLO's."""
 
+_HASH = f"sha256:{64 * '0'}"
+_REVIEW = {
+    "format": 1,
+    "table": _HASH,
+    "index": 0,
+    "row": _HASH,
+    "verdict": "unsure",
+    "accept": [],
+    "kind": "",
+    "reviewer": "ab",
+    "date": "2026-01-31",
+    "drawn": "random",
+}
+
+REVIEWS: Mapping[str, object] = {
+    "empty.jsonl": b"",
+    "good.jsonl": _REVIEW,
+    "more.jsonl": {**_REVIEW, "index": 1},
+    "no_json.jsonl": b'{"format": 1,\n',
+    "format.jsonl": {**_REVIEW, "format": 2},
+    "verdict.jsonl": {**_REVIEW, "verdict": "labels"},
+    "no_answer.jsonl": {**_REVIEW, "verdict": "model"},
+    "unknown_key.jsonl": {**_REVIEW, "verdit": "model"},
+    "no_list.json": [1],
+    "refcoco_val_reviewed.json": {"annotation": [{"caption": "a cup", "caption_quality": 0}]},
+    "no_quality.json": {"annotation": [{"caption": "a cup"}]},
+}
+
 
 def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Fill a folder with runs, damaged files and annotations, and change into it."""
@@ -125,6 +153,8 @@ def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
     (folder / "empty").mkdir()
     for name, text in SWEEPS.items():
         _write(folder / "sweeps" / f"{name}.yaml", text.encode())
+    for name, content in REVIEWS.items():
+        _write(folder / "reviews" / name, content)
     for name, text in PLUGINS.items():
         _write(folder / "plugins" / f"{name}.py", text.encode())
     _changed_runs(world, folder / "changed")

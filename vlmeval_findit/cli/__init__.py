@@ -55,6 +55,7 @@ GROUPS = {
         "data get": ("data_get", "get a dataset: annotations, and the images they name"),
         "data import": ("data_import", "make a dataset of your files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),
+        "data reviews": ("data_reviews", "what reviews of labels say; joins reviewers' files"),
         "data check": ("data_get.check", "check that annotations and images are complete"),
     },
     "Look at results": {

@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any, TypeVar
 
 from ..core.files import atomic_write, file_sha256
-from ..core.formatting import shown
+from ..core.formatting import counted, shown
 from ..core.text_files import TextError, parse_json, read_text
 from ..core.validation import MisplacedError, validate
 from ..protocol.reviews import AuditRecord, Review, Reviews, ReviewsError
@@ -144,7 +144,7 @@ def _refuse_loss(path: Path, reviews: Reviews) -> None:
     everything = reviews.joined(before)
     if everything != reviews:
         more = len(everything.reviews) - len(reviews.reviews)
-        what = f"{more} reviews" if more else "records of audits"
+        what = counted(more, "review") if more else "a record of an audit"
         raise ReviewsError(
             f"{path} has {what} that these files do not have: name it among them, before --out"
         )

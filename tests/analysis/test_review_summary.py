@@ -1,0 +1,168 @@
+"""Summaries of reviews: agreement of reviewers, and how many labels are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.analysis.review_summary import by_table, estimate_wrong, summarise
+from vlmeval_findit.protocol.reviews import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.statistics.reviewer_agreement import cohens_kappa
+
+TABLE = f"sha256:{64 * 'a'}"
+AUDIT = AuditRecord(TABLE, rows=1000, listed=tuple(range(100)), unlisted=900, seed=0, voters=("m",))
+
+
+def review(index: int, verdict: str, drawn: str = "listed", **others: Any) -> Review:
+    has_answer = verdict in ("label", "model", "both", "edited")
+    fields: dict[str, Any] = {
+        "table": TABLE,
+        "row": f"sha256:{index:064}",
+        "accept": (Answer(((1.0, 2.0, 30.0, 40.0),)),) if has_answer else (),
+        "kind": "box" if drawn == "listed" else "",
+        "reviewer": "ab",
+        "date": "2026-01-31",
+    }
+    fields |= others
+    return Review(index=index, verdict=Verdict(verdict), drawn=Drawn(drawn), **fields)
+
+
+def judged(wrong: int, right: int, drawn: str, first: int) -> list[Review]:
+    verdicts = ["model"] * wrong + ["label"] * right
+    return [review(first + at, verdict, drawn) for at, verdict in enumerate(verdicts)]
+
+
+# --- counts and agreement -------------------------------------------------------------------------
+
+
+def test_counts_are_of_rows_not_of_lines() -> None:
+    lines = (
+        review(1, "model"),
+        review(1, "label"),
+        review(2, "exclude", kind="ambiguous"),
+        review(3, "label", "random"),
+        review(3, "label", "random", reviewer="cd"),
+    )
+    actual = summarise(TABLE, Reviews(lines))
+    assert (actual.lines, actual.superseded, len(actual.decisions)) == (5, 1, 3)
+    assert actual.counts == [
+        ("verdict", "label", 2),
+        ("verdict", "exclude", 1),
+        ("drawn", "listed", 2),
+        ("drawn", "random", 1),
+        ("kind", "box", 1),
+        ("kind", "ambiguous", 1),
+        ("reviewer", "ab", 3),
+        ("reviewer", "cd", 1),
+    ]
+
+
+def test_reviewers_are_compared_where_both_reviewed() -> None:
+    mine = [review(at, verdict) for at, verdict in enumerate(["label", "model", "model", "label"])]
+    theirs = [review(at, verdict, reviewer="cd") for at, verdict in ((1, "model"), (2, "label"))]
+    alone = review(9, "label", reviewer="ef")
+    actual = summarise(TABLE, Reviews((*mine, *theirs, alone)))
+    (agreement,) = actual.agreements
+    assert (agreement.one, agreement.other) == ("ab", "cd")
+    assert (agreement.rows, agreement.agreed, agreement.kappa) == (2, 1, 0.0)
+    assert [decision.index for decision in actual.disputed] == [2]
+
+
+def test_tables_are_summarised_apart() -> None:
+    other = f"sha256:{64 * 'b'}"
+    both = Reviews((review(1, "label"), review(1, "model", table=other, row=other)), (AUDIT,))
+    actual = by_table(both)
+    assert list(actual) == [TABLE, other]
+    assert [len(each.audits) for each in actual.values()] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        # Rows: how often both said yes, only one did, only the other did, neither
+        ((20, 5, 10, 15), 0.4),
+        ((45, 15, 25, 15), 0.1304),
+        ((25, 35, 5, 35), 0.2593),
+        ((0, 5, 5, 0), -1.0),
+    ],
+)
+def test_kappa_of_textbooks(table: Sequence[int], expected: float) -> None:
+    pairs = zip(table, ("yy", "yn", "ny", "nn"), strict=True)
+    verdicts = [pair for count, pair in pairs for _ in range(count)]
+    one, other = ([pair[at] for pair in verdicts] for at in (0, 1))
+    assert cohens_kappa(one, other) == pytest.approx(expected, abs=1e-4)
+
+
+verdict_pairs = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1)
+
+
+@given(verdict_pairs)
+def test_kappa_is_1_only_where_all_agree(pairs: list[tuple[str, str]]) -> None:
+    one, other = [list(column) for column in zip(*pairs, strict=True)]
+    kappa = cohens_kappa(one, other)
+    mirrored = cohens_kappa(other, one)
+    if kappa is None or mirrored is None:
+        assert kappa is mirrored is None
+        assert {*one, *other} == {one[0]}
+        return
+    assert kappa == pytest.approx(mirrored)
+    assert -1 <= kappa <= 1
+    assert (kappa == 1) is (one == other)
+
+
+# --- wrong labels ---------------------------------------------------------------------------------
+
+
+def test_random_rows_stand_for_the_rows_not_listed() -> None:
+    listed = judged(60, 40, "listed", first=0)
+    random = judged(4, 96, "random", first=500)
+    wrong = estimate_wrong(Reviews((*listed, *random), (AUDIT,)))
+    assert wrong is not None
+    assert wrong.total is not None
+    assert (wrong.random, wrong.random_wrong, wrong.listed_wrong) == (100, 4, 60)
+    assert wrong.total.value == 60 + 9 * 4
+    assert wrong.total.low < 96 < wrong.total.high
+    assert wrong.share_low < 0.04 < wrong.share_high
+
+
+def test_only_wrong_labels_count() -> None:
+    """An answer beside the label makes it no error; a row of which nobody is sure says nothing."""
+    verdicts = ("label", "model", "both", "edited", "exclude", "unsure")
+    rows = tuple(review(500 + at, verdict, "random") for at, verdict in enumerate(verdicts))
+    wrong = estimate_wrong(Reviews(rows, (AUDIT,)))
+    assert wrong is not None
+    assert (wrong.random, wrong.random_wrong, wrong.unsure) == (5, 3, 1)
+
+
+def test_rows_of_the_list_that_nobody_judged_are_told() -> None:
+    rows = (review(0, "model"), review(1, "unsure"), review(500, "label", "random"))
+    wrong = estimate_wrong(Reviews(rows, (AUDIT,)))
+    assert wrong is not None
+    assert (wrong.listed, wrong.listed_judged, wrong.listed_wrong) == (100, 1, 1)
+
+
+def test_probabilities_and_listed_rows_say_nothing_of_the_rest() -> None:
+    listed = [review(at, "model", p=0.99) for at in range(50)]
+    assert estimate_wrong(Reviews(tuple(listed), (AUDIT,))) is None
+    random = tuple(judged(1, 9, "random", first=500))
+    with_list = estimate_wrong(Reviews((*listed, *random), (AUDIT,)))
+    without = estimate_wrong(Reviews(random, (AUDIT,)))
+    assert with_list is not None
+    assert without is not None
+    assert with_list.share_high == without.share_high
+
+
+def test_without_an_audit_there_is_only_a_share() -> None:
+    random = tuple(judged(1, 9, "random", first=500))
+    wrong = estimate_wrong(Reviews(random))
+    assert wrong is not None
+    assert wrong.total is None
+    assert "the first line of the file" in wrong.why_no_total
+    other = AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",))
+    wrong = estimate_wrong(Reviews(random, (AUDIT, other)))
+    assert wrong is not None
+    assert wrong.why_no_total == "the random rows are of 2 audits, with other lists"
