@@ -27,7 +27,7 @@ SECONDS = 600
 AREAS = {
     "reading": (
         ["boxes/reading.py", "boxes/lenient/values.py", "boxes/lenient/box_search.py"],
-        ["boxes", "benchmarks/findit/test_scoring.py"],
+        ["boxes", "benchmarks/findit/test_scoring.py", "scoring/test_lenient_scores.py"],
     ),
     "spaces": (
         ["boxes/spaces.py"],
@@ -50,9 +50,9 @@ AREAS = {
             "statistics/student.py",
         ],
         [
-            "statistics/test_intervals.py",
-            "statistics/test_dataset_means.py",
+            "statistics",
             "protocol/test_sliced_metrics.py",
+            "protocol/test_row_table.py",
             "analysis/test_statistics.py",
             "leaderboard",
         ],
@@ -61,9 +61,14 @@ AREAS = {
         ["protocol/identity.py", "protocol/contradictions.py", "storage/identity_file.py"],
         [
             "storage/test_identity.py",
+            "storage/test_sheet_cells.py",
             "scoring",
+            "benchmarks/findit/test_scoring.py",
             "engine/test_plan.py",
             "sweeps/test_sweep.py",
+            "sweeps/test_answers_of_another.py",
+            "leaderboard/test_comparable.py",
+            "core/test_plugins.py",
         ],
     ),
     "scheduler": (
@@ -82,6 +87,7 @@ AREAS = {
         ["models/http/spending.py"],
         [
             "models/http/test_api_spending.py",
+            "models/http/test_charges.py",
             "models/http/test_api_dry_run.py",
             "engine/test_http_backend.py",
             "engine/test_dry_run.py",

@@ -223,6 +223,7 @@ JSON_REPLIES = [
             f"[{BOX_A}] Done.", f"{OPEN}a dog{CLOSE}", f"[{BOX_A},]", "[{'bbox': [1, 2, 3, 4]}]",
             f"[{BOX_A} // dog\n]", f"[{BOX_A}][]", f"{BOX_A}\n{BOX_A}", "[dog", "There is no dog.",
             "<ul><li>1, 2, 3, 4</li></ul>", "\ufeff[]", "[" * 100_000, json_box("[01, 2, 3, 4]"),
+            json_box(f"[{DIGITS}, two]"), f"[{DIGITS}] Done.",
         ),
         Row("GLM markers", f"Thus {OPEN}[{BOX_A}]{CLOSE}.", [A]),
         Row("GLM: the first block that parses", f"{OPEN}a dog{CLOSE} {OPEN}[]{CLOSE}"),
@@ -255,7 +256,7 @@ JSON_REPLIES = [
         *refused(
             R.TRUNCATED, f'[{BOX_A}, {{"bbox": [5, 6', '[{"bbox": [1, 2.', '[{"bbox": [1, 2e-',
             '[{"bbox": [1, -', '[{"bbox": nul', f'[{BOX_A}, {{"bb', f"[{BOX_A}",
-            f"```json\n[{BOX_A}, ",
+            f"```json\n[{BOX_A}, ", f"[{BOX_A}, {DIGITS}", f'[{BOX_A}, {{"bbox": [{DIGITS}, 2',
         ),
         *refused(R.EMPTY, "", "\n "),
         Row("the first reason counts", '[7, {"box": 1}, {"bbox": [1]}]',

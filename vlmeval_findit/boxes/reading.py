@@ -205,7 +205,7 @@ def _parse(text: str) -> Any:
     """Parse a JSON text, or return the reason why it is none."""
     text = text.strip(_BLANKS)
     try:
-        value, end = _scan(text, 0)
+        value, end = _scanned(text)
     except StopIteration as stop:
         return _cut_or_not(text, stop.value)
     except json.JSONDecodeError as error:
@@ -213,13 +213,18 @@ def _parse(text: str) -> Any:
         return FormatFailure.TRUNCATED if unterminated else _cut_or_not(text, error.pos)
     except RecursionError:
         return FormatFailure.NOT_JSON
+    return value if end == len(text) else FormatFailure.NOT_JSON
+
+
+def _scanned(text: str) -> tuple[Any, int]:
+    """Return the JSON value at the beginning of a text, and its end."""
+    try:
+        return _scan(text, 0)  # type: ignore[no-any-return]
+    except json.JSONDecodeError:
+        raise
     except ValueError:
         # Python refuses to convert an integer of thousands of digits, which is valid JSON.
-        try:
-            value, end = _scan_long(text, 0)
-        except (StopIteration, ValueError, RecursionError):
-            return FormatFailure.NOT_JSON
-    return value if end == len(text) else FormatFailure.NOT_JSON
+        return _scan_long(text, 0)  # type: ignore[no-any-return]
 
 
 # The unread rest of a JSON number or word that is cut off

@@ -73,6 +73,9 @@ BOX = '[{"bbox": [100, 100, 500, 500]}]'
          {"completion": None}),
         ({"prompt_tokens": True, "completion_tokens": False}, {"prompt": None}),
         ({"prompt_tokens": 9.0, "completion_tokens": None}, {"prompt": None, "completion": None}),
+        ({"prompt_tokens": 9, "total_tokens": 11}, {"prompt": 9, "completion": None}),
+        ({"completion_tokens": 2, "total_tokens": 11}, {"prompt": None, "completion": 2}),
+        ({"total_tokens": 11}, {"prompt": None, "completion": None}),
     ],
 )  # fmt: skip
 def test_tokens_that_are_counted_apart_are_added(
@@ -175,6 +178,9 @@ REPORTERS: Mapping[str, Reporter] = {
     "zeros, thought alone": lambda out, usd: body(
         counted(0, 0), None, choices=[{"message": {"reasoning": "hm"}, "finish_reason": "length"}]
     ),
+    "tokens sent alone": lambda out, usd: body({"prompt_tokens": 1}),
+    "tokens answered alone": lambda out, usd: body({"completion_tokens": out}),
+    "tokens in all alone": lambda out, usd: body({"total_tokens": 1 + out}),
     "negative": lambda out, usd: body(counted(-1, -out, total_tokens=-1)),
     "text": lambda out, usd: body(counted("1", str(out), cost=str(usd))),
     "fractions": lambda out, usd: body(counted(1.0, float(out))),
