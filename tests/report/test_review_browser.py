@@ -334,6 +334,21 @@ def test_another_window_goes_on_with_the_same(browser: Any, tmp_path: Path) -> N
         chrome.shown(browser, "return document.getElementById('count').textContent === '2 decided'")
 
 
+def test_another_reviewer_in_the_same_browser_is_blind(browser: Any, tmp_path: Path) -> None:
+    with reviewing(browser, tmp_path, [row_of(tmp_path, index) for index in range(4)]):
+        chrome.press(browser, "x", "x")
+        browser.find_element("id", "reviewer").click()
+        begin(browser, "cd")
+        assert (place(browser), chrome.text_of(browser, "count")) == ("Row 1", "0 decided")
+        chrome.press(browser, "u")
+        assert [line["reviewer"] for line in saved(browser, tmp_path)[1:]] == ["cd"]
+        reload(browser)
+        assert chrome.text_of(browser, "count") == "1 decided"
+        browser.find_element("id", "reviewer").click()
+        begin(browser, "ab")
+        assert (place(browser), chrome.text_of(browser, "count")) == ("Row 3", "2 decided")
+
+
 def test_without_a_store_the_page_says_so(browser: Any, tmp_path: Path) -> None:
     with reviewing(browser, tmp_path, [row_of(tmp_path, index) for index in range(3)]):
         assert not browser.find_element("id", "not-kept").is_displayed()

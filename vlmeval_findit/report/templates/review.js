@@ -76,6 +76,7 @@ function showProgress() {
   at("count").textContent = `${done} decided`;
   at("save").lastElementChild.textContent = unsaved() ? `Save (${unsaved()})` : "Saved";
   at("not-kept").hidden = kept.works;
+  at("reviewer").textContent = progress.reviewer || "Name";
 }
 
 // --- what is done ---
@@ -188,7 +189,7 @@ const ACTIONS = {
   a: () => choose(0), b: () => choose(1), both: chooseBoth, edit: () => edit(), unsure: () => finish("unsure", []), exclude: () => finish("exclude", []),
   undo, previous: () => turn(-1), next: () => turn(1), nearer: () => zoomAll(1.5), farther: () => zoomAll(1 / 1.5), whole: () => zoomAll(0), save,
   accept: acceptEdit, cancel: cancelEdit, "next-box": nextBox, "add-box": addBox, "remove-box": removeBox, "other-start": () => edit(1 - editing.side),
-  "stop-not": () => { at("proposal").hidden = true; },
+  reviewer: askName, "stop-not": () => { at("proposal").hidden = true; },
 };
 const ANY_KEYS = { z: "undo", s: "save", "+": "nearer", "=": "nearer", "-": "farther", 0: "whole" };
 const CHOICE_KEYS = { ...ANY_KEYS, a: "a", b: "b", 2: "both", e: "edit", x: "exclude", u: "unsure", ArrowLeft: "previous", ArrowRight: "next" };
@@ -216,29 +217,37 @@ function closeName() {
   document.activeElement.blur();
 }
 
-function askName() {
+function prepareName() {
   at("who-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    progress.reviewer = at("name").value.trim();
+    const name = at("name").value.trim();
+    if (name !== progress.reviewer) becomeReviewer(name);
     keepProgress();
     closeName();
+    goTo(progress.place);
   });
-  at("who").addEventListener("cancel", (event) => event.preventDefault());
+  at("who").addEventListener("cancel", (event) => { if (!progress.reviewer) event.preventDefault(); });
+}
+
+function askName() {
+  at("name").value = progress.reviewer;
   at("who").showModal();
+  at("name").select();
 }
 
 // Another window with this page went on.
 function followOtherWindow(event) {
-  if (event.key !== data.key) return;
-  restoreProgress();
+  if (event.key !== keyOf(progress.reviewer)) return;
+  becomeReviewer(progress.reviewer);
   endEdit();
   showRow();
 }
 
 function startReview() {
   at("data").remove(); // What is shown later is nowhere in the page before
-  restoreProgress();
+  becomeReviewer();
   startTheme();
+  prepareName();
   for (const [id, action] of Object.entries(ACTIONS)) at(id).addEventListener("click", action);
   at("class").addEventListener("change", changeClass);
   for (const id of ["earlier", "earlier-first"]) at(id).addEventListener("change", (event) => read(event.target.files[0]));

@@ -1,7 +1,7 @@
 // The reviewer's decisions: kept in the browser after each one, saved as reviews.jsonl, and read back.
 const VERDICTS = {
   label: "the label is right", model: "the models are right", both: "both are right",
-  edited: "you drew the answer", exclude: "no answer is right", unsure: "unsure: the label stays",
+  edited: "you drew the answer", exclude: "no answer is right", unsure: "unsure, so the label stays",
 };
 const WITHOUT_ANSWER = ["exclude", "unsure"];
 
@@ -17,19 +17,25 @@ const rowOf = new Map(data.rows.map((row) => [row.index, row]));
 const decisionOf = (row) => progress.entries.findLast(({ record }) => record.index === row.index)?.record;
 const unsaved = () => progress.entries.filter((entry) => !entry.isSaved).length;
 
+const keyOf = (reviewer) => `${data.key} ${reviewer}`;
+
 function keepProgress() {
   try {
-    localStorage.setItem(data.key, JSON.stringify(progress));
+    localStorage.setItem(data.key, progress.reviewer);
+    localStorage.setItem(keyOf(progress.reviewer), JSON.stringify(progress));
     kept.works = true;
   } catch {
     kept.works = false; // A private window, or no room
   }
 }
 
-function restoreProgress() {
+// Goes on as a reviewer, by default the last one in this browser: nobody sees another's choices.
+function becomeReviewer(name) {
   try {
-    Object.assign(progress, JSON.parse(localStorage.getItem(data.key)) || {});
+    const reviewer = name ?? localStorage.getItem(data.key) ?? "";
+    Object.assign(progress, { entries: [], place: 0 }, JSON.parse(localStorage.getItem(keyOf(reviewer))), { reviewer });
   } catch {
+    Object.assign(progress, { entries: [], place: 0, reviewer: name ?? "" });
     kept.works = false;
   }
 }
@@ -99,7 +105,7 @@ function takeFile(text) {
   }
   const names = [...new Set(ours.map(([, line]) => line.reviewer))];
   if (!progress.reviewer && names.length > 1) throw new Error(`The file has reviews by ${names.join(" and ")}: type your name first.`);
-  if (!progress.reviewer && names.length) [progress.reviewer] = names;
+  if (!progress.reviewer && names.length) becomeReviewer(names[0]);
   const mine = ours.map(([, line]) => line).filter((line) => line.reviewer === progress.reviewer);
   const listed = mine.filter((line) => rowOf.has(line.index));
   const fresh = listed.filter((line) => !progress.entries.some((entry) => isSame(entry.record, line)));
