@@ -184,5 +184,6 @@ def test_a_published_list_becomes_reviews(
     verdicts = [review.verdict for review in reviews.reviews]
     assert verdicts == [Verdict.EXCLUDE] * 7 + [Verdict.LABEL] * 41
     before = Path("reviews.jsonl").read_bytes()
-    printed(capsys, "reviews.jsonl", path, "--data", NAME, "--out", "reviews.jsonl")
+    again = ["reviews.jsonl", path, "--data", "Scenes_mini_refexp", "--out", "reviews.jsonl"]
+    printed(capsys, *again)
     assert Path("reviews.jsonl").read_bytes() == before

@@ -18,6 +18,7 @@ from vlmeval_findit.protocol.reviews import (
     Reviews,
     ReviewsError,
     Verdict,
+    iou,
     row_hash,
 )
 from vlmeval_findit.storage.table_files import PlainQuery
@@ -33,7 +34,7 @@ def row(index: int) -> str:
     return f"sha256:{index:064}"
 
 
-def review(index: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) -> Review:
+def review(number: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) -> Review:
     accept = {
         Verdict.LABEL: (LABEL,),
         Verdict.MODEL: (FAR,),
@@ -42,14 +43,15 @@ def review(index: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) -> 
     }
     defaults: dict[str, Any] = {
         "table": TABLE,
-        "row": row(index),
+        "index": number,
+        "row": row(number),
         "accept": accept.get(verdict, ()),
         "kind": "box",
         "reviewer": "ab",
         "date": "2026-01-31",
         "drawn": Drawn.LISTED,
     }
-    return Review(index=index, verdict=verdict, **(defaults | others))
+    return Review(verdict=verdict, **(defaults | others))
 
 
 VALUES = {
@@ -161,12 +163,29 @@ def test_answers_of_two_hands(one: Answer, other: Answer, expected: bool) -> Non
     assert one.is_like(other) is other.is_like(one) is expected
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ((0, 0, 2, 4), (0, 0, 2, 4), 1.0),
+        ((0, 0, 2, 4), (0, 2, 2, 4), 0.5),
+        ((0, 0, 2, 4), (0, 3, 2, 7), 1 / 7),
+        ((0, 0, 2, 4), (1, 2, 5, 5), 2 / 18),
+        ((0, 0, 2, 4), (2, 0, 4, 4), 0.0),
+        ((0, 0, 2, 4), (5, 6, 8, 9), 0.0),
+        ((5, 5, 5, 5), (5, 5, 5, 5), 1.0),
+        ((5, 5, 5, 5), (6, 6, 6, 6), 0.0),
+    ],
+)
+def test_overlaps(one: tuple[int, ...], other: tuple[int, ...], expected: float) -> None:
+    assert iou(one, other) == iou(other, one) == pytest.approx(expected)
+
+
 # --- properties ---------------------------------------------------------------------------------
 
 lines = st.lists(
     st.builds(
         review,
-        index=st.integers(0, 4),
+        number=st.integers(0, 4),
         verdict=st.sampled_from(Verdict),
         reviewer=st.sampled_from(["ab", "cd"]),
         date=st.sampled_from(["2026-01-31", "2026-02-01"]),
@@ -234,6 +253,28 @@ def test_reviews_survive_a_subset_of_their_table() -> None:
     actual = both.of_table(OTHER_TABLE, {1: row(1), 5: row(5)})
     assert actual.reviews.reviews == (review(1),)
     assert (actual.absent, actual.elsewhere) == ((review(2),), ())
+
+
+def test_a_subset_may_number_its_rows_anew() -> None:
+    both = Reviews((review(1), review(2), review(3)), places=("a", "b", "c"))
+    actual = both.of_table(OTHER_TABLE, {0: row(2), 3: row(3)})
+    assert actual.reviews.reviews == (review(2, index=0, row=row(2)), review(3))
+    assert actual.reviews.places == ("b", "c")
+    assert actual.absent == (review(1),)
+
+
+def test_a_row_that_a_subset_has_twice_needs_its_index() -> None:
+    both = Reviews((review(1), review(2), review(9)))
+    actual = both.match_table(OTHER_TABLE, {1: row(1), 2: row(9), 3: row(9)})
+    assert actual.reviews.reviews == (review(1),)
+    assert (len(actual.changed), actual.absent) == (1, (review(9),))
+
+
+def test_rows_drawn_of_another_table_say_nothing_of_this_one() -> None:
+    audit = AuditRecord(TABLE, rows=2, listed=(1,), unlisted=1, seed=0, voters=())
+    both = Reviews((review(1),), (audit,))
+    assert both.of_table(TABLE, {1: row(1)}).reviews.audits == (audit,)
+    assert both.of_table(OTHER_TABLE, {1: row(1)}).reviews.audits == ()
 
 
 def test_reviews_of_several_tables_are_told_apart() -> None:

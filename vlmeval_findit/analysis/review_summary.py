@@ -140,7 +140,7 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
         rows = audit.rows
         listed = [decisions.get(index) for index in audit.listed]
     elif not reviews.audits:
-        why = "the first line of the file, which says what rows were drawn from, is missing"
+        why = "no line of the file says which rows of this table they were drawn from"
     else:
         why = f"the random rows are of {counted(len(reviews.audits), 'audit')}, with other lists"
     listed_judged = [each for each in listed if each and each.verdict is not Verdict.UNSURE]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..analysis.review_summary import Agreement, ReviewSummary, WrongLabels, by_table, summarise
-from ..benchmarks import benchmark_of
+from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.refl4.published_reviews import (
     PublishedEntry,
     PublishedReviews,
@@ -32,8 +32,7 @@ from .shared_options import FILE, PATH, Command, complete_datasets, json_option,
     cls=Command,
     examples=[
         "python run_findit.py data reviews ab.jsonl cd.jsonl --out both.jsonl",
-        "python run_findit.py data reviews refcoco_testA_reviewed.json \\\n"
-        "      --data FindIt_RefCOCO_testA_xyxy_json --out reviews.jsonl",
+        "python run_findit.py data reviews refcoco_testA_reviewed.json --data RefCOCO_testA",
     ],
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
@@ -53,7 +52,7 @@ def command(
     Where reviewers disagree the row's label stays. Files *_reviewed.json of Ref-L4's authors (wrong
     expressions in RefCOCO, RefCOCO+, RefCOCOg) become reviews of the dataset.
     """
-    table = None if data is None else ReviewedTable(load_dataset(data))
+    table = None if data is None else ReviewedTable(_dataset_of(data))
     reviews = Reviews(())
     lists = [path for path in files if is_published_list(path)]
     for path in files:
@@ -76,6 +75,15 @@ def command(
     if json_file is not None:
         write_json(json_file, [_plain(result) for result in results])
     return 0
+
+
+def _dataset_of(name: str) -> AnyDataset:
+    """Load a dataset by the name of its table, or of it in a format: labels are the same in all."""
+    for benchmark in benchmarks():
+        for listed in benchmark.variant_names():
+            if benchmark.parse(listed).table == name:
+                return load_dataset(listed)
+    return load_dataset(name)
 
 
 class ReviewedTable:
@@ -191,7 +199,7 @@ def _reviews_of(lists: Sequence[Path], table: ReviewedTable | None) -> Reviews:
     if table is None:
         raise ReviewsError(
             f"{names}: a list of Ref-L4's authors becomes reviews of a dataset: say which, with "
-            "--data (such as FindIt_RefCOCO_testA_xyxy_json)"
+            "--data (such as RefCOCO_testA)"
         )
     entries: list[PublishedEntry] = []
     for path in lists:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any
@@ -316,10 +316,11 @@ class Reviews:
     def match_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
         """Sort reviews by a table, whose rows are known by index and :func:`row_hash`.
 
-        It may be another table that has some of the reviewed rows, as a subset does.
+        It may be another table that has some of the reviewed rows, as a subset does, and may have
+        numbered them anew.
         """
-        matching = {review.table for review in self.reviews if rows.get(review.index) == review.row}
-        meant = {table} | matching
+        indices = _unique_rows(rows)
+        meant = {review.table for review in self.reviews if review.row in indices} | {table}
         selected: list[Review] = []
         places: list[str] = []
         absent: list[Review] = []
@@ -328,17 +329,21 @@ class Reviews:
         for review, place in zip(self.reviews, self._all_places, strict=True):
             if review.table not in meant:
                 elsewhere.append(review)
+            elif rows.get(review.index) == review.row:
+                selected.append(review)
+                places.append(place)
+            elif review.table != table and review.row in indices:
+                selected.append(replace(review, index=indices[review.row]))
+                places.append(place)
             elif review.index not in rows:
                 absent.append(review)
-            elif rows[review.index] != review.row:
+            else:
                 changed.append(
                     f"{place}: row {review.index} of the table has another image, expression or "
                     "box than the row that was reviewed: review it again"
                 )
-            else:
-                selected.append(review)
-                places.append(place)
-        audits = tuple(audit for audit in self.audits if audit.table in meant)
+        # Of another table other rows were drawn.
+        audits = tuple(audit for audit in self.audits if audit.table == table)
         reviews = Reviews(tuple(selected), audits, tuple(places))
         return TableReviews(reviews, tuple(absent), tuple(elsewhere), tuple(changed))
 
@@ -370,6 +375,12 @@ class Reviews:
         values = sorted(decision.values for decision in self.decisions().values())
         text = json.dumps(values, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _unique_rows(rows: Mapping[int, str]) -> dict[str, int]:
+    """Return the index of each row, without rows that the table has twice."""
+    times = Counter(rows.values())
+    return {row: index for index, row in rows.items() if times[row] == 1}
 
 
 # The way of drawing that counts, where reviewers met a row in different ways
