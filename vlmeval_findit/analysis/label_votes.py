@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..boxes.matching import iou
 from ..protocol.metric import Array
-from ..statistics.label_doubts import UNNAMED, LabelledObjects, OtherObjects, Votes
+from ..statistics.label_doubts import UNKNOWN_CLASS, UNNAMED, LabelledObjects, OtherObjects, Votes
 
 _ANSWERS = 0.3  # IoU from which a box answers a labelled object, whose box may be drawn badly
 _SAME = 0.5  # IoU from which two boxes beside the label are of one object
@@ -79,7 +79,7 @@ def count_votes(
     places = np.arange(len(labels))
     none = classed_boxes([], [])
     return Votes(
-        spoke=np.array([[each is not None for each in model] for model in answers]).T,
+        spoke=np.array([[each is not None for each in of_model] for of_model in answers], bool).T,
         labelled=LabelledObjects(
             row=np.repeat(places, [len(label.boxes) for label in labels]),
             boxes=np.concatenate([none.boxes, *(label.boxes for label in labels)]),
@@ -115,6 +115,8 @@ def _votes_of_row(label: ClassedBoxes, answers: Sequence[ClassedBoxes | None]) -
             answered[at, model] = answer.boxes[box]
             named[at, model] = answer.classes[box]
             free[box] = False
+        # An object of a class that nobody asks for is not missing.
+        free &= answer.classes != UNKNOWN_CLASS
         rest = ClassedBoxes(answer.boxes[free], answer.classes[free])
         _add_others(others, model, rest)
     return _RowVotes(answered, named, others)

@@ -1,0 +1,442 @@
+"""Audit the labels of a dataset: which are probably wrong, by the answers of several scored runs.
+
+A run is a voter: one of each model. Failed calls and replies that cannot be read say nothing; a
+reply without boxes says that there is no object. :mod:`..statistics.label_doubts` has the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from ..benchmarks.findit.findit_datasets import Family
+from ..benchmarks.findit.variant import FindItVariant
+from ..boxes.box_records import FormatFailure
+from ..boxes.matching import plain_label
+from ..boxes.representation import Corners, MatchRule
+from ..core.files import file_sha256
+from ..coords.run_check import NotBoxesError
+from ..data.loading import load_dataset
+from ..models.model_table import find_model
+from ..protocol.dataset_variant import AnyDataset
+from ..protocol.reviews import Answer, AuditRecord, Drawn
+from ..protocol.scored_row import ScoredRow
+from ..scoring.scored_run import Run, read_details
+from ..statistics.label_doubts import (
+    CORRELATION,
+    FAULTS,
+    IN_FAMILY,
+    UNKNOWN_CLASS,
+    LabelDoubts,
+    LabelFault,
+    Votes,
+    label_doubts,
+    strongest_claim,
+)
+from .label_votes import ClassedBoxes, classed_boxes, count_votes
+
+LIKELY = 0.5  # Probability above which a row is listed
+MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
+SEED = 48  # Of the draw of random rows
+FEWEST_RANDOM = 20  # Random rows to review, which a calibration needs
+_EVERY = 5  # One row in so many is a random one
+
+# Replies that end before their boxes do
+_CUT = (FormatFailure.TRUNCATED.value, FormatFailure.TRUNCATED_THINKING.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A run whose answers are compared with the labels."""
+
+    run: Run
+    family: str  # Its row of the model table; its name, if it has none
+    silent: int  # Rows about which it says nothing: failed calls and unreadable replies
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedRow:
+    """What the models say about one label."""
+
+    index: int
+    p: float | None  # Probability that the label is wrong; None: only the order is known
+    fault: LabelFault | None  # The likeliest fault (None: no model contradicts the label)
+    label: Answer
+    proposal: Answer  # The corrected label; of an ambiguous one the other right answer
+    agreeing: int  # Models whose answer fits the correction
+    models: int  # Models that said anything about the row
+    voters: tuple[str, ...]  # Digests of the runs of these
+
+
+@dataclass(frozen=True)
+class LabelAudit:
+    """The audited rows of a dataset, the most doubtful first."""
+
+    dataset: AnyDataset
+    table: str  # ``sha256:…`` of the table's content
+    voters: tuple[Voter, ...]
+    rows: tuple[AuditedRow, ...]
+    unjudged: tuple[int, ...]  # Rows about which no voter said anything
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Return the families of the voters, each once."""
+        return tuple(dict.fromkeys(voter.family for voter in self.voters))
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Return whether voters of two families can tell their errors from those of the labels."""
+        return len(self.families) > 1
+
+    def listed(self, most: int | None = None) -> tuple[AuditedRow, ...]:
+        """Return the rows to review: the first ``most`` that any model contradicts.
+
+        By default those that are wrong with a probability above one half, or the first fifty where
+        only their order is known.
+        """
+        doubted = [row for row in self.rows if row.fault is not None]
+        if most is not None:
+            return tuple(doubted[:most])
+        if not self.has_probabilities:
+            return tuple(doubted[:MOST_BY_ORDER])
+        return tuple(row for row in doubted if (row.p or 0) > LIKELY)
+
+
+def digest_of(run: Run) -> str:
+    """Return the name of a run among voters: its digest, else that of its predictions."""
+    if run.provenance.identity is not None:
+        return run.provenance.digest
+    return run.provenance.predictions_sha256[:12]
+
+
+# --- voters ---------------------------------------------------------------------------------------
+
+
+def why_no_voter(run: Run) -> str:
+    """Say why a run's answers cannot be held against labels; "" where they can."""
+    variant = run.variant
+    if not isinstance(variant, FindItVariant):
+        return f"the answers of {run.benchmark.name} are no boxes"
+    if variant.match_rule is not MatchRule.BOX_OVERLAP:
+        return "its answers are points, which do not show how far an object reaches"
+    if variant.frames > 1:
+        return "its boxes lie in the frames of a video, which cannot be reviewed"
+    if run.other_space:
+        return "scored in another space than the run recorded"
+    if run.provenance.coords_doubt:
+        return f"its coordinates are in doubt: {run.provenance.coords_doubt}"
+    if run.failed == len(run.rows):
+        return "all its calls failed"
+    return ""
+
+
+def family_of(run: Run) -> str:
+    """Return the family of a run's model: its row of the model table, else its own name."""
+    identity = run.provenance.identity
+    if identity is not None and identity.answering.row:
+        return identity.answering.row
+    row = find_model(run.model)
+    return row.name if row is not None else run.model
+
+
+def load_scored_dataset(run: Run) -> AnyDataset:
+    """Load the dataset of a run; raises ValueError if its table is not the scored one."""
+    dataset = load_dataset(run.variant.name)
+    check_table(dataset, run)
+    return dataset
+
+
+def check_table(dataset: AnyDataset, run: Run) -> None:
+    """Raise ValueError if a run was scored over another table."""
+    checksum = file_sha256(dataset.table)
+    if checksum != run.provenance.table_sha256:
+        raise ValueError(
+            f"{dataset.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table "
+            f"with {run.provenance.table_sha256[:12]}…"
+        )
+
+
+# --- the audit ------------------------------------------------------------------------------------
+
+
+def audit_labels(runs: Sequence[Run]) -> LabelAudit:
+    """Audit the labels of a dataset by runs over the same rows, one of each model.
+
+    Raises:
+        NotBoxesError: a run cannot vote; the message says why.
+        FileNotFoundError, ValueError: the table is nowhere, or another than was scored.
+        RunError: details are gone.
+    """
+    for run in runs:
+        if why := why_no_voter(run):
+            raise NotBoxesError(f"{run.path}: {why}")
+    dataset = load_scored_dataset(runs[0])
+    labels = _labels(runs[0], dataset)
+    classes = _Classes(label.labels for label in labels.values())
+    answers: list[list[ClassedBoxes | None]] = []
+    voters = []
+    for run in runs:
+        by_index = {row.index: row for row in read_details(run) if row.index in labels}
+        said = [_said(by_index[index], classes) for index in labels]
+        voters.append(Voter(run, family_of(run), said.count(None)))
+        answers.append(said)
+    given = [classes.boxes_of(label) for label in labels.values()]
+    votes = count_votes(given, answers, _asks_for_one(runs[0].variant, labels.values()))
+    audit = LabelAudit(dataset, f"sha256:{runs[0].provenance.table_sha256}", tuple(voters), (), ())
+    doubts = label_doubts(votes, _correlation([voter.family for voter in voters]))
+    rows = _AuditedRows(audit, labels, classes, votes, doubts)
+    order = np.argsort(-doubts.wrong, kind="stable").tolist()
+    heard = votes.spoke.any(1)
+    indices = list(labels)
+    return replace(
+        audit,
+        rows=tuple(rows.row(place) for place in order if heard[place]),
+        unjudged=tuple(indices[place] for place in np.flatnonzero(~heard).tolist()),
+    )
+
+
+def _labels(run: Run, dataset: AnyDataset) -> dict[int, Answer]:
+    """Return the label of each row of a run by its index."""
+    labels = {}
+    for index in sorted(run.provenance.rows):
+        label = run.benchmark.label(dataset, dataset.queries[index])
+        if label is None:
+            raise NotBoxesError(f"{run.path}: the labels of {dataset.name} cannot be reviewed")
+        labels[index] = label
+    return labels
+
+
+def _asks_for_one(variant: object, labels: Iterable[Answer]) -> bool:
+    """Return whether each query of a dataset asks for exactly one object."""
+    if not isinstance(variant, FindItVariant):
+        return False
+    if variant.family not in (Family.REFEXP, Family.INSDET):
+        return False
+    return all(len(label.boxes) == 1 for label in labels)
+
+
+def _correlation(families: Sequence[str]) -> float:
+    """Return how alike models err, over all pairs of models."""
+    pairs = combinations(families, 2)
+    each = [IN_FAMILY if one == other else CORRELATION for one, other in pairs]
+    return fmean(each) if each else CORRELATION
+
+
+class _Classes:
+    """Numbers the classes that labels have; a class that only models name is unknown."""
+
+    def __init__(self, labels: Iterable[Sequence[str]]) -> None:
+        self.names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        for of_row in labels:
+            for name in of_row:
+                plain = plain_label(name)
+                if plain not in self._numbers:
+                    self._numbers[plain] = len(self.names)
+                    self.names.append(name)
+
+    def numbers(self, labels: Sequence[str], boxes: int) -> list[int]:
+        """Return the class of each of so many boxes; 0 where queries have no classes."""
+        if not self.names:
+            return [0] * boxes
+        if not labels:
+            return [UNKNOWN_CLASS] * boxes
+        return [self._numbers.get(plain_label(label), UNKNOWN_CLASS) for label in labels]
+
+    def boxes_of(self, answer: Answer) -> ClassedBoxes:
+        return classed_boxes(answer.boxes, self.numbers(answer.labels, len(answer.boxes)))
+
+    def name(self, number: int) -> str:
+        """Return the name of a class; "" where queries have no classes."""
+        return self.names[number] if self.names else ""
+
+
+def _said(row: ScoredRow, classes: _Classes) -> ClassedBoxes | None:
+    """Return the boxes of a reply; None if it says nothing that could be held against a label.
+
+    Boxes on objects that do not count are left out, and so are boxes without an area.
+    """
+    boxes = row.details.get("boxes", [])
+    if row.failed or row.reason in _CUT or (row.reason is not None and not boxes):
+        return None
+    ignored = {*row.details.get("ignored", ())}
+    numbers = classes.numbers(row.details.get("labels") or (), len(boxes))
+    kept = [
+        place
+        for place, box in enumerate(boxes)
+        if place not in ignored and None not in box and box[0] < box[2] and box[1] < box[3]
+    ]
+    return classed_boxes([boxes[place] for place in kept], [numbers[place] for place in kept])
+
+
+# --- from claims to proposals ---------------------------------------------------------------------
+
+
+class _Claim(NamedTuple):
+    """A claim about a row: its fault, and its place among the claims of that fault."""
+
+    fault: LabelFault
+    place: int
+
+
+class _AuditedRows:
+    """Makes the records of rows from votes and doubts."""
+
+    def __init__(
+        self,
+        audit: LabelAudit,
+        labels: Mapping[int, Answer],
+        classes: _Classes,
+        votes: Votes,
+        doubts: LabelDoubts,
+    ) -> None:
+        self.labels = list(labels.items())
+        self.classes = classes
+        self.votes = votes
+        self.doubts = doubts
+        self.digests = [digest_of(voter.run) for voter in audit.voters]
+        self.has_probabilities = audit.has_probabilities
+        self.strongest = {fault: strongest_claim(doubts, fault) for fault in FAULTS}
+        counts = [len(label.boxes) for label in labels.values()]
+        self.first_object = np.cumsum(counts) - counts  # (n,) place of each row's first object
+
+    def row(self, place: int) -> AuditedRow:
+        """Make the record of the label at a place."""
+        index, label = self.labels[place]
+        spoke = self.votes.spoke[place]
+        fault = FAULTS[int(self.doubts.by_fault[place].argmax())]
+        claim = _Claim(fault, int(self.strongest[fault][place]))
+        contradicted = claim.place >= 0
+        return AuditedRow(
+            index=index,
+            p=float(self.doubts.wrong[place]) if self.has_probabilities else None,
+            fault=fault if contradicted else None,
+            label=label,
+            proposal=self._proposal(place, claim) if contradicted else label,
+            agreeing=self._agreeing(place, claim) if contradicted else 0,
+            models=int(spoke.sum()),
+            voters=tuple(self.digests[at] for at in np.flatnonzero(spoke).tolist()),
+        )
+
+    def _agreeing(self, place: int, claim: _Claim) -> int:
+        """Count the models whose answer to a row fits a claim."""
+        labelled = self.votes.labelled
+        at = claim.place
+        if claim.fault.of_other_object:
+            return int(self.votes.others.seen[at].sum())
+        found = labelled.found[at]
+        if claim.fault is LabelFault.SUPERFLUOUS:
+            return int((self.votes.spoke[place] & ~found).sum())
+        if claim.fault is LabelFault.WRONG_CLASS:
+            return int((labelled.named[at] == self.doubts.rival[at]).sum())
+        to_label = np.abs(labelled.answered[at] - labelled.boxes[at]).sum(1)
+        to_middle = np.abs(labelled.answered[at] - self.doubts.middle[at]).sum(1)
+        return int((found & (to_middle < to_label)).sum())
+
+    def _proposal(self, place: int, claim: _Claim) -> Answer:
+        """Correct a label by a claim, and that of a set by all claims likelier than not."""
+        _, label = self.labels[place]
+        if self.votes.single:
+            box = self.doubts.middle[claim.place]
+            if claim.fault.of_other_object:
+                box = self.votes.others.boxes[claim.place]
+            return Answer((_corners(box),), label.labels)
+        names = label.labels or ("",) * len(label.boxes)
+        objects = list(zip(label.boxes, names, strict=True))
+        corrected = []
+        for at, (box, name) in enumerate(objects, start=int(self.first_object[place])):
+            match self._fault_of_object(at, claim):
+                case LabelFault.SUPERFLUOUS:
+                    continue
+                case LabelFault.BOX:
+                    corrected.append((_corners(self.doubts.middle[at]), name))
+                case LabelFault.WRONG_CLASS:
+                    corrected.append((box, self.classes.name(int(self.doubts.rival[at]))))
+                case _:
+                    corrected.append((box, name))
+        for at in self._missing_objects(place, claim):
+            other = self.votes.others
+            corrected.append((_corners(other.boxes[at]), self.classes.name(int(other.classes[at]))))
+        boxes = tuple(box for box, _ in corrected)
+        return Answer(boxes, tuple(name for _, name in corrected) if self.classes.names else ())
+
+    def _fault_of_object(self, at: int, claim: _Claim) -> LabelFault | None:
+        """Return what is to be corrected of a labelled object: by the claim, or likelier than not.
+
+        Of several claims about an object only the likeliest can be true.
+        """
+        if not claim.fault.of_other_object and claim.place == at:
+            return claim.fault
+        faults = (LabelFault.SUPERFLUOUS, LabelFault.WRONG_CLASS, LabelFault.BOX)
+        odds = {fault: self.doubts.claims[fault].odds[at] for fault in faults}
+        likeliest = max(faults, key=odds.__getitem__)
+        return likeliest if odds[likeliest] > 1 else None
+
+    def _missing_objects(self, place: int, claim: _Claim) -> list[int]:
+        """Return the places of objects that a label lacks: by the claim, or likelier than not."""
+        rows = self.votes.others.row
+        first, end = np.searchsorted(rows, [place, place + 1]).tolist()
+        odds = self.doubts.claims[LabelFault.MISSING].odds
+        return [at for at in range(first, end) if odds[at] > 1 or claim == (LabelFault.MISSING, at)]
+
+
+def _corners(box: Sequence[float]) -> Corners:
+    """Return a box in tenths of a pixel: models' medians are no more exact."""
+    x1, y1, x2, y2 = (round(float(number), 1) for number in box)
+    return (x1, y1, x2, y2)
+
+
+# --- rows to review -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRow:
+    """A row to review, and how it was drawn."""
+
+    row: AuditedRow
+    drawn: Drawn
+
+
+def draw_rows(
+    audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SEED
+) -> tuple[DrawnRow, ...]:
+    """Put a random row that is not listed after every four listed rows.
+
+    Only random rows say how many labels are wrong, and whether the models that voted gained by it:
+    where the list is short, random rows follow it until there are twenty.
+    """
+    rest = _unlisted(audit, listed)
+    shuffled = np.random.default_rng(seed).permutation(len(rest)).tolist()
+    random = [DrawnRow(rest[at], Drawn.RANDOM) for at in shuffled]
+    drawn: list[DrawnRow] = []
+    taken = 0
+    for row in listed:
+        if len(drawn) % _EVERY == _EVERY - 1 and taken < len(random):
+            drawn.append(random[taken])
+            taken += 1
+        drawn.append(DrawnRow(row, Drawn.LISTED))
+    return (*drawn, *random[taken : max(taken, FEWEST_RANDOM)])
+
+
+def _unlisted(audit: LabelAudit, listed: Sequence[AuditedRow]) -> list[AuditedRow]:
+    indices = {row.index for row in listed}
+    return sorted(
+        (row for row in audit.rows if row.index not in indices), key=lambda row: row.index
+    )
+
+
+def audit_record(audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SEED) -> AuditRecord:
+    """Say what the rows of :func:`draw_rows` were drawn from, for the reviews' first line."""
+    return AuditRecord(
+        table=audit.table,
+        rows=len(audit.rows),
+        listed=tuple(row.index for row in listed),
+        unlisted=len(audit.rows) - len(listed),
+        seed=seed,
+        voters=tuple(digest_of(voter.run) for voter in audit.voters),
+    )
