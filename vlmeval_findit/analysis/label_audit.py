@@ -19,9 +19,7 @@ from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.box_records import FormatFailure
 from ..boxes.matching import plain_label
 from ..boxes.representation import Corners, MatchRule
-from ..core.files import file_sha256
 from ..coords.run_check import NotBoxesError
-from ..data.loading import load_dataset
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import AnyDataset
 from ..protocol.reviews import Answer, AuditRecord, Drawn
@@ -39,6 +37,7 @@ from ..statistics.label_doubts import (
     strongest_claim,
 )
 from .label_votes import ClassedBoxes, classed_boxes, count_votes
+from .scored_tables import load_scored_dataset
 
 LIKELY = 0.5  # Probability above which a row is listed
 MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
@@ -142,23 +141,6 @@ def family_of(run: Run) -> str:
         return identity.answering.row
     row = find_model(run.model)
     return row.name if row is not None else run.model
-
-
-def load_scored_dataset(run: Run) -> AnyDataset:
-    """Load the dataset of a run; raises ValueError if its table is not the scored one."""
-    dataset = load_dataset(run.variant.name)
-    check_table(dataset, run)
-    return dataset
-
-
-def check_table(dataset: AnyDataset, run: Run) -> None:
-    """Raise ValueError if a run was scored over another table."""
-    checksum = file_sha256(dataset.table)
-    if checksum != run.provenance.table_sha256:
-        raise ValueError(
-            f"{dataset.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table "
-            f"with {run.provenance.table_sha256[:12]}…"
-        )
 
 
 # --- the audit ------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ GROUPS = {
         "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
         "compare": ("compare", "how two runs differ: metrics, intervals, queries"),
         "errors": ("errors", "which error types cost a run its points, and where"),
+        "audit": ("audit", "labels that are probably wrong, by what several models answered"),
         "samples": (
             "calibration.samples",
             "several replies to each query: mean, consensus, pass@k",

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..analysis.scored_tables import check_table
 from ..benchmarks.findit.error_costs import size_of
-from ..core.files import file_sha256
 from ..data.loading import load_dataset
 from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
@@ -103,12 +103,7 @@ def gather(
 
 
 def _transcript(run: Run, dataset: AnyDataset) -> Transcript:
-    checksum = file_sha256(dataset.table)
-    if checksum != run.provenance.table_sha256:
-        raise ValueError(
-            f"{dataset.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table "
-            f"with {run.provenance.table_sha256[:12]}…"
-        )
+    check_table(dataset, run)
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
     if identity is not None and identity.custom_prompt:

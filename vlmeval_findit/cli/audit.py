@@ -1,0 +1,165 @@
+"""``run_findit.py audit``: labels that are probably wrong, by the answers of several models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..analysis.label_audit import AuditedRow, LabelAudit, Voter, audit_labels, digest_of
+from ..core.command import as_called
+from ..core.formatting import counted, printable
+from ..leaderboard.comparable import ExcludedRun, grouped
+from ..leaderboard.label_tables import doubts_table, kinds_line
+from ..leaderboard.label_voters import choose_voters
+from ..protocol.reviews import Answer
+from ..scoring.scored_run import PluginMissingError, RowData, load_runs
+from .printing import print_folded, print_lines, print_table, write_json
+from .shared_options import Command, complete_datasets, json_option, option, runs_argument, say
+
+_REST = "--json FILE"
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py audit outputs --data RefCOCO",
+        "python run_findit.py audit outputs --data RefCOCO --top 100 --json doubts.json",
+    ],
+)
+@runs_argument
+@option(
+    "--data",
+    "NAME",
+    "The dataset, where the runs are of several.",
+    shell_complete=complete_datasets,
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="List the N most doubtful rows, whatever their probability.",
+)
+@json_option
+def command(
+    runs: tuple[Path, ...], data: str | None, top: int | None, json_file: Path | None
+) -> int:
+    """List labels that are probably wrong, by what several models answered.
+
+    RUN is a scored prediction file, or a folder of them. One run of each model is compared; models
+    of two families are needed to tell their errors from those of the labels. A listed label is to
+    be looked at, not wrong: nothing is dropped from a score, and none changes.
+    """
+
+    def report_plugin(error: PluginMissingError) -> None:
+        say(f"left out: {as_called(str(error))}", file=sys.stderr)
+
+    chosen = choose_voters(load_runs(runs, report_plugin, RowData.SUMS), data)
+    audit = audit_labels(chosen.runs)
+    listed = audit.listed(top)
+    _print_audit(audit, listed)
+    _print_voters(audit, chosen.left_out)
+    if json_file is not None:
+        write_json(json_file, _as_json(audit, listed, chosen.left_out))
+    return 0
+
+
+def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
+    table = doubts_table(audit, listed)
+    judged = counted(len(audit.rows), "row")
+    name = audit.dataset.variant.board_dataset
+    if audit.has_probabilities:
+        say(f"{name}: {counted(len(listed), 'label')} of {judged} listed as doubtful")
+    else:
+        say(f"{name}: the first {len(listed)} of {judged} to look at, in this order")
+    if listed:
+        print_table(table, _REST)
+        print_folded(f"By kind: {kinds_line(listed)}")
+    print_lines([note.text for note in table.notes], _REST)
+    if not audit.has_probabilities:
+        print_folded(_no_probabilities(audit))
+    if audit.unjudged:
+        first = audit.unjudged[0]
+        count = counted(len(audit.unjudged), "row")
+        print_folded(f"Not judged, as no run has a readable answer: {count} (first: {first})")
+
+
+def _no_probabilities(audit: LabelAudit) -> str:
+    models = counted(len(audit.voters), "model")
+    return (
+        f"No probabilities: {models} of one family ({audit.families[0]}) cannot tell their own "
+        "errors from those of the labels. Add a run of another family's model over these rows"
+    )
+
+
+def _print_voters(audit: LabelAudit, left_out: Sequence[ExcludedRun]) -> None:
+    say(f"Compared: {counted(len(audit.voters), 'run')}")
+    print_lines([f"  {_voter_line(voter)}" for voter in audit.voters], _REST)
+    if not left_out:
+        return
+    say(f"Left out: {counted(len(left_out), 'run')}")
+    lines = []
+    for reason, members in grouped(left_out, lambda each: each.reason).items():
+        first = members[0].run
+        more = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
+        lines.append(f"  {first.model} {first.variant.name} ({first.path}){more}: {reason}")
+    print_lines(lines, _REST)
+
+
+def _voter_line(voter: Voter) -> str:
+    run = voter.run
+    line = f"{printable(run.model)} {run.variant.format}"
+    if voter.family != run.model:
+        line += f", of {voter.family}"
+    if voter.silent:
+        line += f"; {counted(voter.silent, 'answer')} failed or not readable"
+    return line
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def _as_json(
+    audit: LabelAudit, listed: Sequence[AuditedRow], left_out: Sequence[ExcludedRun]
+) -> dict[str, Any]:
+    """Return what is printed, with all rows."""
+    return {
+        "dataset": audit.dataset.variant.board_dataset,
+        "table": audit.table,
+        "rows": len(audit.rows),
+        "not judged": list(audit.unjudged),
+        "calibrated": False,
+        "voters": [
+            {
+                "model": voter.run.model,
+                "format": voter.run.variant.format,
+                "family": voter.family,
+                "run": digest_of(voter.run),
+                "path": str(voter.run.path),
+                "silent": voter.silent,
+            }
+            for voter in audit.voters
+        ],
+        "left out": [{"path": str(each.run.path), "reason": each.reason} for each in left_out],
+        "listed": [
+            {
+                "index": row.index,
+                "asked": audit.dataset.queries[row.index].label,
+                "kind": row.fault.value if row.fault is not None else "",
+                "p": row.p,
+                "agreeing": row.agreeing,
+                "models": row.models,
+                "label": _answer(row.label),
+                "proposal": _answer(row.proposal),
+                "voters": list(row.voters),
+            }
+            for row in listed
+        ],
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {"boxes": list(map(list, answer.boxes)), "labels": list(answer.labels)}
