@@ -6,8 +6,9 @@ reply without boxes says that there is no object. :mod:`..statistics.label_doubt
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
@@ -22,9 +23,10 @@ from ..boxes.representation import Corners, MatchRule
 from ..coords.run_check import NotBoxesError
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import AnyDataset
-from ..protocol.reviews import Answer, AuditRecord, Drawn
+from ..protocol.reviews import Answer, AuditRecord, Decision, Drawn, Reviews, Verdict
 from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run, read_details
+from ..statistics.doubt_calibration import DoubtCalibration, calibrate_doubts
 from ..statistics.label_doubts import (
     CORRELATION,
     FAULTS,
@@ -42,7 +44,9 @@ from .scored_tables import load_scored_dataset
 LIKELY = 0.5  # Probability above which a row is listed
 MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
 SEED = 48  # Of the draw of random rows
-FEWEST_RANDOM = 20  # Random rows to review, which a calibration needs
+# Reviewed rows that a calibration needs
+FEWEST_LISTED = 30
+FEWEST_RANDOM = 20
 _EVERY = 5  # One row in so many is a random one
 
 # Replies that end before their boxes do
@@ -79,13 +83,16 @@ class LabelAudit:
     dataset: AnyDataset
     table: str  # ``sha256:…`` of the table's content
     voters: tuple[Voter, ...]
+    unheard: tuple[Voter, ...]  # Runs that say nothing about more than half of the rows: left out
     rows: tuple[AuditedRow, ...]
     unjudged: tuple[int, ...]  # Rows about which no voter said anything
+    decided: Mapping[int, Decision] = field(default_factory=dict)  # Reviewed rows
+    calibration: Calibration | None = None  # None: there are no reviews
 
     @property
     def families(self) -> tuple[str, ...]:
         """Return the families of the voters, each once."""
-        return tuple(dict.fromkeys(voter.family for voter in self.voters))
+        return _families(self.voters)
 
     @property
     def has_probabilities(self) -> bool:
@@ -96,7 +103,8 @@ class LabelAudit:
         """Return the rows to review: the first ``most`` that any model contradicts.
 
         By default those that are wrong with a probability above one half, or the first fifty where
-        only their order is known.
+        only their order is known. Reviews do not change the list: random rows weigh as many rows as
+        it leaves out.
         """
         doubted = [row for row in self.rows if row.fault is not None]
         if most is not None:
@@ -104,6 +112,25 @@ class LabelAudit:
         if not self.has_probabilities:
             return tuple(doubted[:MOST_BY_ORDER])
         return tuple(row for row in doubted if (row.p or 0) > LIKELY)
+
+    def calibrated(self, row: AuditedRow) -> float | None:
+        """Return the probability that a label is wrong, calibrated where reviews allow it."""
+        if row.p is None or self.calibration is None or self.calibration.fit is None:
+            return row.p
+        return float(self.calibration.fit.apply(np.array([row.p]))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The reviewed rows that probabilities are calibrated by."""
+
+    listed: int
+    random: int
+    fit: DoubtCalibration | None  # None: too few
+
+
+def _families(voters: Iterable[Voter]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(voter.family for voter in voters))
 
 
 def digest_of(run: Run) -> str:
@@ -160,26 +187,43 @@ def audit_labels(runs: Sequence[Run]) -> LabelAudit:
     dataset = load_scored_dataset(runs[0])
     labels = _labels(runs[0], dataset)
     classes = _Classes(label.labels for label in labels.values())
-    answers: list[list[ClassedBoxes | None]] = []
+    answers = []
     voters = []
+    unheard = []
     for run in runs:
-        by_index = {row.index: row for row in read_details(run) if row.index in labels}
-        said = [_said(by_index[index], classes) for index in labels]
-        voters.append(Voter(run, family_of(run), said.count(None)))
-        answers.append(said)
+        said = _answers(run, labels, classes)
+        voter = Voter(run, family_of(run), said.count(None))
+        if 2 * voter.silent > len(said):
+            unheard.append(voter)
+        else:
+            voters.append(voter)
+            answers.append(said)
+    if not voters:
+        first = unheard[0]
+        count = f"{first.silent} of {len(labels)} answers"
+        raise NotBoxesError(f"{first.run.path}: {count} failed or are not readable")
     given = [classes.boxes_of(label) for label in labels.values()]
     votes = count_votes(given, answers, _asks_for_one(runs[0].variant, labels.values()))
-    audit = LabelAudit(dataset, f"sha256:{runs[0].provenance.table_sha256}", tuple(voters), (), ())
     doubts = label_doubts(votes, _correlation([voter.family for voter in voters]))
-    rows = _AuditedRows(audit, labels, classes, votes, doubts)
-    order = np.argsort(-doubts.wrong, kind="stable").tolist()
-    heard = votes.spoke.any(1)
-    indices = list(labels)
-    return replace(
-        audit,
-        rows=tuple(rows.row(place) for place in order if heard[place]),
-        unjudged=tuple(indices[place] for place in np.flatnonzero(~heard).tolist()),
+    rows = _AuditedRows(voters, labels, classes, votes, doubts)
+    most_doubtful_first = np.argsort(-doubts.wrong, kind="stable").tolist()
+    heard: list[bool] = np.any(votes.spoke, axis=1).tolist()
+    return LabelAudit(
+        dataset=dataset,
+        table=f"sha256:{runs[0].provenance.table_sha256}",
+        voters=tuple(voters),
+        unheard=tuple(unheard),
+        rows=tuple(rows.row(place) for place in most_doubtful_first if heard[place]),
+        unjudged=tuple(index for index, said in zip(labels, heard, strict=True) if not said),
     )
+
+
+def _answers(
+    run: Run, labels: Mapping[int, Answer], classes: _Classes
+) -> list[ClassedBoxes | None]:
+    """Return what a run says about each label; None: nothing."""
+    by_index = {row.index: row for row in read_details(run)}
+    return [_said(by_index[index], classes) for index in labels]
 
 
 def _labels(run: Run, dataset: AnyDataset) -> dict[int, Answer]:
@@ -271,7 +315,7 @@ class _AuditedRows:
 
     def __init__(
         self,
-        audit: LabelAudit,
+        voters: Sequence[Voter],
         labels: Mapping[int, Answer],
         classes: _Classes,
         votes: Votes,
@@ -281,8 +325,8 @@ class _AuditedRows:
         self.classes = classes
         self.votes = votes
         self.doubts = doubts
-        self.digests = [digest_of(voter.run) for voter in audit.voters]
-        self.has_probabilities = audit.has_probabilities
+        self.digests = [digest_of(voter.run) for voter in voters]
+        self.has_probabilities = len(_families(voters)) > 1
         self.strongest = {fault: strongest_claim(doubts, fault) for fault in FAULTS}
         counts = [len(label.boxes) for label in labels.values()]
         self.first_object = np.cumsum(counts) - counts  # (n,) place of each row's first object
@@ -321,7 +365,7 @@ class _AuditedRows:
         return int((found & (to_middle < to_label)).sum())
 
     def _proposal(self, place: int, claim: _Claim) -> Answer:
-        """Correct a label by a claim, and that of a set by all claims likelier than not."""
+        """Correct a label by a claim, and that of a set by whatever else is likely."""
         _, label = self.labels[place]
         if self.votes.single:
             box = self.doubts.middle[claim.place]
@@ -360,17 +404,63 @@ class _AuditedRows:
         return likeliest if odds[likeliest] > 1 else None
 
     def _missing_objects(self, place: int, claim: _Claim) -> list[int]:
-        """Return the places of objects that a label lacks: by the claim, or likelier than not."""
-        rows = self.votes.others.row
-        first, end = np.searchsorted(rows, [place, place + 1]).tolist()
-        odds = self.doubts.claims[LabelFault.MISSING].odds
-        return [at for at in range(first, end) if odds[at] > 1 or claim == (LabelFault.MISSING, at)]
+        """Return the places of objects that a label lacks: by the claim, or as most models say.
+
+        A label with a box on a wrong object lacks one, too: neither need be likely by itself.
+        """
+        others = self.votes.others
+        first, end = np.searchsorted(others.row, [place, place + 1]).tolist()
+        half = self.votes.spoke[place].sum() / 2
+        return [
+            at
+            for at in range(first, end)
+            if others.seen[at].sum() > half or claim == (LabelFault.MISSING, at)
+        ]
 
 
 def _corners(box: Sequence[float]) -> Corners:
     """Return a box in tenths of a pixel: models' medians are no more exact."""
     x1, y1, x2, y2 = (round(float(number), 1) for number in box)
     return (x1, y1, x2, y2)
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+
+def with_reviews(audit: LabelAudit, reviews: Reviews) -> LabelAudit:
+    """Add reviews to an audit, and calibrate its probabilities if they are enough.
+
+    Rows that were reviewed because they are on a published list do not count: who made the list
+    did not know what the models answered, but not how it was drawn either.
+
+    Raises:
+        ReviewsError: a review is of another row than the table has.
+    """
+    benchmark = audit.voters[0].run.benchmark
+    hashes = benchmark.row_hashes(audit.dataset)
+    decided = reviews.of_table(audit.table, hashes).reviews.decisions()
+    usable = [
+        (row, decided[row.index])
+        for row in audit.rows
+        if row.index in decided and decided[row.index].verdict is not Verdict.UNSURE
+    ]
+    counts = Counter(decision.drawn for _, decision in usable)
+    fit = None
+    enough = counts[Drawn.LISTED] >= FEWEST_LISTED and counts[Drawn.RANDOM] >= FEWEST_RANDOM
+    if audit.has_probabilities and enough:
+        drawn = [pair for pair in usable if pair[1].drawn is not Drawn.PUBLISHED]
+        p = np.array([row.p for row, _ in drawn], float)
+        wrong = np.array([_was_wrong(row, decision) for row, decision in drawn])
+        fit = calibrate_doubts(p, wrong)
+    calibration = Calibration(counts[Drawn.LISTED], counts[Drawn.RANDOM], fit)
+    return replace(audit, decided=decided, calibration=calibration)
+
+
+def _was_wrong(row: AuditedRow, decision: Decision) -> bool:
+    """Return whether a doubt was justified: two right answers make a label ambiguous."""
+    if decision.verdict is Verdict.BOTH:
+        return row.fault is LabelFault.AMBIGUOUS
+    return decision.verdict.is_error
 
 
 # --- rows to review -------------------------------------------------------------------------------

@@ -9,18 +9,35 @@ from typing import Any
 
 import click
 
-from ..analysis.label_audit import AuditedRow, LabelAudit, Voter, audit_labels, digest_of
+from ..analysis.label_audit import (
+    AuditedRow,
+    LabelAudit,
+    Voter,
+    audit_labels,
+    digest_of,
+    with_reviews,
+)
 from ..core.command import as_called
 from ..core.formatting import counted, printable
 from ..leaderboard.comparable import ExcludedRun, grouped
-from ..leaderboard.label_tables import doubts_table, kinds_line
+from ..leaderboard.label_tables import calibration_text, doubts_table, kinds_line
 from ..leaderboard.label_voters import choose_voters
 from ..protocol.reviews import Answer
 from ..scoring.scored_run import PluginMissingError, RowData, load_runs
+from ..storage.review_files import read_reviews
 from .printing import print_folded, print_lines, print_table, write_json
-from .shared_options import Command, complete_datasets, json_option, option, runs_argument, say
+from .shared_options import (
+    FILE,
+    Command,
+    complete_datasets,
+    json_option,
+    option,
+    runs_argument,
+    say,
+)
 
 _REST = "--json FILE"
+_TOO_FEW = "it says nothing about more than half of the rows"
 
 
 @click.command(
@@ -43,9 +60,20 @@ _REST = "--json FILE"
     metavar="N",
     help="List the N most doubtful rows, whatever their probability.",
 )
+@option(
+    "--reviews",
+    "FILE",
+    "Reviews of its rows: they calibrate the probabilities (repeatable).",
+    type=FILE,
+    multiple=True,
+)
 @json_option
 def command(
-    runs: tuple[Path, ...], data: str | None, top: int | None, json_file: Path | None
+    runs: tuple[Path, ...],
+    data: str | None,
+    top: int | None,
+    reviews: tuple[Path, ...],
+    json_file: Path | None,
 ) -> int:
     """List labels that are probably wrong, by what several models answered.
 
@@ -57,8 +85,11 @@ def command(
     def report_plugin(error: PluginMissingError) -> None:
         say(f"left out: {as_called(str(error))}", file=sys.stderr)
 
+    known = read_reviews(reviews)  # Before the runs: a file that is refused is refused at once
     chosen = choose_voters(load_runs(runs, report_plugin, RowData.SUMS), data)
     audit = audit_labels(chosen.runs)
+    if reviews:
+        audit = with_reviews(audit, known)
     listed = audit.listed(top)
     _print_audit(audit, listed)
     _print_voters(audit, chosen.left_out)
@@ -88,20 +119,22 @@ def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
 
 
 def _no_probabilities(audit: LabelAudit) -> str:
-    models = counted(len(audit.voters), "model")
-    return (
-        f"No probabilities: {models} of one family ({audit.families[0]}) cannot tell their own "
-        "errors from those of the labels. Add a run of another family's model over these rows"
+    first = audit.voters[0].run
+    name = first.variant.name
+    return as_called(
+        f"No probabilities: all compared runs are of one family ({audit.families[0]}), whose "
+        "errors look like those of labels. Ask a model of another family about these rows: "
+        f"python run_findit.py run --data {name} --model MODEL"
     )
 
 
 def _print_voters(audit: LabelAudit, left_out: Sequence[ExcludedRun]) -> None:
     say(f"Compared: {counted(len(audit.voters), 'run')}")
     print_lines([f"  {_voter_line(voter)}" for voter in audit.voters], _REST)
-    if not left_out:
+    if not left_out and not audit.unheard:
         return
-    say(f"Left out: {counted(len(left_out), 'run')}")
-    lines = []
+    say(f"Left out: {counted(len(left_out) + len(audit.unheard), 'run')}")
+    lines = [f"  {_voter_line(voter)}: {_TOO_FEW}" for voter in audit.unheard]
     for reason, members in grouped(left_out, lambda each: each.reason).items():
         first = members[0].run
         more = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
@@ -131,7 +164,7 @@ def _as_json(
         "table": audit.table,
         "rows": len(audit.rows),
         "not judged": list(audit.unjudged),
-        "calibrated": False,
+        "calibration": calibration_text(audit) if audit.has_probabilities else None,
         "voters": [
             {
                 "model": voter.run.model,
@@ -143,13 +176,18 @@ def _as_json(
             }
             for voter in audit.voters
         ],
-        "left out": [{"path": str(each.run.path), "reason": each.reason} for each in left_out],
+        "left out": [
+            *({"path": str(each.run.path), "reason": each.reason} for each in left_out),
+            *({"path": str(voter.run.path), "reason": _TOO_FEW} for voter in audit.unheard),
+        ],
         "listed": [
             {
                 "index": row.index,
                 "asked": audit.dataset.queries[row.index].label,
                 "kind": row.fault.value if row.fault is not None else "",
                 "p": row.p,
+                "p calibrated": audit.calibrated(row) if _is_calibrated(audit) else None,
+                "reviewed": row.index in audit.decided,
                 "agreeing": row.agreeing,
                 "models": row.models,
                 "label": _answer(row.label),
@@ -159,6 +197,10 @@ def _as_json(
             for row in listed
         ],
     }
+
+
+def _is_calibrated(audit: LabelAudit) -> bool:
+    return audit.calibration is not None and audit.calibration.fit is not None
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

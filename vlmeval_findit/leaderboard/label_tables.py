@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ..analysis.label_audit import AuditedRow, LabelAudit
-from ..core.formatting import short
+from ..analysis.label_audit import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
+from ..core.formatting import counted, short
 from ..protocol.reviews import Answer
+from ..statistics.doubt_calibration import DoubtCalibration
 from ..statistics.label_doubts import FAULTS, LabelFault
-from .result_table import Field, FieldType, Note, Table, Value, count
+from .result_table import NONE, Field, Note, Table, TableCell, Value, count
 
 _ASKED = 18  # Characters of an expression
 _CHANGE = 24  # Characters of a correction
 
-_PROBABILITY = Field("uncalibrated", FieldType.PROBABILITY)
+REVIEWED = "✓"  # Sign of a row that is reviewed
 
-UNCALIBRATED = Note(
+_CALIBRATED = "calibrated"
+_UNCALIBRATED = Note(
     "uncalibrated",
     [
         "the probability that the label is wrong, if models err as is assumed; where they share "
-        "mistakes it is too high. Reviews calibrate it"
+        "mistakes it is too high"
     ],
 )
 
@@ -29,23 +31,60 @@ def doubts_table(audit: LabelAudit, rows: Sequence[AuditedRow]) -> Table:
     """Make a row for each doubtful label, in their order."""
     fields = [count("row"), Field("asked"), Field("kind"), Field("models")]
     if audit.has_probabilities:
-        fields.append(_PROBABILITY)
+        heading = _UNCALIBRATED.title if _fit(audit) is None else _CALIBRATED
+        fields.append(Field(heading))
     fields.append(Field("proposal"))
-    return Table(
-        "Doubtful labels",
-        fields,
-        [_cells(audit, row) for row in rows],
-        (UNCALIBRATED,) if audit.has_probabilities else (),
-    )
+    cells = [_cells(audit, row) for row in rows]
+    return Table("Doubtful labels", fields, cells, tuple(_notes(audit)))
+
+
+def _fit(audit: LabelAudit) -> DoubtCalibration | None:
+    return audit.calibration.fit if audit.calibration is not None else None
+
+
+def _notes(audit: LabelAudit) -> Iterator[Note]:
+    if audit.has_probabilities and _fit(audit) is None:
+        yield _UNCALIBRATED
+    if audit.has_probabilities:
+        yield Note("calibration", [calibration_text(audit)])
+    if audit.decided:
+        yield Note(REVIEWED, [f"reviewed: {counted(len(audit.decided), 'row')} of the table"])
+
+
+def calibration_text(audit: LabelAudit) -> str:
+    """Say by how many reviewed rows probabilities are calibrated, or how many that needs."""
+    needed = f"{FEWEST_LISTED} listed and {FEWEST_RANDOM} random rows"
+    calibration = audit.calibration
+    if calibration is None:
+        return f"needs reviews of {needed}"
+    reviewed = f"{calibration.listed} listed and {calibration.random} random rows"
+    if calibration.fit is None:
+        return f"needs reviews of {needed}; there are {reviewed}"
+    return f"by the reviews of {reviewed}; the list is as without them"
 
 
 def _cells(audit: LabelAudit, row: AuditedRow) -> list[Value]:
     asked = audit.dataset.queries[row.index].label
     kind = row.fault.value if row.fault is not None else ""
-    cells: list[Value] = [row.index, short(asked, _ASKED), kind, f"{row.agreeing} of {row.models}"]
+    sign = REVIEWED if row.index in audit.decided else ""
+    index = TableCell(row.index, sign=sign)
+    cells: list[Value] = [index, short(asked, _ASKED), kind, f"{row.agreeing} of {row.models}"]
     if audit.has_probabilities:
-        cells.append(row.p)
+        cells.append(probability_text(audit.calibrated(row)))
     return [*cells, short(change_of(row), _CHANGE)]
+
+
+def probability_text(p: float | None) -> str:
+    """Write a probability with two digits; never 1, which it never is.
+
+    >>> probability_text(0.532), probability_text(0.998), probability_text(0.002)
+    ('0.53', '>0.99', '<0.01')
+    """
+    if p is None:
+        return NONE
+    if p > 0.99:
+        return ">0.99"
+    return f"{p:.2f}" if p >= 0.01 else "<0.01"
 
 
 def change_of(row: AuditedRow) -> str:

@@ -79,12 +79,14 @@ class LabelledObjects:
     @property
     def found(self) -> Flags:
         """Return whether each model found each object, (g, K)."""
-        return self.named != UNNAMED
+        found: Flags = self.named != UNNAMED
+        return found
 
     @property
     def misnamed(self) -> Flags:
         """Return whether a model found an object but named another class, (g, K)."""
-        return self.found & (self.named != self.classes[:, None])
+        misnamed: Flags = self.found & (self.named != self.classes[:, None])
+        return misnamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Votes:
 
     @property
     def models(self) -> int:
-        return self.spoke.shape[1]
+        return int(self.spoke.shape[1])
 
     @property
     def faults(self) -> tuple[LabelFault, ...]:
@@ -367,7 +369,8 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
 def _surprise_of_crowd(evidence: _Evidence, habits: _Habits) -> Array:
     """Return the log probability, (c,), that wrong boxes of so many models are on one object."""
     power = evidence.power[evidence.votes.others.row]
-    return power * np.log(habits.shared) * (evidence.witnesses - 1)
+    surprise: Array = power * np.log(habits.shared) * (evidence.witnesses - 1)
+    return surprise
 
 
 def _of_edges(evidence: _Evidence, right: Array) -> Array:
@@ -422,7 +425,7 @@ def _probability_right(votes: Votes, claims: Mapping[LabelFault, Claims]) -> Arr
 
 def _sum_of_odds(claims: Claims, rows: int) -> Array:
     """Add up the odds of claims by their rows, (n,)."""
-    return np.bincount(claims.row, claims.odds, rows)
+    return np.bincount(claims.row, claims.odds, rows).astype(float)
 
 
 def _divide(wrong: Array, claims: Mapping[LabelFault, Claims]) -> Array:

@@ -1,0 +1,329 @@
+"""From runs to doubtful rows: proposals, votes, left-out runs, random rows, calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubtful_labels import (
+    CLASSES,
+    EXPRESSIONS,
+    OBJECTS,
+    ROWS,
+    Right,
+    answering,
+    classes,
+    expressions,
+    objects,
+    pair,
+)
+from scored_runs import World, failing, saying
+
+from vlmeval_findit.analysis.label_audit import (
+    FEWEST_RANDOM,
+    AuditedRow,
+    Calibration,
+    LabelAudit,
+    audit_labels,
+    audit_record,
+    draw_rows,
+    with_reviews,
+)
+from vlmeval_findit.coords.run_check import NotBoxesError
+from vlmeval_findit.leaderboard.label_voters import VotersError, choose_voters
+from vlmeval_findit.protocol.identity import Identity
+from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.protocol.reviews import Drawn, Review, Reviews, Verdict, row_hash
+from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.statistics.label_doubts import LabelFault
+
+ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a folder without tables."""
+    empty = World(tmp_path)
+    empty.at_hand(monkeypatch)
+    return empty
+
+
+def row_of(audit: LabelAudit, index: int) -> AuditedRow:
+    (row,) = (row for row in audit.rows if row.index == index)
+    return row
+
+
+def two_models(world: World, name: str, right: dict[int, Right], **more: Any) -> list[Run]:
+    """Return runs of two families that answer the truth, and of ``more`` models."""
+    runs = [world.run(model, name, answering(name, right)) for model in ("Left", "Right")]
+    return [*runs, *(world.run(model, name, answer) for model, answer in more.items())]
+
+
+# --- proposals ------------------------------------------------------------------------------------
+
+
+def test_the_proposal_of_one_object_is_where_the_models_are(world: World) -> None:
+    right = expressions(world, {7: ELSEWHERE})
+    audit = audit_labels(two_models(world, EXPRESSIONS, right))
+    row = audit.rows[0]
+    assert (row.index, row.fault, row.label.boxes) == (7, LabelFault.WRONG_OBJECT, (ELSEWHERE,))
+    (box,) = row.proposal.boxes
+    assert box == pytest.approx(right[7].boxes[0], abs=2)
+    assert (row.agreeing, row.models) == (2, 2)
+    assert row.p is not None
+    assert row.p > 0.5
+    assert row.voters == tuple(voter.run.provenance.digest for voter in audit.voters)
+    assert [each.index for each in audit.listed()] == [7]
+
+
+def test_a_set_is_corrected_in_everything_that_is_likely(world: World) -> None:
+    """An object is missing, and another box is on nothing."""
+    left, _ = pair(9)
+    nothing = (150.0, 60.0, 190.0, 95.0)
+    right = objects(world, {9: (left, nothing)})
+    third = answering(OBJECTS, right)
+    audit = audit_labels(two_models(world, OBJECTS, right, Third=third, Fourth=third))
+    row = row_of(audit, 9)
+    assert row in audit.listed()
+    boxes = sorted(row.proposal.boxes)
+    assert boxes[0] == left  # As it is in the table
+    assert boxes[1] == pytest.approx(pair(9)[1], abs=2)
+    assert len(boxes) == 2
+
+
+def test_a_class_is_named_as_the_table_names_it(world: World) -> None:
+    right = classes(world, {5: ("dog", "dog")})
+    audit = audit_labels(two_models(world, CLASSES, right))
+    row = row_of(audit, 5)
+    assert row.fault is LabelFault.WRONG_CLASS
+    assert row.proposal.labels == ("cat", "dog")
+    assert row.proposal.boxes == row.label.boxes
+
+
+def test_a_class_that_no_label_has_is_not_proposed(world: World) -> None:
+    right = classes(world, {})
+
+    def kittens(at: int, answer: Right) -> Right:
+        return replace(answer, labels=("kitten", "dog"))
+
+    models = answering(CLASSES, right, change=kittens)
+    audit = audit_labels([world.run(model, CLASSES, models) for model in ("A", "B", "C")])
+    assert all("kitten" not in row.proposal.labels for row in audit.rows)
+    assert not [row for row in audit.listed() if row.fault is LabelFault.WRONG_CLASS]
+
+
+# --- what says something --------------------------------------------------------------------------
+
+
+def test_failed_and_unreadable_answers_say_nothing(world: World) -> None:
+    right = expressions(world, {})
+
+    def sometimes(row: Any, chance: Any) -> str:
+        if row.index % 4 == 0:
+            return f"{FAILED} via API."
+        return "somewhere" if row.index % 4 == 1 else answer(row, chance)
+
+    answer = answering(EXPRESSIONS, right)
+    audit = audit_labels(two_models(world, EXPRESSIONS, right, Third=sometimes))
+    assert [voter.silent for voter in audit.voters] == [0, 0, ROWS // 2]
+    assert {row.index % 4: row.models for row in audit.rows} == {0: 2, 1: 2, 2: 3, 3: 3}
+    assert not audit.unjudged
+
+
+def test_a_run_that_says_hardly_anything_is_left_out(world: World) -> None:
+    right = expressions(world, {})
+    runs = two_models(world, EXPRESSIONS, right, Third=saying("somewhere"))
+    audit = audit_labels(runs)
+    assert [voter.run.model for voter in audit.unheard] == ["Third"]
+    assert len(audit.voters) == 2
+    with pytest.raises(NotBoxesError, match=f"{ROWS} of {ROWS} answers failed or are not readable"):
+        audit_labels([runs[-1]])
+
+
+def test_rows_about_which_nobody_says_anything_are_named(world: World) -> None:
+    right = expressions(world, {})
+
+    def failing_on_three(row: Any, chance: Any) -> str:
+        return f"{FAILED} via API." if row.index == 3 else answer(row, chance)
+
+    answer = answering(EXPRESSIONS, right)
+    runs = [world.run(model, EXPRESSIONS, failing_on_three) for model in ("A", "B")]
+    audit = audit_labels(runs)
+    assert audit.unjudged == (3,)
+    assert 3 not in {row.index for row in audit.rows}
+
+
+# --- which runs -----------------------------------------------------------------------------------
+
+
+def like(row: str) -> Any:
+    """Return a change of a record: its model is of this row of the model table."""
+
+    def change(run: Identity) -> Identity:
+        return replace(run, answering=replace(run.answering, row=row))
+
+    return change
+
+
+def test_one_family_gives_an_order_and_no_probabilities(world: World) -> None:
+    right = expressions(world, {7: ELSEWHERE})
+    runs = [
+        world.run(model, EXPRESSIONS, answering(EXPRESSIONS, right), change=like("Qwen3-VL"))
+        for model in ("Qwen3-VL-2B", "mine")
+    ]
+    audit = audit_labels(runs)
+    assert audit.families == ("Qwen3-VL",)
+    assert {row.p for row in audit.rows} == {None}
+    assert audit.listed(1)[0].index == 7
+
+
+def test_formats_of_a_model_are_one_voter(world: World) -> None:
+    right = expressions(world, {})
+    good = answering(EXPRESSIONS, right)
+    text = EXPRESSIONS.replace("json", "text")
+    runs = [
+        world.run("A", EXPRESSIONS, good),
+        world.run("A", text, answering(text, right)),
+        world.run("B", EXPRESSIONS, good),
+    ]
+    chosen = choose_voters(runs)
+    assert [run.model for run in chosen.runs] == ["A", "B"]
+    (left_out,) = chosen.left_out
+    assert left_out.reason.startswith("another format of its model is compared: xyxy_")
+
+
+def test_runs_that_cannot_vote_are_left_out_with_the_reason(world: World) -> None:
+    right = expressions(world, {})
+    runs = two_models(world, EXPRESSIONS, right, Third=lambda row, chance: f"{FAILED} via API.")
+    doubted = replace(runs[1].provenance, coords_doubt="it answers y first")
+    other = replace(runs[0].provenance, spaces=("pixels (given when scored)",))
+    point = EXPRESSIONS.replace("xyxy", "point")
+    world_runs = [
+        *runs,
+        replace(runs[1], model="Doubted", provenance=doubted),
+        replace(runs[0], model="Other", provenance=other),
+        world.run("Pointing", point, saying("[]")),
+    ]
+    chosen = choose_voters(world_runs)
+    assert [run.model for run in chosen.runs] == ["Left", "Right"]
+    reasons = {each.run.model: each.reason for each in chosen.left_out}
+    assert reasons == {
+        "Third": "all its calls failed",
+        "Doubted": "its coordinates are in doubt: it answers y first",
+        "Other": "scored in another space than the run recorded",
+        "Pointing": "its answers are points, which do not show how far an object reaches",
+    }
+
+
+def test_runs_over_other_rows_are_left_out(world: World) -> None:
+    right = expressions(world, {})
+    runs = two_models(world, EXPRESSIONS, right)
+    answer = answering(EXPRESSIONS, right)
+    few = world.run("Few", EXPRESSIONS, answer, rows=5)
+    chosen = choose_voters([*runs, few])
+    assert [run.model for run in chosen.runs] == ["Left", "Right"]
+    assert chosen.left_out[0].reason.startswith("other rows: 5 scored, the rest 60")
+
+
+def test_one_dataset_is_chosen_or_named(world: World) -> None:
+    runs = two_models(world, EXPRESSIONS, expressions(world, {}))
+    runs += two_models(world, OBJECTS, objects(world, {}))
+    with pytest.raises(
+        VotersError, match=r"several datasets: Pascal, RefCOCO\. Type --data Pascal"
+    ):
+        choose_voters(runs)
+    with pytest.raises(VotersError, match="--data RefCoco: no run of it: did you mean RefCOCO"):
+        choose_voters(runs, "RefCoco")
+    for name in ("Pascal", OBJECTS):
+        assert {run.variant.table for run in choose_voters(runs, name).runs} == {"Pascal"}
+
+
+def test_another_table_than_was_scored_is_refused(world: World) -> None:
+    runs = two_models(world, EXPRESSIONS, expressions(world, {}))
+    expressions(world, {1: ELSEWHERE})
+    with pytest.raises(ValueError, match="but the run was scored over a table with"):
+        audit_labels(runs)
+
+
+# --- rows to review -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def audit(world: World) -> LabelAudit:
+    right = expressions(world, {7: ELSEWHERE, 21: ELSEWHERE})
+    return audit_labels(two_models(world, EXPRESSIONS, right))
+
+
+@pytest.mark.parametrize("most", [0, 1, 9, 33, ROWS])
+def test_every_fifth_row_is_a_random_one(audit: LabelAudit, most: int) -> None:
+    listed = audit.listed(most)
+    drawn = draw_rows(audit, listed)
+    in_turn = [at for at, each in enumerate(drawn) if each.drawn is Drawn.RANDOM]
+    unlisted = ROWS - len(listed)
+    assert [each.row for each in drawn if each.drawn is Drawn.LISTED] == list(listed)
+    assert all(at in in_turn for at in range(4, len(listed), 5)[: len(in_turn)])
+    assert len(in_turn) >= min(FEWEST_RANDOM, unlisted)
+    indices = [each.row.index for each in drawn]
+    assert len(set(indices)) == len(indices)
+    assert draw_rows(audit, listed) == drawn
+
+
+def test_the_record_adds_up_to_the_rows(audit: LabelAudit) -> None:
+    record = audit_record(audit, audit.listed())
+    assert (record.rows, set(record.listed), record.unlisted) == (ROWS, {7, 21}, ROWS - 2)
+
+
+def review(audit: LabelAudit, row: AuditedRow, drawn: Drawn, verdict: Verdict) -> Review:
+    query = audit.dataset.queries[row.index]
+    return Review(
+        table=audit.table,
+        index=row.index,
+        row=row_hash(query, row.label),
+        verdict=verdict,
+        accept=(row.label,) if verdict is Verdict.LABEL else (row.proposal,),
+        kind="",
+        reviewer="ab",
+        date="2026-01-31",
+        drawn=drawn,
+    )
+
+
+def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
+    """No label was wrong: what seemed likely is so no more, but not impossible either."""
+    drawn = draw_rows(audit, audit.listed(30))
+    reviews = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
+    first = audit.rows[0]
+    few = with_reviews(audit, Reviews(tuple(reviews[1:])))
+    assert few.calibration == Calibration(listed=29, random=20, fit=None)
+    assert few.calibrated(first) == first.p
+    after = with_reviews(audit, Reviews(tuple(reviews)))
+    assert after.calibration is not None
+    assert (after.calibration.listed, after.calibration.random) == (30, 20)
+    p = after.calibrated(first)
+    assert p is not None
+    assert first.p is not None
+    assert 0.001 < p < first.p / 2
+
+
+def test_reviews_change_no_list(world: World) -> None:
+    audit = audit_labels(two_models(world, EXPRESSIONS, expressions(world, {7: ELSEWHERE})))
+    reviews = Reviews((review(audit, audit.rows[0], Drawn.LISTED, Verdict.LABEL),))
+    after = with_reviews(audit, reviews)
+    assert after.listed() == audit.listed()
+    assert set(after.decided) == {7}
+
+
+def test_reviews_of_another_row_are_refused(audit: LabelAudit) -> None:
+    wrong = replace(
+        review(audit, audit.rows[0], Drawn.LISTED, Verdict.LABEL), row=f"sha256:{'0' * 64}"
+    )
+    with pytest.raises(ValueError, match="has another image, expression or box"):
+        with_reviews(audit, Reviews((wrong,)))
+
+
+def test_a_failing_run_votes_where_it_answers(world: World) -> None:
+    right = objects(world, {})
+    audit = audit_labels(two_models(world, OBJECTS, right, Failing=failing))
+    assert {row.models for row in audit.rows} == {2, 3}

@@ -1,0 +1,218 @@
+"""Which labels are doubtful: expected claims, properties, and the figures of the study."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vlmeval_findit.analysis.label_votes import ClassedBoxes, classed_boxes, count_votes
+from vlmeval_findit.statistics.doubt_calibration import calibrate_doubts
+from vlmeval_findit.statistics.label_doubts import (
+    FAULTS,
+    IN_FAMILY,
+    LabelDoubts,
+    LabelFault,
+    Votes,
+    label_doubts,
+    strongest_claim,
+)
+
+ROWS = 60
+ODD = 17  # The row whose label or answers differ
+HERE = (10.0, 10.0, 50.0, 50.0)
+THERE = (100.0, 20.0, 160.0, 90.0)
+ELSEWHERE = (200.0, 100.0, 260.0, 160.0)
+WIDE = (10.0, 10.0, 70.0, 60.0)
+
+Objects = dict[tuple[float, float, float, float], int]  # Class by box
+
+
+def boxes_of(objects: Objects, noise: float = 0.0, seed: int = 0) -> ClassedBoxes:
+    made = classed_boxes(list(objects), list(objects.values()))
+    moved = np.random.default_rng(seed).normal(0, noise, made.boxes.shape)
+    return made._replace(boxes=made.boxes + moved)
+
+
+def votes_of(usual: Objects, label: Objects, *answers: Objects | None, single: bool) -> Votes:
+    """Return votes where all agree with the label, but for one row."""
+    labels = [boxes_of(label if row == ODD else usual) for row in range(ROWS)]
+    said = []
+    for model, odd in enumerate(answers):
+        of_model: list[ClassedBoxes | None] = []
+        for row in range(ROWS):
+            objects = odd if row == ODD else usual
+            seed = row + ROWS * model
+            of_model.append(None if objects is None else boxes_of(objects, 1.0, seed))
+        said.append(of_model)
+    return count_votes(labels, said, single)
+
+
+def likeliest(doubts: LabelDoubts, row: int = ODD) -> LabelFault:
+    return FAULTS[int(doubts.by_fault[row].argmax())]
+
+
+ONE = {HERE: 0}
+TWO = {HERE: 0, THERE: 0}
+NAMED = {HERE: 0, THERE: 1}
+
+
+@pytest.mark.parametrize(
+    ("fault", "usual", "label", "answers"),
+    [
+        (LabelFault.WRONG_OBJECT, ONE, {THERE: 0}, [ONE, ONE, ONE]),
+        (LabelFault.AMBIGUOUS, ONE, ONE, [ONE, ONE, {THERE: 0}, {THERE: 0}]),
+        (LabelFault.BOX, ONE, {WIDE: 0}, [ONE, ONE, ONE]),
+        (LabelFault.BOX, TWO, {WIDE: 0, THERE: 0}, [TWO, TWO, TWO]),
+        (LabelFault.MISSING, TWO, ONE, [TWO, TWO, TWO]),
+        (LabelFault.MISSING, TWO, {}, [TWO, ONE, TWO]),
+        (LabelFault.SUPERFLUOUS, TWO, {**TWO, ELSEWHERE: 0}, [TWO, TWO, TWO]),
+        (LabelFault.WRONG_CLASS, NAMED, {HERE: 0, THERE: 0}, [NAMED, NAMED, NAMED]),
+    ],
+)
+def test_each_fault_is_named(
+    fault: LabelFault, usual: Objects, label: Objects, answers: list[Objects]
+) -> None:
+    doubts = label_doubts(votes_of(usual, label, *answers, single=len(usual) == 1))
+    others = np.delete(doubts.wrong, ODD)
+    assert likeliest(doubts) is fault
+    assert doubts.wrong[ODD] > 0.3
+    assert others.max() < 0.1
+    assert strongest_claim(doubts, fault)[ODD] >= 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "least", "most"),
+    [
+        ([ONE, ONE, ONE], 0.0, 0.05),  # All as the label
+        ([ONE, ONE, {THERE: 0}], 0.0, 0.2),  # One of three elsewhere
+        ([{THERE: 0}, {ELSEWHERE: 0}, ONE], 0.0, 0.3),  # All in different places
+        ([{THERE: 0}, {THERE: 0}, ONE], 0.3, 1.0),  # Two of three elsewhere
+        ([{THERE: 0}, {THERE: 0}, {THERE: 0}], 0.9, 1.0),
+        ([{}, {}, {}], 0.0, 0.2),  # Nobody found anything: it is a hard query
+        ([None, {THERE: 0}, {THERE: 0}], 0.3, 1.0),
+        ([None, None, None], 0.0, 0.2),  # No call succeeded
+    ],
+)
+def test_doubt_grows_with_the_models_that_agree(
+    answers: list[Objects | None], least: float, most: float
+) -> None:
+    doubts = label_doubts(votes_of(ONE, ONE, *answers, single=True))
+    assert least <= doubts.wrong[ODD] <= most
+
+
+def test_a_failed_call_is_not_an_empty_answer() -> None:
+    failed = label_doubts(votes_of(TWO, TWO, TWO, None, None, single=False))
+    empty = label_doubts(votes_of(TWO, TWO, TWO, {}, {}, single=False))
+    assert failed.wrong[ODD] < empty.wrong[ODD]
+
+
+def test_models_of_one_family_say_less_together() -> None:
+    votes = votes_of(ONE, {THERE: 0}, ONE, ONE, single=True)
+    apart, alike = label_doubts(votes), label_doubts(votes, IN_FAMILY)
+    assert alike.wrong[ODD] < apart.wrong[ODD]
+
+
+def test_one_model_estimates_nothing() -> None:
+    """It cannot tell its errors from those of the labels."""
+    doubts = label_doubts(votes_of(ONE, {THERE: 0}, ONE, single=True))
+    assert set(doubts.shares.values()) == {0.02}
+    assert int(doubts.wrong.argmax()) == ODD
+
+
+def test_no_answer_and_no_label_are_no_doubt() -> None:
+    nothing = [boxes_of({})]
+    doubts = label_doubts(count_votes(nothing, [nothing, nothing], single=False))
+    assert doubts.wrong.tolist() == [0.0]
+    assert strongest_claim(doubts, LabelFault.MISSING).tolist() == [-1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(4)), st.floats(0.1, 50))
+def test_order_of_models_and_size_of_pixels_do_not_matter(order: list[int], scale: float) -> None:
+    answers = [ONE, {THERE: 0}, {THERE: 0}, {ELSEWHERE: 0}]
+    votes = votes_of(ONE, ONE, *answers, single=True)
+    labelled = votes.labelled
+    others = votes.others
+    turned = replace(
+        votes,
+        spoke=votes.spoke[:, order],
+        labelled=replace(
+            labelled,
+            boxes=labelled.boxes * scale,
+            answered=labelled.answered[:, order] * scale,
+            named=labelled.named[:, order],
+        ),
+        others=replace(others, boxes=others.boxes * scale, seen=others.seen[:, order]),
+    )
+    # Sides count as at least one pixel, so boxes may not shrink to less.
+    np.testing.assert_allclose(label_doubts(turned).wrong, label_doubts(votes).wrong, rtol=1e-6)
+
+
+# --- calibration ----------------------------------------------------------------------------------
+
+
+def test_calibration_keeps_the_order_and_learns_the_rate() -> None:
+    chance = np.random.default_rng(3)
+    p = chance.uniform(0.01, 0.99, 400)
+    wrong = chance.random(400) < p**2
+    fit = calibrate_doubts(p[:200], wrong[:200])
+    after = fit.apply(p)
+    assert (np.argsort(after, kind="stable") == np.argsort(p, kind="stable")).all()
+    assert abs(after[200:].mean() - wrong[200:].mean()) < abs(p[200:].mean() - wrong[200:].mean())
+
+
+@pytest.mark.parametrize("verdict", [True, False])
+def test_reviews_of_one_kind_do_not_make_certain(verdict: bool) -> None:
+    fit = calibrate_doubts(np.full(50, 0.6), np.full(50, verdict))
+    (after,) = fit.apply(np.array([0.6])).tolist()
+    assert 0.01 < after < 0.999
+    assert (after > 0.6) is verdict
+
+
+# --- the study ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def study(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the study's script with what it measures with."""
+    folder = shared / "studies" / "audit"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    monkeypatch.syspath_prepend(str(folder))
+    return importlib.import_module("measure")
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("table", ["refcoco_test", "pascal", "pascal_multilabel"])
+def test_figures_are_those_of_the_study(study: Any, shared: Path, table: str, models: int) -> None:
+    cell = {**study.BASE, "table": table, "K": models}
+    _, labels, answers, _, single = study.world(shared / "findit-subsets", cell, seed=0)
+    given_labels = [(label.boxes, label.classes) for label in labels]
+    expected = study.au.audit(given_labels, answers, single)
+    votes = count_votes(
+        [classed_boxes(*label) for label in given_labels],
+        [[classed_boxes(*answer) for answer in of_model] for of_model in answers],
+        single,
+    )
+    doubts = label_doubts(votes)
+    columns = [study.au.KINDS.index(fault.value) for fault in FAULTS]
+    np.testing.assert_allclose(doubts.wrong, expected.wrong, atol=1e-9)
+    np.testing.assert_allclose(doubts.by_fault, expected.kinds[:, columns], atol=1e-9)
+    np.testing.assert_allclose(doubts.recall, expected.recall, atol=1e-9)
+
+
+@pytest.mark.shared
+def test_calibration_is_that_of_the_study(study: Any) -> None:
+    chance = np.random.default_rng(1)
+    p = chance.random(300)
+    wrong = chance.random(300) < p / 2
+    expected = study.recalibrated(p, wrong, np.arange(50))
+    np.testing.assert_allclose(calibrate_doubts(p[:50], wrong[:50]).apply(p), expected)
