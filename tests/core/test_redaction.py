@@ -61,6 +61,14 @@ def test_the_password_of_an_address_is_a_credential(
     assert scrub("tracking.example: wJalrXUtnFEMI") == "tracking.example: ***"
 
 
+def test_a_variable_that_changes_is_hidden_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("first-key-1", "second-key-2"):
+        monkeypatch.setenv("SOME_API_KEY", key)
+        assert scrub(f"wrong key {key}") == "wrong key ***"
+    monkeypatch.delenv("SOME_API_KEY")
+    assert scrub("second-key-2") == "second-key-2"
+
+
 def test_short_cut_and_nested_secrets() -> None:
     remember("EMPTY", "1234", "")
     assert scrub("[1234, 5, 6, 7] EMPTY") == "[1234, 5, 6, 7] EMPTY"

@@ -11,7 +11,7 @@ import base64
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -101,9 +101,7 @@ def without_credentials(text: str) -> str:
 def scrub(text: str) -> str:
     """Remove secrets, also where a URL or base64 encodes them."""
     secrets = _remembered.union(secret for _, secret in _of_environment())
-    forms = set[str]().union(*map(_forms_of, secrets))
-    # Longest first, as a form may contain another.
-    for form in sorted(forms, key=len, reverse=True):
+    for form in _forms_of_all(frozenset(secrets)):
         text = text.replace(form, HIDDEN)
     return text
 
@@ -147,10 +145,23 @@ def replace_surrogates(text: str) -> str:
 def _of_environment() -> Iterator[tuple[str, str]]:
     """Yield the secrets of environment variables, each with the variable's name."""
     for name, value in os.environ.items():
-        secrets = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
-        for secret in secrets:
-            if len(secret) >= SHORTEST:
-                yield name, secret
+        for secret in _secrets_in(name, value):
+            yield name, secret
+
+
+# Every text of every reply passes here, so a variable is looked at once.
+@lru_cache(maxsize=4096)
+def _secrets_in(name: str, value: str) -> tuple[str, ...]:
+    """Return the secrets that an environment variable holds."""
+    secrets = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
+    return tuple(secret for secret in secrets if len(secret) >= SHORTEST)
+
+
+@lru_cache(maxsize=16)
+def _forms_of_all(secrets: frozenset[str]) -> tuple[str, ...]:
+    """Return all forms of secrets, the longest first, as a form may contain another."""
+    forms = set[str]().union(*map(_forms_of, secrets))
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 @cache
