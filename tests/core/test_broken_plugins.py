@@ -48,6 +48,10 @@ BROKEN = {
     ),
     "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
     "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
+    "a need that is no setting": (
+        "SPACES = SpaceKind('s', 's', 'y', max, {'sides': 3})",
+        "spaces", "needs should be some of factor, max_pixels,",
+    ),
     "another box": (
         "REPRESENTATIONS = Representation('r', 4, (), (), same, lambda b: b[::-1])",
         "representations", "comes back as",

@@ -180,6 +180,25 @@ def test_a_small_dataset_decides_the_degrees_of_freedom() -> None:
     assert ratio == pytest.approx(1 / 4, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("images", "freedom"), [((5,), 4), ((5, 5), 8), ((4, 8), 8.4), ((5, 5, 5), 12)]
+)
+def test_a_constant_difference_counts_every_dataset_alike(
+    images: tuple[int, ...], freedom: float
+) -> None:
+    """Nothing says which dataset varies more. The p-value is that of as many coins as images."""
+    ours, theirs = (
+        mean([dataset([error] * n, name=f"{n} {at} ", metric=MAE) for at, n in enumerate(images)])
+        for error in (3.0, 1.0)
+    )
+    actual = difference(ours, theirs, "MAE")
+    least = 2.0 ** (1 - sum(images))
+    assert actual.p_value == pytest.approx(least)
+    reach = 2 * stats.t.ppf(0.975, freedom) / stats.t.isf(least / 2, freedom)
+    assert actual.interval is not None
+    assert (actual.interval.low, actual.interval.high) == pytest.approx((2 - reach, 2 + reach))
+
+
 # --- all right or all wrong -----------------------------------------------------------------------
 
 

@@ -159,6 +159,13 @@ def test_many_contradictions_are_counted() -> None:
         merge_for_resume(RUN, now, False, Path("x.json"))
 
 
+def test_a_message_shows_both_ends_of_a_long_value() -> None:
+    (whole,) = identity_conflicts(RUN, setting(template="a" * 400))
+    assert str(whole) == f"setting template: recorded not set, now {'a' * 400}"
+    (cut,) = identity_conflicts(RUN, setting(template="a" * 400 + "b" * 400))
+    assert str(cut) == f"setting template: recorded not set, now {'a' * 200}…{'b' * 199}"
+
+
 def test_what_an_answer_depends_on() -> None:
     whole = {IMAGES: "sent whole"}
     assert RUN.made_by == {
