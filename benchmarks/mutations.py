@@ -34,6 +34,7 @@ AREAS = {
         [
             "boxes",
             "benchmarks/findit/test_scoring.py",
+            "benchmarks/findit/test_processed_sizes.py",
             "repository/test_add_a_space.py",
             "core/test_broken_plugins.py",
         ],
@@ -92,6 +93,19 @@ AREAS = {
             "engine/test_http_backend.py",
             "engine/test_dry_run.py",
         ],
+    ),
+    "verdicts": (
+        ["models/http/response_verdict.py", "models/http/service_errors.py"],
+        [
+            "models/http/test_response_verdict.py",
+            "models/http/test_refused_calls.py",
+            "models/http/test_charges.py",
+            "models/http/test_wrong_types.py",
+        ],
+    ),
+    "imports": (
+        ["data/ledger.py", "data/custom/checks.py", "data/custom/coco.py"],
+        ["data/custom"],
     ),
 }
 """Area -> modules below ``vlmeval_findit``, test files or folders below ``tests``."""

@@ -119,7 +119,13 @@ def test_a_name_of_vlmevalkit_is_refused(
     assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("size", ["None", "(0, 5)", "(float('nan'), 1.0)"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        "None", "(0, 5)", "(5, -5)", "(float('nan'), 1.0)", "(1e9, 5.0)", "('5', 5)", "[5, 5]",
+        "(5, 5, 0)", "(5, 5, 0, float('inf'))", "(5, 5, None, 0)",
+    ],
+)  # fmt: skip
 def test_a_size_that_no_number_can_refer_to_is_refused(size: str, tmp_path: Path) -> None:
     text = f"SPACES = SpaceKind('odd', 'odd', 'odd', lambda s, p: {size})"
     odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))
