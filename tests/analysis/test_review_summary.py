@@ -162,7 +162,24 @@ def test_without_an_audit_there_is_only_a_share() -> None:
     assert wrong is not None
     assert wrong.total is None
     assert wrong.why_no_total.startswith("no line of the file says which rows")
-    other = AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",))
-    wrong = estimate_wrong(Reviews(random, (AUDIT, other)))
+
+
+def test_rows_that_any_audit_listed_are_listed() -> None:
+    """A second page, made with the reviews of the first, may list other rows."""
+    second = AuditRecord(TABLE, 1000, (*range(50), 500, 501), 948, 1, ("m",))
+    random = judged(2, 8, "random", first=500)  # 500 and 501 are wrong
+    wrong = estimate_wrong(Reviews(tuple(random), (AUDIT, second)))
     assert wrong is not None
-    assert wrong.why_no_total == "the random rows are of 2 audits, with other lists"
+    assert wrong.total is not None
+    assert (wrong.random, wrong.random_wrong) == (8, 0)
+    assert (wrong.listed, wrong.listed_judged, wrong.listed_wrong) == (102, 2, 2)
+    assert (wrong.total.value, wrong.total.low) == (2, 2)
+
+
+def test_audits_of_other_rows_are_not_put_together() -> None:
+    random = tuple(judged(1, 9, "random", first=500))
+    part = AuditRecord(TABLE, 100, (1,), 99, 1, ("m",))
+    wrong = estimate_wrong(Reviews(random, (AUDIT, part)))
+    assert wrong is not None
+    assert wrong.total is None
+    assert wrong.why_no_total.startswith("the random rows were drawn from 100 and 1,000 rows")

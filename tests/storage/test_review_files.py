@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vlmeval_findit.protocol.reviews import (
     Answer,
@@ -78,6 +81,23 @@ def test_what_was_written_is_read(path: Path) -> None:
     actual = read_reviews([path])
     assert actual == BOTH
     assert actual.places == (f"{path}, line 2", f"{path}, line 3")
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+answers = st.lists(st.tuples(numbers, numbers, numbers, numbers), max_size=3)
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.text(), answers), max_size=5))
+def test_any_words_and_numbers_are_read_as_written(
+    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, Any]]
+) -> None:
+    reviews = [
+        replace(FIRST, index=at, reviewer=name, kind=kind, accept=(Answer(tuple(boxes)),))
+        for at, (name, kind, boxes) in enumerate(written)
+    ]
+    path = tmp_path_factory.mktemp("reviews") / "reviews.jsonl"
+    write_reviews(path, Reviews(tuple(reviews)))
+    assert read_reviews([path]) == Reviews(tuple(reviews))
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n"])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..core.formatting import counted
 from ..protocol.reviews import Decision, Drawn, Review, Reviews, Verdict
 from ..statistics.reviewed_estimates import CountEstimate, count_wrong
 from ..statistics.reviewer_agreement import cohens_kappa
@@ -122,31 +121,33 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
     """Estimate how many labels of a table are wrong; None where no random row was judged.
 
     Only random rows say anything of the rows that nobody judged. Listed rows count as they were
-    judged, and probabilities not at all.
+    judged, and probabilities not at all. Of several audits a row counts as listed if any listed it:
+    the random rows of each that are left are random ones of all rows that none listed.
     """
     decisions = reviews.decisions()
-    random = [each for each in decisions.values() if each.drawn is Drawn.RANDOM]
-    judged = [each for each in random if each.verdict is not Verdict.UNSURE]
+    listed = {index for audit in reviews.audits for index in audit.listed}
+    random = [
+        decision
+        for index, decision in decisions.items()
+        if decision.drawn is Drawn.RANDOM and index not in listed
+    ]
+    judged = _judged(random)
     if not judged:
         return None
-    wrong = sum(each.verdict.is_error for each in judged)
+    wrong = _wrong(judged)
     low, high = _exact_interval(wrong, len(judged))
+    listed_judged = _judged(decisions[index] for index in listed if index in decisions)
+    listed_wrong = _wrong(listed_judged)
+    rows = {audit.rows for audit in reviews.audits}
     total: CountEstimate | None = None
-    rows = 0
-    listed: list[Decision | None] = []
     why = ""
-    if len(reviews.audits) == 1:
-        (audit,) = reviews.audits
-        rows = audit.rows
-        listed = [decisions.get(index) for index in audit.listed]
-    elif not reviews.audits:
+    if not rows:
         why = "no line of the file says which rows of this table they were drawn from"
+    elif len(rows) > 1:
+        numbers = " and ".join(f"{number:,}" for number in sorted(rows))
+        why = f"the random rows were drawn from {numbers} rows: audit the same rows"
     else:
-        why = f"the random rows are of {counted(len(reviews.audits), 'audit')}, with other lists"
-    listed_judged = [each for each in listed if each and each.verdict is not Verdict.UNSURE]
-    listed_wrong = sum(each.verdict.is_error for each in listed_judged)
-    if not why:
-        total = count_wrong(listed_wrong, wrong, len(judged), rows - len(listed))
+        total = count_wrong(listed_wrong, wrong, len(judged), max(rows) - len(listed))
     return WrongLabels(
         random=len(judged),
         random_wrong=wrong,
@@ -156,10 +157,18 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
         listed=len(listed),
         listed_judged=len(listed_judged),
         listed_wrong=listed_wrong,
-        rows=rows,
+        rows=max(rows, default=0),
         total=total,
         why_no_total=why,
     )
+
+
+def _judged(decisions: Iterable[Decision]) -> list[Decision]:
+    return [decision for decision in decisions if decision.verdict is not Verdict.UNSURE]
+
+
+def _wrong(decisions: Iterable[Decision]) -> int:
+    return sum(decision.verdict.is_error for decision in decisions)
 
 
 def _exact_interval(part: int, whole: int) -> tuple[float, float]:
