@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from custom_data import coco_values, make_images, write_coco, write_listing, write_voc, write_yolo
+from refcoco_stand_ins import write_answers, write_lines
 from scored_runs import World, scored_outputs
 
 NAME = "FindIt_Pascal_xyxy_json"
@@ -159,6 +160,8 @@ def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
         _write(folder / "plugins" / f"{name}.py", text.encode())
     _changed_runs(world, folder / "changed")
     _annotations(folder / "data")
+    write_answers(folder / "refcoco" / "mixed")
+    write_lines(folder / "refcoco" / "without_images")
     shutil.copytree(folder / "pictures", folder / "no_checkpoint")
 
 

@@ -18,6 +18,7 @@ from ..benchmarks import (
     parse,
     prefix_of,
 )
+from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.formatting import closest, counted, nearest
 from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
@@ -27,7 +28,7 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
-from ..data.sources import published_sets
+from ..data.sources import published_dataset
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
@@ -37,7 +38,7 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
 from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import DatasetVariant
+from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import Settings
 from ..serving.programs import visible_gpus
@@ -83,11 +84,7 @@ def check_host_dataset(name: str) -> str | None:
         return _whose(name, meant[0]) if meant else None
     if meant:
         raise ValueError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
-    if name in published_sets():
-        raise ValueError(
-            f"unknown dataset {name!r}: FindIt's is made of files that you have. Type: "
-            f"run_findit.py data get {name} --from PATH, then --data FindIt_{name}_xyxy_json"
-        )
+    _refuse_unmade(name)
     if may_have_dataset(name):
         return None
     names = {each: each for each in dataset_names()}
@@ -96,6 +93,26 @@ def check_host_dataset(name: str) -> str | None:
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
     why = f": did you mean {names[near]}?" if near else f", {example}"
     raise ValueError(f"unknown dataset {name!r}{why}")
+
+
+def parse_ours(name: str) -> DatasetVariant:
+    """Parse a name of FindIt's; of a published set that is not here, say how to make it."""
+    try:
+        return parse(name)
+    except DatasetNameError:
+        _refuse_unmade(name)
+        raise
+
+
+def _refuse_unmade(name: str) -> None:
+    """Refuse the name of a published set whose dataset is not here."""
+    found = published_dataset(name)
+    if found is not None and found[1] not in DATASETS:
+        row, dataset = found
+        raise ValueError(
+            f"unknown dataset {name!r}: FindIt's is made of files that you have. Type: "
+            f"run_findit.py data get {row.name} --from PATH, then --data FindIt_{dataset}_xyxy_json"
+        )
 
 
 def _whose(name: str, ours: str) -> str:

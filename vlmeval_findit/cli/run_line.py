@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from ..benchmarks import parse, resembles_dataset_name
+from ..benchmarks import resembles_dataset_name
 from ..core.formatting import nearest
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.answering import BackendFactory
@@ -29,6 +29,7 @@ from .early_checks import (
     check_host_dataset,
     check_model,
     check_rows,
+    parse_ours,
 )
 from .other_words import refuse_other_flags
 from .shared_options import Command, print_note
@@ -55,7 +56,7 @@ class RunLine:
     @cached_property
     def variants(self) -> Sequence[DatasetVariant]:
         """The datasets of FindIt's."""
-        return [parse(name) for name in self.data if resembles_dataset_name(name)]
+        return [parse_ours(name) for name in self.data if resembles_dataset_name(name)]
 
     @property
     def others(self) -> Sequence[str]:

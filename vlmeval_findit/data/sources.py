@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.formatting import nearest, shown
 from ..core.plugin_rows import Group, PluginTable
@@ -208,6 +209,25 @@ SOURCES: PluginTable[DataSource] = PluginTable(
 def published_sets() -> Mapping[str, DataSource]:
     """Return the published sets, plug-ins' too."""
     return {name: row for name, row in SOURCES.items() if row.read is not None}
+
+
+def published_dataset(name: str) -> tuple[DataSource, str] | None:
+    """Return the published set of a name, and the dataset that is meant; None for others.
+
+    >>> row, dataset = published_dataset("FindIt_RefCOCOFull_testA_xyxy_json")
+    >>> row.name, dataset
+    ('RefCOCOFull', 'RefCOCOFull_testA')
+    >>> published_dataset("RefCOCOFull")[1], published_dataset("FindIt_RefCOCO_testA_xyxy_json")
+    ('RefCOCOFull_val', None)
+    """
+    text = name.removeprefix(PREFIX)
+    found = []
+    for row in published_sets().values():
+        datasets = [row.dataset(part) for part in row.parts or ("",)]
+        if text == row.name:
+            return row, datasets[0]
+        found += [(row, each) for each in datasets if f"{text}_".startswith(f"{each}_")]
+    return max(found, key=lambda item: len(item[1]), default=None)
 
 
 def made_sources() -> Mapping[str, DataSource]:

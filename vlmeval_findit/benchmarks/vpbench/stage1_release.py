@@ -84,7 +84,17 @@ def cell_shapes(value: Any) -> tuple[str, ...]:
 
 
 def store_image(cell: Any, folder: Path) -> str:
-    """Store an image (base64, bytes or a Hugging Face object); return its name, made of its hash.
+    """Store the image of a cell and return its name, as :func:`named_image` does."""
+    name, data = named_image(cell)
+    write_once(folder / name, data)
+    return name
+
+
+def named_image(cell: Any) -> tuple[str, bytes]:
+    """Return the name of an image, made of its hash, and its bytes.
+
+    Args:
+        cell: base64, bytes or an object of Hugging Face.
 
     Raises:
         ValueError: the cell holds no image.
@@ -98,9 +108,7 @@ def store_image(cell: Any, folder: Path) -> str:
         suffix = f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
         raise ValueError(f"not an image (it begins with {data[:8]!r})") from None
-    name = f"{sha256_of(data)[:24]}{suffix}"
-    write_once(folder / name, data)
-    return name
+    return f"{sha256_of(data)[:24]}{suffix}", data
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -122,12 +130,13 @@ def files_of(path: Path) -> list[Path]:
     return tables or [item for item in inside if suffix_of(item) == ".parquet"]
 
 
-def _tsv_rows(path: Path) -> Rows:
+def tsv_rows(path: Path, needed: Sequence[str]) -> Rows:
+    """Yield the rows of a TSV file, or raise a TableError as :func:`parquet_rows` does."""
     csv.field_size_limit(2**28)
     with open_text(path) as f:
         lines = csv.DictReader(f, delimiter="\t")
         try:
-            _check_columns(path, lines.fieldnames or (), NEEDED)
+            _check_columns(path, lines.fieldnames or (), needed)
             for cells in lines:
                 where = f"{path}, line {lines.line_num}"
                 if None in cells or None in cells.values():
@@ -174,7 +183,9 @@ def _read(files: Iterable[Path], folder: Path) -> tuple[list[VPQuery], int]:
     images: dict[int, str | None] = {}  # by index
     for path in files:
         is_parquet = suffix_of(path) == ".parquet"
-        for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
+        for where, cells in (
+            parquet_rows(path, NEEDED, USED) if is_parquet else tsv_rows(path, NEEDED)
+        ):
             query = _query(where, cells)
             if query.index in images:
                 raise TableError(f"{where}: duplicate index {query.index}")

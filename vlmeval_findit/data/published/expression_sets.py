@@ -28,19 +28,16 @@ that they cut coordinates to whole pixels, so that -0.5 is inside the image.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
 from ...benchmarks.findit.findit_datasets import Family
-from ...core.files import unsafe
-from ...core.validation import Checked, Count, Expected, Whole
+from ...core.validation import Count, Expected, Whole
 from ...marks.region import packed_mask
 from ...storage.image_files import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
@@ -56,9 +53,7 @@ from ..custom.annotation_values import (
     validated,
 )
 from ..sources import PublishedPart
-
-# Images may have 50 MB
-_ROWS_AT_ONCE = 16
+from .parquet_images import ImageBytes, ParquetImages, parquet_images
 
 T = TypeVar("T")
 
@@ -70,79 +65,6 @@ def _tags(row: Any, *kinds: str) -> dict[str, str]:
     return {kind: text for kind, text in texts.items() if text}
 
 
-# --- Parquet --------------------------------------------------------------------------------------
-
-
-def _image_bytes(cell: Any) -> bytes:
-    data = cell.get("bytes") if isinstance(cell, dict) else None
-    if not isinstance(data, bytes) or not data:
-        raise ValueError("should be an image (a struct with its bytes)")
-    return data
-
-
-_ImageBytes = Annotated[bytes, Checked(_image_bytes, before=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class _ImageRow:
-    image: _ImageBytes
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetImages:
-    """The Parquet files of a split, with images in their column ``image``."""
-
-    files: tuple[Path, ...]  # Those that are there, in order
-    missing: tuple[str, ...]  # Messages about the others
-    names: tuple[str, ...] = ()  # Of the images, by row
-
-    def rows(self, kind: type[T]) -> Iterator[tuple[str, T]]:
-        """Yield the rows of all files after their places, or raise an AnnotationError."""
-        import pyarrow
-        import pyarrow.parquet as pq
-
-        columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-        for path in self.files:
-            try:
-                with pq.ParquetFile(path) as file:
-                    batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
-                    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-                    for number, cells in enumerate(rows):
-                        where = f"{path}, row {number}"
-                        yield where, validated(kind, cells, where)
-            except (pyarrow.ArrowException, OSError) as error:
-                raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
-
-    def unpack(self, folder: Path) -> None:
-        """Write every image as a file, or raise an AnnotationError for an unsuitable name."""
-        seen = set()
-        for (where, row), name in zip(self.rows(_ImageRow), self.names, strict=True):
-            why = unsafe(name) or ("is a duplicate" if name in seen else None)
-            if why:
-                raise AnnotationError(f"{where}, image: the name {name!r} {why}")
-            seen.add(name)
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(row.image)
-
-
-def parquet_images(folder: Path, split: str) -> ParquetImages:
-    """Find ``<split>-00000-of-00002.parquet`` … in a folder or its ``data``.
-
-    Raises:
-        AnnotationError: there is none.
-    """
-    for place in (folder / "data", folder):
-        files = sorted(place.glob(f"{split}-*.parquet")) or sorted(place.glob(f"{split}.parquet"))
-        if files:
-            numbered = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.parquet", files[0].name)
-            count = int(numbered[2]) if numbered else 0
-            expected = [f"{split}-{n:05}-of-{count:05}.parquet" for n in range(count)]
-            missing = [f"{name} is missing" for name in expected if place / name not in files]
-            return ParquetImages(tuple(files), tuple(missing))
-    raise AnnotationError(f"{folder}: no {split}-*.parquet there, nor in data")
-
-
 # --- GroundingME ----------------------------------------------------------------------------------
 
 REJECTION = "Rejection"
@@ -152,7 +74,7 @@ REJECTION = "Rejection"
 class _GroundingMERow:
     id: Whole
     description: OneLine
-    image: _ImageBytes
+    image: ImageBytes
     bbox: Any
     subtask_l1: Literal["Discriminative", "Spatial", "Limited", "Rejection"]
     subtask_l2: Any
