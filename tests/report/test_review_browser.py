@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from review_pages import LABEL, PROPOSAL, SIZE, TABLE, VOTERS, random_row, row_o
 from waits import until
 
 from vlmeval_findit.protocol.reviews import Answer
-from vlmeval_findit.report.review_page import ReviewRow
+from vlmeval_findit.report.review_rows import ReviewRow, Source
 from vlmeval_findit.storage.review_files import read_reviews
 
 __all__ = ["browser"]
@@ -234,9 +235,9 @@ def test_after_the_choice_the_row_is_told(browser: Any, tmp_path: Path) -> None:
         label, other = (letter_of(browser, box).upper() for box in (LABEL, PROPOSAL))
         chrome.press(browser, label.lower())
         told = chrome.text_of(browser, "told")
-        models = f"{other} the models’: 2 of 3 models"
+        meanings = sorted([f"{label} is the label.", f"{other} is the models’: 2 of 3 models."])
         doubt = "Doubt: wrong object."
-        assert told == f"Row 1. You: the label is right. {label} is the label, {models}. {doubt}"
+        assert told == " ".join(["Row 1. You: the label is right.", *meanings, doubt])
         chrome.press(browser, "2")
         assert chrome.text_of(browser, "told").endswith("A random row.")
         chrome.press(browser, Keys.ARROW_LEFT)
@@ -248,6 +249,25 @@ def test_after_the_choice_the_row_is_told(browser: Any, tmp_path: Path) -> None:
             "return [...document.querySelectorAll('#choice [aria-pressed=true]')].map(b => b.id)"
         )
         assert pressed == [label.lower()]
+
+
+def test_a_chosen_decoy_is_another_answer(browser: Any, tmp_path: Path) -> None:
+    with reviewing(browser, tmp_path, [random_row(tmp_path, 1, source=Source.DECOY)]):
+        chrome.press(browser, letter_of(browser, PROPOSAL))
+        assert "is something else of the picture. A random row." in chrome.text_of(browser, "told")
+        (line,) = saved(browser, tmp_path)[1:]
+    assert (line["verdict"], line["accept"][0]["boxes"]) == ("edited", [[*PROPOSAL]])
+
+
+def test_a_single_candidate_is_right_or_not(browser: Any, tmp_path: Path) -> None:
+    rows = [replace(random_row(tmp_path, index), other=None) for index in range(2)]
+    with reviewing(browser, tmp_path, rows):
+        assert chrome.text_of(browser, "question") == "Is A right?"
+        chrome.press(browser, "b", "2")
+        assert chrome.text_of(browser, "count") == "0 decided"
+        chrome.press(browser, "a")
+        (line,) = saved(browser, tmp_path)[1:]
+    assert (line["verdict"], line["accept"][0]["boxes"]) == ("label", [[*LABEL]])
 
 
 def test_candidates_weigh_the_same(browser: Any, tmp_path: Path) -> None:

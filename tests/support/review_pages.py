@@ -9,7 +9,8 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from vlmeval_findit.protocol.reviews import Answer, AuditRecord, Box, Drawn
-from vlmeval_findit.report.review_page import ReviewRow, make_review_page
+from vlmeval_findit.report.review_page import make_review_page
+from vlmeval_findit.report.review_rows import ReviewRow, Source
 
 TABLE = "sha256:" + "7" * 64
 VOTERS = ("run-of-model-a", "run-of-model-b", "run-of-model-c")
@@ -35,6 +36,7 @@ def row_of(
     picture.save(image)
     values = {
         "asked": f"the thing number {index}",
+        "source": Source.MODELS,
         "drawn": Drawn.LISTED,
         "voters": VOTERS,
         "votes": 2,
@@ -49,7 +51,7 @@ def row_of(
         image=image,
         size=size,
         label=Answer((LABEL,)) if label is None else label,
-        proposal=Answer((PROPOSAL,)) if proposal is None else proposal,
+        other=Answer((PROPOSAL,)) if proposal is None else proposal,
         **values,  # type: ignore[arg-type]
     )
 
@@ -64,8 +66,6 @@ def write_page(
     """Write the page of rows, and return it."""
     listed = tuple(row.index for row in rows if row.drawn is Drawn.LISTED)
     audit = AuditRecord(TABLE, 1000, listed, 1000 - len(listed), seed, VOTERS)
-    html = make_review_page(
-        dataset, "the object that an expression describes", audit, rows, datetime.now(UTC)
-    )
+    html = make_review_page(dataset, audit, rows, datetime.now(UTC))
     path.write_text(html, encoding="utf-8")
     return path

@@ -99,6 +99,11 @@ class LabelAudit:
         """Return whether voters of two families can tell their errors from those of the labels."""
         return len(self.families) > 1
 
+    @property
+    def asks_for_one(self) -> bool:
+        """Return whether each query asks for exactly one object."""
+        return _asks_for_one(self.dataset.variant, (row.label for row in self.rows))
+
     def listed(self, most: int | None = None) -> tuple[AuditedRow, ...]:
         """Return the rows to review: the first ``most`` that any model contradicts.
 

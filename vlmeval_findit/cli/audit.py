@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,19 @@ from ..analysis.label_audit import (
     LabelAudit,
     Voter,
     audit_labels,
+    audit_record,
     digest_of,
     with_reviews,
 )
 from ..core.command import as_called
+from ..core.files import atomic_write, suffix_of
 from ..core.formatting import counted, printable
 from ..leaderboard.comparable import ExcludedRun, grouped
 from ..leaderboard.label_tables import calibration_text, doubts_table, kinds_line
 from ..leaderboard.label_voters import choose_voters
-from ..protocol.reviews import Answer
+from ..protocol.reviews import Answer, Drawn
+from ..report.review_page import make_review_page
+from ..report.review_rows import MOST, rows_to_review
 from ..scoring.scored_run import PluginMissingError, RowData, load_runs
 from ..storage.review_files import read_reviews
 from .printing import print_folded, print_lines, print_table, write_json
@@ -45,6 +50,7 @@ _TOO_FEW = "it says nothing about more than half of the rows"
     examples=[
         "python run_findit.py audit outputs --data RefCOCO",
         "python run_findit.py audit outputs --data RefCOCO --top 100 --json doubts.json",
+        "python run_findit.py audit outputs --data RefCOCO --review review.html",
     ],
 )
 @runs_argument
@@ -61,9 +67,15 @@ _TOO_FEW = "it says nothing about more than half of the rows"
     help="List the N most doubtful rows, whatever their probability.",
 )
 @option(
+    "--review",
+    "FILE.html",
+    "Write a page on which a person judges the listed rows, blind, and random ones.",
+    type=FILE,
+)
+@option(
     "--reviews",
     "FILE",
-    "Reviews of its rows: they calibrate the probabilities (repeatable).",
+    "Reviews of its rows: they calibrate the probabilities, and leave the page (repeatable).",
     type=FILE,
     multiple=True,
 )
@@ -72,6 +84,7 @@ def command(
     runs: tuple[Path, ...],
     data: str | None,
     top: int | None,
+    review: Path | None,
     reviews: tuple[Path, ...],
     json_file: Path | None,
 ) -> int:
@@ -85,6 +98,8 @@ def command(
     def report_plugin(error: PluginMissingError) -> None:
         say(f"left out: {as_called(str(error))}", file=sys.stderr)
 
+    if review is not None:
+        _check_page(review)
     known = read_reviews(reviews)  # Before the runs: a file that is refused is refused at once
     chosen = choose_voters(load_runs(runs, report_plugin, RowData.SUMS), data)
     audit = audit_labels(chosen.runs)
@@ -95,6 +110,8 @@ def command(
     _print_voters(audit, chosen.left_out)
     if json_file is not None:
         write_json(json_file, _as_json(audit, listed, chosen.left_out))
+    if review is not None:
+        _write_page(review, audit, listed, top or MOST)
     return 0
 
 
@@ -150,6 +167,45 @@ def _voter_line(voter: Voter) -> str:
     if voter.silent:
         line += f"; {counted(voter.silent, 'answer')} failed or not readable"
     return line
+
+
+# --- the page of a review ---
+
+
+def _check_page(path: Path) -> None:
+    """Refuse a name that is not one of a page: ``--reviews`` is a letter away."""
+    if suffix_of(path) in (".html", ".htm"):
+        return
+    if path.is_file():
+        raise ValueError(
+            f"--review {path}: that is a page to be written, and this file is there: for reviews "
+            f"type --reviews {path}"
+        )
+    raise ValueError(f"--review {path} should be a page: --review {path.with_suffix('.html')}")
+
+
+def _write_page(path: Path, audit: LabelAudit, listed: Sequence[AuditedRow], most: int) -> None:
+    """Write the page, and say what is on it and how to go on."""
+    rows = rows_to_review(audit, listed, most)
+    if not rows:
+        print_folded(f"{path}: not written, as all rows that it would have are decided")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = audit.dataset.variant.board_dataset
+    with atomic_write(path) as f:
+        f.write(make_review_page(name, audit_record(audit, listed), rows, datetime.now(UTC)))
+    doubted = sum(row.drawn is Drawn.LISTED for row in rows)
+    counts = f"{doubted} listed rows and {len(rows) - doubted} random ones"
+    print_folded(
+        f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB. Open it in a browser, and save "
+        "reviews.jsonl"
+    )
+    left = sum(row.index not in audit.decided for row in listed) - doubted
+    if left:
+        print_folded(
+            f"{counted(left, 'more listed row')}: with --reviews reviews.jsonl, the next page "
+            "begins there"
+        )
 
 
 # --- JSON -----------------------------------------------------------------------------------------

@@ -6,10 +6,7 @@ const say = (text) => { at("told").textContent = text; };
 
 // --- what is shown ---
 
-function questionOf(row) {
-  if (row.candidates.length === 1) return "Is A right?";
-  return row.near ? "A and B are nearly the same: which is right, or both?" : "Which is right, A or B?";
-}
+const questionOf = (row) => (row.candidates.length === 1 ? "Is A right?" : "Which is right, A or B?");
 
 const emptyText = ({ boxes }) => (boxes.length ? "" : " (no box)");
 
@@ -40,10 +37,9 @@ function showButtons(row) {
 // What the row is, once it is decided.
 function answerOf(row, { verdict }) {
   const { sources, kind, votes, voters } = unseal(row.sealed);
-  const label = LETTERS[sources.indexOf("label")];
-  const other = LETTERS[sources.indexOf("models")];
-  return [`You: ${VERDICTS[verdict]}.`, `${label} is the label${other ? `, ${other} the models’: ${votes} of ${voters.length} models` : ""}.`,
-    kind ? `Doubt: ${kind}.` : "A random row."].join(" ");
+  const meanings = { label: "is the label", models: `is the models’: ${votes} of ${voters.length} models`, decoy: "is something else of the picture" };
+  const candidates = sources.map((source, i) => `${LETTERS[i]} ${meanings[source]}.`);
+  return [`You: ${VERDICTS[verdict]}.`, ...candidates, kind ? `Doubt: ${kind}.` : "A random row."].join(" ");
 }
 
 function showPicture(row, decision) {
@@ -116,13 +112,13 @@ function propose() {
     : `The last ${unchanged} doubted labels are right: the others probably are, too. Save the file and stop here, or go on.`;
 }
 
+const VERDICT_OF = { label: "label", models: "model", decoy: "edited" };
 const answerFrom = ({ boxes, labels }) => ({ boxes, labels });
 
 function choose(side) {
   const row = currentRow();
   if (!row.candidates[side]) return;
-  const isLabel = unseal(row.sealed).sources[side] === "label";
-  finish(isLabel ? "label" : "model", [answerFrom(row.candidates[side])]);
+  finish(VERDICT_OF[unseal(row.sealed).sources[side]], [answerFrom(row.candidates[side])]);
 }
 
 function chooseBoth() {

@@ -1,7 +1,7 @@
 // The reviewer's decisions: kept in the browser after each one, saved as reviews.jsonl, and read back.
 const VERDICTS = {
   label: "the label is right", model: "the models are right", both: "both are right",
-  edited: "you drew the answer", exclude: "no answer is right", unsure: "unsure, so the label stays",
+  edited: "another answer is right", exclude: "no answer is right", unsure: "unsure, so the label stays",
 };
 const WITHOUT_ANSWER = ["exclude", "unsure"];
 
