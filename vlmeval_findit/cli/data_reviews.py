@@ -32,7 +32,7 @@ from .shared_options import FILE, PATH, Command, complete_datasets, json_option,
     cls=Command,
     examples=[
         "python run_findit.py data reviews ab.jsonl cd.jsonl --out both.jsonl",
-        "python run_findit.py data reviews refcoco_testA_reviewed.json --data RefCOCO_testA",
+        "python run_findit.py data reviews refcoco_testA_reviewed.json --data RefCOCOFull_testA",
     ],
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
@@ -199,7 +199,7 @@ def _reviews_of(lists: Sequence[Path], table: ReviewedTable | None) -> Reviews:
     if table is None:
         raise ReviewsError(
             f"{names}: a list of Ref-L4's authors becomes reviews of a dataset: say which, with "
-            "--data (such as RefCOCO_testA)"
+            "--data (such as RefCOCOFull_testA)"
         )
     entries: list[PublishedEntry] = []
     for path in lists:

@@ -37,7 +37,7 @@ def row(index: int, label: str, box: Any = LEFT, image: int = 7, **others: Any) 
 
 ROWS = (
     row(0, "the left cup"),
-    row(1, "Left  cup."),
+    row(1, "Left  cu p."),
     row(2, "right cup", RIGHT),
     row(3, "cup", LEFT, image=8),
     row(4, "cup", RIGHT, image=8),

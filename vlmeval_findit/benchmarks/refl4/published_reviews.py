@@ -63,7 +63,7 @@ class PublishedEntry:
     @property
     def keys(self) -> Iterator[_Key]:
         """Yield what it is joined by, the better first."""
-        expression = plain_label(self.expression)
+        expression = plain_expression(self.expression)
         if self.annotation is not None:
             yield ("annotation", self.annotation, expression)
         if self.image is not None:
@@ -178,6 +178,15 @@ def plain_number(value: object) -> str | None:
     return None
 
 
+def plain_expression(expression: str) -> str:
+    """Normalise an expression: copies change case and punctuation, and lose blanks.
+
+    >>> plain_expression("Rightest guy in black."), plain_expression("rightest guyin black")
+    ('rightestguyinblack', 'rightestguyinblack')
+    """
+    return plain_label(expression).replace(" ", "")
+
+
 def image_number(name: str) -> str:
     """Return the number in an image's name, or the name if it has none.
 
@@ -247,7 +256,7 @@ def _partners(
 
 
 def _keys_of(query: Query) -> Iterator[_Key]:
-    expression = plain_label(query.label)
+    expression = plain_expression(query.label)
     tags: Mapping[str, str] = getattr(query, "tags", {})
     for kind in _TAGS:
         number = plain_number(tags.get(kind))
