@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import published_stand_ins as published
 import pytest
 from PIL import Image
 from scored_runs import World
@@ -132,6 +133,73 @@ def test_instructions_that_cannot_be_used(tmp_path, capsys) -> None:
         assert import_set("ScreenSpot-Pro", folder, "--partial") == 2
         assert why in capsys.readouterr().err
         assert not custom_datasets_file().exists()
+
+
+# --- ScreenSpot, ScreenSpot-V2 --------------------------------------------------------------------
+
+
+def clicks(screen: str) -> Rows:
+    source = "ios" if screen == "mobile" else "windows"
+    shared = {"img_filename": f"{screen}_1.png", "data_source": source}
+    boxes = {"open": ([10, 10, 20, 10], "text"), "close": ([150, 80, 50, 20], "icon")}
+    return [
+        {"instruction": f"{what} the {screen}", "bbox": box, "data_type": kind, **shared}
+        for what, (box, kind) in boxes.items()
+    ]
+
+
+def write_clicks(folder: Path, end: str, images: str) -> Path:
+    folder.mkdir()
+    for screen in ("desktop", "mobile", "web"):
+        (folder / f"screenspot_{screen}{end}.json").write_text(json.dumps(clicks(screen)))
+        grey(folder / images / f"{screen}_1.png")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("row", "end", "images"),
+    [("ScreenSpot", "", "screenspot_imgs"), ("ScreenSpot-V2", "_v2", "screenspotv2_image")],
+)
+def test_both_screenspots(tmp_path, monkeypatch, row: str, end: str, images: str, capsys) -> None:
+    folder = write_clicks(tmp_path / "set", end, images)
+    assert import_set(row, folder) == 2
+    assert "6 queries, published are 1,272" in capsys.readouterr().err
+    known(monkeypatch, row, counts=Counts(queries=6))
+    assert import_set(row, folder) == 0
+    name = f"FindIt_{row}_point_json_point_2d"
+    assert all_images_are_there(name)
+    queries = load_dataset(name).queries
+    assert queries[3].label == "close the mobile"
+    assert queries[3].truth.boxes == ((150, 80, 200, 100),)
+    assert queries[3].tags == {"screen": "mobile", "data_type": "icon", "data_source": "ios"}
+    run = answered(tmp_path, name, {0: [(11, 11)], 1: [(11, 11)], 2: [(30, 20)]})
+    assert run.metric_values["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
+
+
+def test_screenspot_of_the_hub(tmp_path, monkeypatch) -> None:
+    rows = [
+        {
+            "file_name": "mobile_1.png",
+            "image": {"bytes": published.picture(5), "path": None},
+            "bbox": [0.05, 0.1, 0.15, 0.2 + at / 2],
+            "instruction": f"tap {at}",
+            "data_type": "icon",
+            "data_source": "ios",
+        }
+        for at in range(2)
+    ]
+    known(monkeypatch, "ScreenSpot", counts=Counts(queries=2, images=1))
+    assert import_set("ScreenSpot", published.write_parquet(tmp_path / "hub", "test", rows)) == 0
+    name = "FindIt_ScreenSpot_point_json_point_2d"
+    assert all_images_are_there(name)
+    boxes = [query.truth.boxes[0] for query in load_dataset(name).queries.values()]
+    assert boxes == [pytest.approx((10, 10, 30, 20)), pytest.approx((10, 10, 30, 70))]
+
+
+def test_screenshots_that_are_not_there(tmp_path, capsys) -> None:
+    folder = write_clicks(tmp_path / "set", "_v2", "elsewhere")
+    assert import_set("ScreenSpot-V2", folder, "--partial") == 2
+    assert f"{folder}/screenspotv2_image is missing" in capsys.readouterr().err
 
 
 # --- RefSpatial-Bench -----------------------------------------------------------------------------

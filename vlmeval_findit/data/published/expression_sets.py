@@ -1,4 +1,4 @@
-"""GroundingME, RefCOCO-M, ScreenSpot-Pro and RefSpatial-Bench: expressions about images.
+"""GroundingME, RefCOCO-M, the three ScreenSpots and RefSpatial-Bench: expressions about images.
 
 The first two are Parquet files with images in them, as the Hugging Face hub has them, the others
 JSON files with lists of questions, and folders of images.
@@ -17,6 +17,12 @@ of an object is a query.
 from its card, its list of files, and the authors' evaluation (``bbox`` is [x1, y1, x2, y2] in
 pixels).  The English instructions are asked.  The authors' score is the share of instructions whose
 point lies in ``bbox``: the pointing accuracy of ``point``, where a reply has at most one point.
+
+**ScreenSpot** (github.com/njucckevin/SeeClick, arXiv 2401.10935) and **ScreenSpot-V2**
+(huggingface.co/datasets/OS-Copilot/ScreenSpot-v2, arXiv 2410.23218): established from the list of
+files, and programs of others that read them (``bbox`` is [x, y, width, height] in pixels; 1,272
+instructions each).  The copy of ScreenSpot at huggingface.co/datasets/rootsautomation/ScreenSpot
+has corners in parts of the image's width and height; its card says so.
 
 **RefSpatial-Bench** (huggingface.co/datasets/BAAI/RefSpatial-Bench, arXiv 2506.04308): established
 from its card, its list of files, programs of others that read them, and the authors' evaluation
@@ -37,10 +43,18 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 
 from ...benchmarks.findit.findit_datasets import Family
+from ...benchmarks.vpbench.stage1_release import named_image
 from ...core.validation import Count, Expected, Whole
 from ...marks.region import packed_mask
 from ...storage.image_files import Size
-from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples
+from ..annotated_samples import (
+    AnnotatedBox,
+    AnnotationError,
+    Sample,
+    Samples,
+    Units,
+    expression_samples,
+)
 from ..custom.annotation_values import (
     CornersOfJson,
     OneLine,
@@ -63,6 +77,14 @@ def _tags(row: Any, *kinds: str) -> dict[str, str]:
     stated = {kind: getattr(row, kind) for kind in kinds}
     texts = {k: " ".join(str(v).split()) for k, v in stated.items() if v is not None}
     return {kind: text for kind, text in texts.items() if text}
+
+
+def _questions(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
+    """Yield the objects of a JSON file with a list of them, after their places."""
+    rows = validated(list[kind], json_of(text_of(path), str(path)), str(path))  # type: ignore[valid-type]
+    for at, row in enumerate(rows):
+        named = f" ({row.id})" if hasattr(row, "id") else ""
+        yield f"{path}[{at}]{named}", row
 
 
 # --- GroundingME ----------------------------------------------------------------------------------
@@ -196,11 +218,76 @@ def _read_screenspot_pro(folder: Path, files: Sequence[Path]) -> Samples:
     return expression_samples(source, images, Family.REFEXP, queries, sizes)
 
 
-def _questions(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the objects of a JSON file with a list of them, after their places."""
-    rows = validated(list[kind], json_of(text_of(path), str(path)), str(path))  # type: ignore[valid-type]
-    for at, row in enumerate(rows):
-        yield f"{path}[{at}] ({row.id})", row
+# --- ScreenSpot, ScreenSpot-V2 --------------------------------------------------------------------
+
+SCREENS = ("desktop", "mobile", "web")
+
+
+@dataclass(frozen=True, slots=True)
+class _Click:
+    img_filename: OneLine
+    bbox: SidesOfJson
+    instruction: OneLine
+    data_type: Any = None
+    data_source: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ClickRow:
+    image: ImageBytes
+    bbox: CornersOfJson
+    instruction: OneLine
+    data_type: Any
+    data_source: Any
+
+
+# How files and the folder of images are called
+_SCREENSPOTS = {"1": ("", "screenspot_imgs"), "2": ("_v2", "screenspotv2_image")}
+
+
+def find_screenspot(folder: Path, version: str) -> Sequence[PublishedPart]:
+    """Return the part of ScreenSpot (version 1 or 2), or raise an AnnotationError."""
+    end, images = _SCREENSPOTS[version]
+    files = [folder / f"screenspot_{screen}{end}.json" for screen in SCREENS]
+    there = [path for path in files if path.is_file()]
+    if there:
+        read = partial(_read_screenspot, there, folder / images)
+    elif version == "1":
+        read = partial(_read_screenspot_rows, parquet_images(folder, "test"))
+    else:
+        raise AnnotationError(f"{folder}: no {files[0].name}, {files[1].name} nor {files[2].name}")
+    return (PublishedPart("", read),)
+
+
+def _read_screenspot(files: Sequence[Path], images: Path) -> Samples:
+    if not images.is_dir():
+        raise AnnotationError(f"{images} is missing: the folder of the screenshots")
+    queries: list[Sample] = []
+    for path in files:
+        screen = path.stem.removesuffix("_v2").removeprefix("screenspot_")
+        for where, row in _questions(path, _Click):
+            x, y, w, h = row.bbox
+            box = AnnotatedBox((x, y, x + w, y + h), f"{where}, bbox")
+            tags = {"screen": screen, **_tags(row, "data_type", "data_source")}
+            queries.append(Sample((row.img_filename,), row.instruction, (box,), where, tags=tags))
+    return expression_samples(files[0].parent, images, Family.REFEXP, queries, {})
+
+
+def _read_screenspot_rows(parquet: ParquetImages) -> Samples:
+    """Read the copy of the hub, whose boxes are corners in parts of width and height."""
+    queries: list[Sample] = []
+    for where, row in parquet.rows(_ClickRow):
+        try:
+            name, _ = named_image(row.image)
+        except ValueError as error:
+            raise AnnotationError(f"{where}, image: {error}") from None
+        box = AnnotatedBox(row.bbox, f"{where}, bbox")
+        tags = _tags(row, "data_type", "data_source")
+        queries.append(Sample((name,), row.instruction, (box,), where, tags=tags))
+    names = tuple(query.images[0] for query in queries)
+    images = replace(parquet, names=names, repeated=True)
+    samples = expression_samples(parquet.files[0], images, Family.REFEXP, queries, {})
+    return replace(samples, units=Units.FRACTIONS, units_stated=True)
 
 
 # --- RefSpatial-Bench -----------------------------------------------------------------------------
