@@ -1,0 +1,170 @@
+"""``benchmarks/gpu.py``: on the CPU with small numbers, so that it is ready where a GPU is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
+
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+"""By section."""
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    import gpu
+
+    return gpu
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """Return the rows of all sections."""
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    pytest.importorskip("sentencepiece")
+    out = tmp_path_factory.mktemp("out")
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "gpu.py"), "--small", "--minutes=60"],
+        env={**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert done.stdout.endswith("nothing failed\n")
+    assert "not reached" not in done.stdout
+    return json.loads((out / "gpu.json").read_text())["sections"]
+
+
+def rates(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    return {row["case"]: row["rate"] for row in rows if row["rate"] is not None}
+
+
+def notes(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {row["case"]: row["note"] for row in rows}
+
+
+# --- what it measures -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_batch_answers_as_single_queries_do(measured: Rows, gpu: ModuleType) -> None:
+    assert [*measured] == [*gpu.SECTIONS]
+    compared = 0
+    for rows in measured.values():
+        for row in rows:
+            for same in filter(None, (row["like_single"], row["like_cpu"])):
+                count, of = same.split("/")
+                assert count == of, row
+                compared += 1
+    assert compared >= 2 * 7 + 7 * 2
+
+
+@pytest.mark.slow
+def test_replies_are_those_of_a_plain_loop(measured: Rows) -> None:
+    ratios = {
+        row["case"]: row["note"]
+        for name in ("shape", "nano")
+        for row in measured[name]
+        if "FindIt/loop" in row["case"]
+    }
+    assert ratios == {
+        "  FindIt/loop, 96x64": "replies equal 2/2",
+        "  FindIt/loop, scenes": "replies equal 4/4",
+    }
+    assert rates(measured["shape"])["2B, 96x64: on"] > 0
+
+
+@pytest.mark.slow
+def test_all_families_are_measured_with_one_prefill_and_without(measured: Rows) -> None:
+    families = {"Qwen3-VL", "Qwen2.5-VL", "Qwen3.5-nothink", "GLM-4.6V", "Gemma 4", "InternVL3"}
+    assert {*rates(measured["families"])} == families
+    with_and_without = {f"{each}: {how}" for each in families for how in ("on", "off")}
+    assert with_and_without < {*rates(measured["prefix"])}
+
+
+@pytest.mark.slow
+def test_a_batch_is_halved_until_it_fits(measured: Rows) -> None:
+    note = notes(measured["oom"])["simulated"]
+    assert note == "halved 2 times, going on with 1; as with enough 4/4"
+
+
+@pytest.mark.slow
+def test_a_stopped_run_goes_on(measured: Rows) -> None:
+    said = notes(measured["sigterm"])
+    assert said["stopped"].startswith("exit status 130 after ")
+    assert said["run again"] == "exit status 0, 24 of 24 stored, none asked twice"
+    assert "as alone 24/24" in notes(measured["two"])["one of two"]
+    assert "at most 0.0e+00" in notes(measured["dual"])["FindIt-Nano-SigLIP: texts"]
+
+
+# --- what a section cannot do to others -----------------------------------------------------------
+
+SECTION = """
+import json, sys, time
+row = {"case": sys.argv[1], "failed": sys.argv[1] == "nano"}
+print(json.dumps(row), flush=True)
+print("why it died", file=sys.stderr)
+if sys.argv[1] == "smoke":
+    sys.exit(3)
+while sys.argv[1] == "shape":
+    time.sleep(60)
+"""
+
+
+def test_a_section_that_dies_or_hangs_leaves_the_others_alone(
+    gpu: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    script = tmp_path / "sections.py"
+    script.write_text(SECTION)
+    monkeypatch.setattr(gpu, "SCRIPT", script)
+    monkeypatch.setattr(gpu, "GRACE", 0.1)
+    monkeypatch.setattr(gpu, "SECTIONS", {**gpu.SECTIONS, "shape": (0.1, "hangs")})
+    monkeypatch.setattr(gpu, "head", lambda small: "a card")
+    monkeypatch.setenv("OUT", str(tmp_path))
+    assert gpu.main(["--section", "smoke", "shape", "nano", "dual"]) == 1
+    told = capfd.readouterr().out
+    table = told.rpartition("a card")[2]
+    lines = [" ".join(line.split()) for line in table.splitlines() if "whole" not in line]
+    assert lines[-1] == "2 failed"
+    assert "smoke failed: exit status 3, see the log" in lines
+    assert "shape not reached: stopped after 0 s" in lines
+    assert lines.index("dual") < lines.index("nano"), "the most important comes last"
+    assert "why it died" in told.partition("a card")[2]
+    assert (tmp_path / "gpu.log").read_text().count("why it died") >= 3
+    kept = json.loads((tmp_path / "gpu.json").read_text())["sections"]
+    assert [*kept] == ["smoke", "shape", "nano", "dual"]
+
+
+def test_sections_without_time_are_named(
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpu, "head", lambda small: "a card")
+    monkeypatch.delenv("OUT", raising=False)
+    assert gpu.main(["--minutes", "0", "--section", "oom"]) == 0
+    assert "not reached: no time is left" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_without_a_gpu_it_says_how_it_runs_here(
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.delenv("OUT", raising=False)
+    assert gpu.main(["--section", "smoke"]) == 1
+    assert "failed: no CUDA device; --small runs here" in capfd.readouterr().out
