@@ -60,7 +60,7 @@ REFUSED = r"""
 ASKED --model my-ft=ADAPTER --like Qwen3-VL
   base_model_name_or_path /nowhere: the folder does not exist
 --data Scenes_mini --model FindIt-Nano
-  did you mean FindIt_Scenes_mini_xyxy_json or SelfRetrieval_Scenes_mini or VPBench_Scen
+  did you mean FindIt_Scenes_mini_xyxy_json, SelfRetrieval_Scenes_mini or VPBench_Scen
 --data FindIt_Scens_mini_xyxy_json --model FindIt-Nano
   did you mean Scenes_mini
 --data TheirBnch_DEV --model Their-VL-7B
@@ -273,7 +273,7 @@ def test_a_name_at_a_server_without_its_address_is_refused() -> None:
     [
         ("cpu", "", ""),
         ("cuda:1", "4,7", ""),
-        ("cuda:2", "4,7", "--device cuda:2: this machine has 2 cuda devices; use cpu"),
+        ("cuda:2", "4,7", "--device cuda:2: not here; type --device cuda:0 or cuda:1"),
         ("cuda:first", "0", "--device cuda:first: unknown device"),
     ],
 )

@@ -88,7 +88,8 @@ def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixtu
         os.environ.update(environment)
         plugin_rows.forget()
     printed = capsys.readouterr()
-    text = printed.err.strip() or printed.out.strip()
+    # An empty line ends an entry of the file.
+    text = re.sub(r"\n{2,}", "\n", printed.err.strip() or printed.out.strip())
     for path, sign in ((Path.cwd(), "DIR"), (ROOT, "CLONE"), (environment["LMUData"], "LMUData")):
         text = text.replace(str(path), sign)
     return f"{text}\n[{status}]"

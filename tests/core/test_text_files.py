@@ -156,6 +156,7 @@ def test_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
         (b"a\nb\n\xe9t\xe9", "line 3: byte 0xe9 is not UTF-8"),
         (b"a\n" * 50_000 + b"\xc0", "line 50001: byte 0xc0 is not UTF-8"),
         ("ä".encode() * 100_000 + b"\xc3", "line 1: byte 0xc3 is not UTF-8"),
+        (b"\xef\xbb\xbf" + b"ab\n" * 50_000 + b"\xc0a", "line 50001: byte 0xc0 is not UTF-8"),
     ],
 )
 def test_what_is_no_text_is_named_with_its_line(tmp_path: Path, content: bytes, why: str) -> None:

@@ -107,7 +107,10 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
     ("entry", "why"),
     [
         (ModelEntry("FullImage", headers={"A": "b"}), "headers of FullImage need a server"),
-        (ModelEntry("FullImage", {"dtype": "float32"}, line=3), "line 3: settings of FullImage:"),
+        (
+            ModelEntry("FullImage", {"dtype": "float32"}, where="s.yaml, line 3: "),
+            "s.yaml, line 3: settings of FullImage:",
+        ),
         (ModelEntry("mine", checkpoint="/nowhere", like="FindIt-Nano"), "does not exist"),
     ],
 )

@@ -110,7 +110,7 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ):
         with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
-            host.check(ModelEntry(name, settings, line=7))
+            host.check(ModelEntry(name, settings, where="s.yaml, line 7: "))
     # The costs of VLMEvalKit's own models are not known.
     theirs = next(n for n, maker in registered.items() if "GPT4o" in n and hasattr(maker, "func"))
     VLMEvalKitBackends(CallOptions()).check(ModelEntry(theirs))

@@ -92,7 +92,7 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
 
 def test_a_single_value_is_a_list_and_all_means_all() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
-    assert sweep.models == (ModelEntry("FullImage", line=1),)
+    assert sweep.models == (ModelEntry("FullImage"),)
     assert sweep.tables == benchmark()
     assert len(benchmark()) == 20
     assert sweep.stages[0].keys == KEYS

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ..core.formatting import nearest, shown
+from ..core.formatting import either, nearest, shown
 from ..core.plugin_rows import Group, PluginTable
 from ..protocol.benchmark import Baseline, Benchmark
 from ..protocol.dataset_variant import AnyDataset, DatasetNameError, DatasetVariant
@@ -98,9 +98,9 @@ def prefix_of(name: str) -> str:
         if name.startswith(prefix):
             return prefix
     if meant := meant_names(name):
-        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
+        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {either(meant)}?")
     known = shortest_prefixes()
-    raise DatasetNameError(f"{name}: a name begins with {' or '.join(known)}{nearest(name, known)}")
+    raise DatasetNameError(f"{name}: a name begins with {either(known)}{nearest(name, known)}")
 
 
 def shortest_prefixes() -> list[str]:

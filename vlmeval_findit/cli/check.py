@@ -105,7 +105,8 @@ def _findings(
 
         return plugin_check.check_benchmark(variant.name, settings, out, draw)
     if like is not None and not checkpoint:
-        raise ValueError(f"--like {like}: of which checkpoint? Type: check {name}=CHECKPOINT")
+        command = f"run_findit.py check {name}=CHECKPOINT --like {like}"
+        raise ValueError(f"--like {like}: of which checkpoint? Type: {command}")
     model = row_of_checkpoint(name, checkpoint, like) if checkpoint else find_model(name)
     if model is not None:
         checkpoints = model.local.checkpoints if model.local else {}

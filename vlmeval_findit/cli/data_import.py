@@ -87,7 +87,7 @@ def command(**flags: Any) -> int:
     path, name = flags["path"], flags["name"]
     replace, exif = flags["replace"], flags["exif"]
     if path is None:
-        raise AnnotationError("FILE or DIR is missing: data import --help")
+        raise AnnotationError("FILE or DIR is missing. Type: run_findit.py data import --help")
     if flags["set"]:
         _refuse(flags, (*_OF_FORMATS, "image_root"), f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
@@ -99,7 +99,7 @@ def command(**flags: Any) -> int:
     taken = {*form.flags, "split"} if layout.split_is_chosen else {*form.flags}
     _refuse(flags, [flag for flag in _OF_FORMATS if flag not in taken], form.name)
     if name is None:
-        raise AnnotationError("--name NAME is missing: the dataset will be FindIt_NAME")
+        raise AnnotationError("name the dataset: --name NAME (its names begin with FindIt_NAME)")
     folder = flags["image_root"] or layout.images
     if not folder.is_dir():
         raise AnnotationError(

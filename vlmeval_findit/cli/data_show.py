@@ -14,14 +14,15 @@ from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.spaces import reference
+from ..boxes.spaces import SpaceError, reference
 from ..core.command import as_called
+from ..core.formatting import nearest
 from ..data.fetch.annotations import fetched_tables, images_of
 from ..data.loading import MAKERS, load_dataset
 from ..data.sources import SHIPPED, SOURCES, published_sets
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.model_row import ModelRow
-from ..models.model_table import find_model
+from ..models.model_table import MODELS, find_model
 from ..protocol.custom_prompt import custom_prompt, prompt_set
 from ..protocol.dataset_variant import DatasetVariant, Message, PartKind, Query, located
 from ..protocol.identity import Answering, Described
@@ -54,7 +55,10 @@ def command(
         dataset = benchmark.for_model(dataset, model.partition("=")[0])
     index = next(iter(dataset.queries), 0) if index is None else index
     if index not in dataset.queries:
-        raise ValueError(f"{data}: unknown --index {index}; it has {len(dataset.queries)} rows")
+        raise ValueError(
+            f"--index {index}: no such row; {data} has {len(dataset.queries)} rows, from "
+            f"{min(dataset.queries)} to {max(dataset.queries)}"
+        )
     query, variant = dataset.queries[index], dataset.variant
     folder = image_folder(variant.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))
@@ -89,7 +93,13 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
     if row is None:
         # An unknown model can answer variants whose answers have no space.
         nobody = Described(Answering(), None)
-        benchmark_of(variant).space(named, variant, Settings(), nobody)
+        try:
+            benchmark_of(variant).space(named, variant, Settings(), nobody)
+        except SpaceError:
+            raise ValueError(
+                f"--model {named}: unknown model{nearest(named, MODELS)}. A checkpoint is named "
+                "with its folder: --model NAME=FOLDER"
+            ) from None
         return
     space = row.space(variant)
     if query.width:

@@ -19,7 +19,7 @@ from ..benchmarks import (
     prefix_of,
 )
 from ..benchmarks.findit.findit_datasets import DATASETS
-from ..core.formatting import closest, counted, nearest
+from ..core.formatting import closest, either, nearest
 from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
     dataset_names,
@@ -32,7 +32,7 @@ from ..data.sources import published_dataset
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
-from ..models.checkpoint_row import row_of_checkpoint
+from ..models.checkpoint_row import name_taken, row_of_checkpoint
 from ..models.http.addresses import provider_endpoints
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
@@ -47,6 +47,7 @@ from ..storage.image_content import imported_contents, replaced, replaced_note
 from ..storage.image_files import ImageError, rows_to_leave_out
 from ..storage.predictions import check_model_name
 from ..storage.table_files import is_users_table
+from ..sweeps.sweep_file import grid_tables
 from .access import Access, flag_name
 
 log = logging.getLogger(__name__)
@@ -83,12 +84,15 @@ def check_host_dataset(name: str) -> str | None:
     if has_dataset(name) or is_users_table(name):
         return _whose(name, meant[0]) if meant else None
     if meant:
-        raise ValueError(f"unknown dataset {name!r}: did you mean {' or '.join(meant)}?")
+        raise ValueError(f"unknown dataset {name!r}: did you mean {either(meant)}?")
     _refuse_unmade(name)
     if may_have_dataset(name):
         return None
     names = {each: each for each in dataset_names()}
     names |= {listed.removeprefix(prefix_of(listed)): listed for listed in _listed()}
+    for table in grid_tables():
+        for full_name in meant_names(table)[:1]:
+            names[table] = full_name
     near = closest(name, names)
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
     why = f": did you mean {names[near]}?" if near else f", {example}"
@@ -206,8 +210,7 @@ def check_entry(
         if needs_key and access is Access.OPENROUTER:
             provider_endpoints(OPENROUTER)
     except ValueError as error:
-        where = f"line {entry.line}: " if entry.line else ""
-        raise ValueError(f"{where}{error}") from None
+        raise ValueError(f"{entry.where}{error}") from None
 
 
 def check_model(entry: ModelEntry, access: Access) -> None:
@@ -222,8 +225,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
         stated = entry.space is not None
         row_of_checkpoint(name, checkpoint, entry.like, space_stated=stated)
         if may_have_model(name):
-            near = nearest(name, local_names())
-            raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit's{near}")
+            raise ValueError(name_taken(name, checkpoint))
     elif access in (Access.LOCAL, Access.SERVED):
         _, checkpoint = local_names()[name]
         refuse_missing(checkpoint)
@@ -259,9 +261,8 @@ def refuse_device(entry: ModelEntry, access: Access) -> None:
     if kind == "cuda" and not AMD_DRIVER.exists():
         count = len(visible_gpus())
         if count <= int(number or 0):
-            raise ValueError(
-                f"--device {device}: this machine has {counted(count, f'{kind} device')}; use cpu"
-            )
+            here = [f"cuda:{place}" for place in range(count)] or ["cpu"]
+            raise ValueError(f"--device {device}: not here; type --device {either(here)}")
 
 
 def check_gpu_numbers() -> None:

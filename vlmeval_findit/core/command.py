@@ -47,8 +47,10 @@ def config_here_or_shipped(path: Path) -> Path:
     folder = shipped_folder("configs")
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name
-    shipped = ", ".join(f"configs/{result.name}" for result in sorted(folder.glob("*.yaml")))
-    raise FileNotFoundError(f"{path}: the file does not exist; the package has {shipped}")
+    # datasets.yaml names folders of images.
+    names = sorted({found.name for found in folder.glob("*.yaml")} - {"datasets.yaml"})
+    sweeps = ", ".join(f"configs/{name}" for name in names)
+    raise FileNotFoundError(f"{path}: the file does not exist; the package has {sweeps}")
 
 
 # Imported name -> the extra that brings it (setup.py)

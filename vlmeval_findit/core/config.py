@@ -40,7 +40,11 @@ class YamlText:
             raise self.error(str(error), *at, *error.at, is_key=error.is_key) from None
 
     def error(self, why: str, *at: str | int, is_key: bool = False) -> ConfigError:
-        return ConfigError(f"{self._name}, line {self.line(*at, is_key=is_key)}: {why}")
+        return ConfigError(f"{self.place(*at, is_key=is_key)}{why}")
+
+    def place(self, *at: str | int, is_key: bool = False) -> str:
+        """Return file and line of the value at a place, or of its key, to begin a message."""
+        return f"{self._name}, line {self.line(*at, is_key=is_key)}: "
 
     def line(self, *at: str | int, is_key: bool = False) -> int:
         """Return the line of the value at a place, or of its key, from 1."""

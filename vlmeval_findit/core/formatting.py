@@ -155,6 +155,16 @@ def short(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
+def either(names: Sequence[str]) -> str:
+    """Name alternatives.
+
+    >>> either(["a"]), either(["a", "b"]), either(["a", "b", "c"])
+    ('a', 'a or b', 'a, b or c')
+    """
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def some(names: Sequence[str], most: int = 3) -> str:
     """Name the first of many.
 

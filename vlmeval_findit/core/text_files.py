@@ -50,7 +50,8 @@ def read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _no_text_at(data, error.start) from None
+        # Its place counts from behind the byte order mark.
+        raise _no_text_at(error.object, error.start) from None
 
 
 def with_unix_lines(text: str) -> str:
@@ -100,6 +101,8 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
     Traceback (most recent call last):
     vlmeval_findit.core.text_files.TextError: not JSON: it is nested too deeply
     """
+    if not text.strip():
+        raise TextError("not JSON: it is empty")
     try:
         return json.loads(text, parse_constant=_refuse_constant if only_numbers else None)
     except RecursionError:

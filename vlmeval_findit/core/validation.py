@@ -15,6 +15,7 @@ from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from .formatting import nearest, plain, shown
+from .redaction import is_secret_name
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -124,12 +125,13 @@ SeveralOrAll = Annotated[
 
 
 class Config:
-    """A dataclass whose fields are the only keys allowed; ``line`` is set by the reader instead."""
+    """A dataclass whose fields are the only keys allowed; the reader sets ``where`` instead."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
     called: ClassVar[str] = "key"  # What messages call a key
     read_before: ClassVar[tuple[str, ...]] = ()  # Keys that are taken out before
+    instead_of_secret: ClassVar[str] = ""  # What to do instead of writing a secret there
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -139,7 +141,7 @@ class Config:
 
     @classmethod
     def _with_known_keys(cls, values: Any) -> Any:
-        keys = [field for field in fields(cls) if field.name != "line"]  # type: ignore[arg-type]
+        keys = [field for field in fields(cls) if field.name != "where"]  # type: ignore[arg-type]
         keys.sort(key=_has_default)  # Keys that must be given come first
         known = [key.name for key in keys]
         if not isinstance(values, Mapping):
@@ -147,6 +149,8 @@ class Config:
         for key in values:
             if key not in known:
                 near = nearest(str(key), [*known, *cls.read_before])
+                if cls.instead_of_secret and is_secret_name(str(key)):
+                    near = f": {cls.instead_of_secret}"
                 raise MisplacedError(f"unknown {cls.called} {shown(key)}{near}", key, is_key=True)
         return values
 

@@ -81,16 +81,15 @@ class OwnModels:
         return host_version()
 
     def check(self, entry: ModelEntry) -> None:
-        where = f"line {entry.line}: " if entry.line else ""
         if entry.checkpoint is not None:
             _local_arguments(entry)  # raises where no row fits
         if entry.headers:
-            raise ValueError(f"{where}headers of {entry.name} need a server: --base-url URL")
+            raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
         if entry.name in baselines():
             try:
                 inspect.signature(baseline_key).bind_partial(**entry.settings, **entry.resources)
             except TypeError as error:
-                raise ValueError(f"{where}settings of {entry.name}: {error}") from None
+                raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         if entry.name in baselines():

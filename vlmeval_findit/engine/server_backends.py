@@ -142,12 +142,11 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
 
 @contextmanager
 def naming_model(entry: ModelEntry) -> Iterator[None]:
-    """Prefix errors of a model with its line in the sweep's file; keep their type."""
+    """Prefix errors of a model with its place in the sweep's file and its name; keep their type."""
     try:
         yield
     except ValueError as error:
-        where = f"line {entry.line}: " if entry.line else ""
-        raise type(error)(f"{where}{entry.name}: {error}") from None
+        raise type(error)(f"{entry.where}{entry.name}: {error}") from None
 
 
 def settings(entry: ModelEntry) -> dict[str, Any]:

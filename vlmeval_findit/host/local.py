@@ -9,10 +9,9 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
-from ..core.formatting import nearest
 from ..core.validation import validate
 from ..engine.own_models import describe_local, local_on_this_machine
-from ..models.checkpoint_row import row_of_checkpoint, row_to_run
+from ..models.checkpoint_row import name_taken, row_of_checkpoint, row_to_run
 from ..models.local.local_runner import LocalCompletion, load_local
 from ..models.local.run_plan import RunSettings
 from ..models.model_client import HostMessage, from_host_message
@@ -119,8 +118,7 @@ def make_known(
     known = row_of_checkpoint(name, checkpoint, like, space_stated=space_stated)
     entry = supported_VLM.get(name)
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
-        near = nearest(name, local_names())
-        raise ValueError(f"{name}={checkpoint}: {name} is a model of VLMEvalKit{near}")
+        raise ValueError(name_taken(name, checkpoint))
     supported_VLM[name] = local_maker(known, checkpoint)
 
 

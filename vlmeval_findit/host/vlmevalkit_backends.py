@@ -63,20 +63,18 @@ class VLMEvalKitBackends:
 
         from .local import make_known
 
-        where = f"line {entry.line}: " if entry.line else ""
         if entry.checkpoint is not None:
             stated = entry.space is not None
             make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
         if entry.name not in supported_VLM:
-            raise ValueError(
-                f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
-            )
+            near = nearest(entry.name, supported_VLM)
+            raise ValueError(f"{entry.where}VLMEvalKit has no model {entry.name!r}{near}")
         if entry.headers:
-            raise ValueError(f"{where}headers of {entry.name} need a server: --base-url URL")
+            raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
         try:
             self._check_settings(entry, supported_VLM[entry.name])
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{where}settings of {entry.name}: {error}") from None
+            raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
 
     def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
         """Refuse settings that its class would refuse or ignore."""

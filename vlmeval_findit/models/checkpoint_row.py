@@ -221,6 +221,14 @@ def named_model(name: str) -> str:
     return check_model_name(name)
 
 
+def name_taken(name: str, checkpoint: str) -> str:
+    """Say that VLMEvalKit has a model of the name of somebody's checkpoint, and what to type."""
+    return (
+        f"{name}={checkpoint}: {name} is a model of VLMEvalKit's. Name your checkpoint otherwise: "
+        f"--model NAME={checkpoint}"
+    )
+
+
 def _instead_of_path(path: str) -> str:
     ours = same_checkpoint(path) if HUB_IDENTIFIER.fullmatch(path) else []
     by_itself = f"--model NAME={path}"

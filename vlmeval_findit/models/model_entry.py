@@ -77,11 +77,15 @@ _PLACES = {
 }
 
 
+KEYS_OF_SERVICES = "type --key KEY, or set the variable of the provider"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEntry(Config):
     """A model of a sweep."""
 
     read_before = tuple(_PLACES)
+    instead_of_secret = KEYS_OF_SERVICES
 
     name: Annotated[Name, Checked(named_model)]  # of its results
     # For its class or, with endpoints, every request; part of every call's key
@@ -91,7 +95,8 @@ class ModelEntry(Config):
     # Known model whose prompts and coordinates it shares
     like: Annotated[Name, Checked(_known_row)] | None = None
     served: Name | None = None  # name at a server or provider
-    line: int = field(default=0, compare=False)  # in the file
+    # Begins messages: "sweep.yaml, line 3: "; empty for what was typed on a command line
+    where: str = field(default="", compare=False)
     # Arguments of its class, like ``settings``, on which no answer depends
     resources: Values = field(default_factory=dict)
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`

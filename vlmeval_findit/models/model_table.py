@@ -15,7 +15,7 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
-from ..protocol.settings import Settings
+from ..protocol.settings import SPACE_VARIABLE, Settings
 from ..protocol.thoughts import CHANNEL, THINK, USUAL, ThoughtMarks, ThoughtRule
 from . import prices
 from .local.layout import Grid, Positions, Tiles
@@ -302,18 +302,33 @@ def thought_rule(name: str, marks: ThoughtMarks | None) -> ThoughtRule:
     return rule if marks is None else ThoughtRule(marks, rule.opened)
 
 
+class UnknownModelError(SpaceError):
+    """A model that a flag or a file names for its coordinates is not known."""
+
+
 def known_model(name: str, key: str) -> ModelRow:
-    """Return the row of a model that ``key`` of a file or command names, or raise SpaceError."""
+    """Return the row of a model that ``key`` of a file or command names, or raise an error."""
     row = find_model(name)
     if row is None:
-        raise SpaceError(f"{key}: unknown model {name!r}{nearest(name, MODELS)}")
+        raise UnknownModelError(f"{key}: unknown model {name!r}{nearest(name, MODELS)}")
     return row
+
+
+def space_of_settings(settings: Settings) -> Space | None:
+    """Return the space that settings name, or raise SpaceError, which says if a variable did."""
+    if settings.space is None:
+        return None
+    try:
+        return space_from(settings.space)
+    except SpaceError as error:
+        if settings.source != SPACE_VARIABLE:
+            raise
+        raise SpaceError(f"{SPACE_VARIABLE}={settings.space}: {error}") from None
 
 
 def check_settings(settings: Settings) -> None:
     """Raise SpaceError for settings with an unknown space or model."""
-    if settings.space is not None:
-        space_from(settings.space)
+    space_of_settings(settings)
     if settings.reads_like is not None:
         known_model(settings.reads_like, "reads_like")
 

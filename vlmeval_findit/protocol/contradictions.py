@@ -185,7 +185,8 @@ def _refuse_unknown_rows(predictions: Predictions) -> None:
         if reply.index not in dataset.queries:
             raise IdentityError(
                 f"{predictions}: index {reply.index} is not in {dataset.table} "
-                f"({len(dataset.queries)} rows): the predictions are of another table"
+                f"({len(dataset.queries)} rows): the predictions are of another table. Name "
+                "theirs: --data DATASET"
             )
 
 

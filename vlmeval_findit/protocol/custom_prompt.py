@@ -119,6 +119,8 @@ def _text_of(flag: str, path: str | None) -> str | None:
         return None
     try:
         words = with_unix_lines(read_text(Path(path))).rstrip("\n")
+    except FileNotFoundError:
+        raise ValueError(f"{flag} {path}: the file does not exist") from None
     except OSError as error:
         raise ValueError(f"{flag} {path}: {error.strerror}") from None
     except TextError as error:

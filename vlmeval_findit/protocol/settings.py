@@ -78,13 +78,13 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
             raise SettingsError(f"{where}={space}: {error}") from None
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     if not isinstance(reads_like, str | None):
-        raise SettingsError(f"reads_like: {reads_like!r} is not a name")
+        raise SettingsError(f"--judge-args: reads_like: {reads_like!r} is not a name")
     force = values.get("force") or False
     if not isinstance(force, bool):
-        raise SettingsError(f"force: {force!r} should be true or false")
+        raise SettingsError(f"--judge-args: force: {force!r} should be true or false")
     encoder = values.get("encoder")
     if encoder and not isinstance(encoder, str):
-        raise SettingsError(f"encoder: {encoder!r} is not a name")
+        raise SettingsError(f"--judge-args: encoder: {encoder!r} is not a name")
     named = os.environ.get(ENCODER_VARIABLE)
     chosen = ChosenEncoder(encoder) if encoder else None
     if chosen is None and named:

@@ -15,7 +15,7 @@ from .. import benchmarks
 from ..boxes.spaces import SpaceError
 from ..data.loading import load_dataset
 from ..models.dual_encoder.encoder import EncoderError
-from ..models.model_table import thought_rule
+from ..models.model_table import UnknownModelError, thought_rule
 from ..protocol.contradictions import (
     OF_SOMETHING_ELSE,
     Predictions,
@@ -49,8 +49,7 @@ def score_file(
     try:
         run = score_rows(opened)
     except (SpaceError, EncoderError) as error:
-        flag = "--space" if isinstance(error, SpaceError) else "--encoder"
-        words = ["score", flag, flag.removeprefix("--").upper()]
+        words = ["score", *_what_helps(error)]
         if dataset is not None:
             words += ["--data", dataset]
         command = f"python run_findit.py {shlex.join([*words, str(path)])}"
@@ -59,6 +58,15 @@ def score_file(
             f"again:\n  {command}"
         ) from None
     return check_coordinates(run)
+
+
+def _what_helps(error: SpaceError | EncoderError) -> tuple[str, str]:
+    """Return the flag of ``score`` that such an error asks for, and its value."""
+    if isinstance(error, UnknownModelError):
+        return "--reads-like", "MODEL"
+    if isinstance(error, SpaceError):
+        return "--space", "SPACE"
+    return "--encoder", "ENCODER"
 
 
 def open_predictions(path: Path, settings: Settings, named: str | None = None) -> Predictions:

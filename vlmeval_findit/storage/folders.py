@@ -236,7 +236,9 @@ def image_folder(key: str) -> Folder:
         DatasetFileError: the file of custom datasets cannot be read.
     """
     for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
-        name, _, folder = pair.partition("=")
+        name, is_pair, folder = pair.partition("=")
+        if not is_pair:
+            raise FolderError(f"FINDIT_IMAGES={pair}: should be KEY=DIR, as {key}={pair}")
         if name == key:
             return Folder(key, Path(folder), "FINDIT_IMAGES")
     config = config_file()

@@ -64,5 +64,8 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
     if not isinstance(variant, FindItVariant):
         return variant
     if variant.match_rule is not MatchRule.BOX_OVERLAP:
-        raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
+        raise ValueError(
+            f"{name}: a search compares formats of boxes. Formats of points are compared by a "
+            "sweep: write `representations: point` in its file"
+        )
     return known[variant.table]

@@ -44,7 +44,7 @@ from ..engine.backend import CallOptions
 from ..engine.calls import Cell, CellBuilder
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.batch import BatchKind
-from ..models.model_entry import ModelEntry, entry_values, like_its_checkpoint
+from ..models.model_entry import KEYS_OF_SERVICES, ModelEntry, entry_values, like_its_checkpoint
 from ..models.model_table import MODELS, find_model, same_checkpoint
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better
@@ -165,6 +165,8 @@ class _AxesFile(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class _SweepFile(_AxesFile, SweepOptions):
+    instead_of_secret = KEYS_OF_SERVICES
+
     models: Several[Annotated[ModelEntry, Checked(entry_values, before=True)]]
     datasets: SeveralOrAll[Name]
     stages: Several[_AxesFile] | None = None
@@ -202,7 +204,7 @@ def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
     tables, variants = _datasets(file.datasets)
     models = tuple(
-        replace(like_its_checkpoint(entry), line=text.line("models", at, "name"))
+        replace(like_its_checkpoint(entry), where=text.place("models", at, "name"))
         for at, entry in enumerate(file.models)
     )
     _refuse_models(models, in_boxes=bool(tables) or any(each.in_boxes for each in variants))
@@ -379,15 +381,15 @@ def refuse_samples(sweep: Sweep) -> None:
             "samples: formats are chosen by greedy replies. Leave `race` and `stages` out"
         )
     for entry in sweep.models:
-        where = f"line {entry.line}: " if entry.line else ""
         if not entry.settings.get("temperature"):
+            or_in_file = ", or write temperature: 0.7 in its entry" if entry.where else ""
             raise ValueError(
-                f"{where}samples: {sweep.samples} greedy replies of {entry.name} would be equal: "
-                "type --temperature 0.7 (in a file, `temperature` of the model)"
+                f"{entry.where}samples: {sweep.samples} greedy replies of {entry.name} would be "
+                f"equal: type --temperature 0.7{or_in_file}"
             )
         if "seed" in entry.settings:
             raise ValueError(
-                f"{where}samples: {entry.name} has the seed of every sample in its settings: "
+                f"{entry.where}samples: {entry.name} has the seed of every sample in its settings: "
                 "leave `seed` out, each sample has another"
             )
 

@@ -258,7 +258,10 @@ def test_ids_may_be_texts(tmp_path) -> None:
         (annotation(0, image_id=1), "annotations[0], image_id: unknown id 1"),
         (annotation(0, image_id=[501]), "image_id: [501] should be a whole number or a text"),
         (lambda v: v["categories"][0].update(name="traffic light"), "7 and 3 have one name"),
-        (lambda v: v.pop("categories"), "read as COCO instances (images, categories, annotations)"),
+        (
+            lambda v: v.pop("categories"),
+            "no categories; a COCO file has images",
+        ),
         (lambda v: v.update(images={}), "images: should be a list"),
     ],
 )

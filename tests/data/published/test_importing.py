@@ -299,7 +299,10 @@ def test_another_folder(tmp_path, capsys) -> None:
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
         (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
-        ([".", "--name", "Mine"], "without images and categories and annotations"),
+        (
+            [".", "--name", "Mine"],
+            "no images and no categories and no annotations",
+        ),
         ([__file__, "--name", "Mine"], "importing.py: annotations should be .json, .jsonl"),
         (["gone", "--name", "Mine"], "gone: does not exist"),
     ],

@@ -9,7 +9,14 @@ from typing import Any
 from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, ToPixels, space_from, to_pixels
 from ...models.model_row import ModelRow
-from ...models.model_table import MODELS, check_settings, find_model, known_model, unknown_space
+from ...models.model_table import (
+    MODELS,
+    check_settings,
+    find_model,
+    known_model,
+    space_of_settings,
+    unknown_space,
+)
 from ...protocol.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
 from ...protocol.replies import Replies, Reply
 from ...protocol.settings import Settings
@@ -40,8 +47,9 @@ def run_space(
     """
     if recorded is not None:
         return SpaceInForce(space_from(recorded), "recorded by the run")
-    if settings.space is not None:
-        return SpaceInForce(space_from(settings.space), settings.source)
+    named = space_of_settings(settings)
+    if named is not None:
+        return SpaceInForce(named, settings.source)
     row = find_model(model)
     if row is None:
         raise unknown_space(model)
@@ -54,8 +62,9 @@ def space_of_new_run(
     """Return the space that a new run records; a SpaceError if there is none, or two conflict."""
     check_settings(settings)
     space = described.space
-    if settings.space is not None:
-        space = space_from(settings.space).as_dict()
+    named = space_of_settings(settings)
+    if named is not None:
+        space = named.as_dict()
         if described.space not in (None, space) and not described.answering.in_vlmevalkit:
             raise SpaceError(
                 f"{model} answers in {described.space}, and records it with every reply: "
@@ -69,7 +78,7 @@ def contradicting_spaces(
 ) -> list[IdentityConflict]:
     """Find spaces of a setting or a reply that contradict the record."""
     of_run = run.space if run is not None else None
-    of_settings = space_from(settings.space) if settings.space is not None else None
+    of_settings = space_of_settings(settings)
     conflicts: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
         of_reply = space_from(reply.recorded.space) if reply.recorded.space else None
@@ -91,13 +100,14 @@ def spaces_of(
     A setting overrides what was recorded where it is forced or scored as an extra space.
     """
     recorded = run.space if run is not None else None
-    if settings.space is not None and (settings.force or settings.separately):
+    named = space_of_settings(settings)
+    if named is not None and (settings.force or settings.separately):
         source = settings.source
         if settings.separately:
             conflicts = contradicting_spaces(replies, settings, run)
             if conflicts:
                 source = f"{GIVEN}; {conflicts[0]}"
-        return [SpaceInForce(space_from(settings.space), source)] * len(replies)
+        return [SpaceInForce(named, source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         return [run_space(model, variant, settings, recorded)] * len(replies)
     return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]

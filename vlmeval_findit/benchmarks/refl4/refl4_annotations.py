@@ -187,7 +187,7 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
             rows = pq.read_table(folder / name).to_pylist()
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{folder / name}: this file of the release does not exist"
+                f"{folder / name} is missing: name the folder of the release's files"
             ) from None
         except pyarrow.ArrowInvalid as error:
             raise RefusedError("unreadable", name, f"not a Parquet file: {error}") from None

@@ -137,8 +137,7 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
         raise AnnotationError(
-            f"{path}: read as COCO instances (images, categories, annotations), without "
-            f"{' and '.join(missing)}"
+            f"{path}: no {' and no '.join(missing)}; a COCO file has {', '.join(_REQUIRED)}"
         )
     for row in images.values():
         if row.size is None:

@@ -49,7 +49,7 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
         with open_regular(path) as stream:
             root = ElementTree.parse(stream).getroot()
     except (ElementTree.ParseError, ValueError) as error:
-        raise AnnotationError(f"{path}: {error}") from None
+        raise AnnotationError(f"{path}: not XML: {error}") from None
     if root.find("track") is not None:
         raise AnnotationError(
             f"{path}: CVAT's tracks of a video cannot be read: export the task as COCO 1.0"

@@ -86,11 +86,11 @@ def _recognise_folder(folder: Path, split: str | None) -> Layout:
     if layout is None:
         _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
-        listed = ", ".join(there[:8]) or "nothing"
+        inside = f"There is {', '.join(there[:8])}" if there else "The folder is empty"
         raise AnnotationError(
             f"{folder}: no annotations that can be read: neither labels/ (YOLO), Annotations/ or "
-            "XML files (VOC), *.coco.json or instances_*.json (COCO) nor a .csv file. There is "
-            f"{listed}. Name a file, or --set NAME for a published set"
+            "XML files (VOC), *.coco.json or instances_*.json (COCO) nor a .csv file. "
+            f"{inside}. Name a file, or --set NAME for a published set"
         )
     return layout
 

@@ -185,7 +185,7 @@ class _Reader:
             with open_regular(file.path) as stream:
                 root = ElementTree.parse(stream).getroot()
         except (ElementTree.ParseError, ValueError) as error:
-            raise AnnotationError(f"{file.path}: {error}") from None
+            raise AnnotationError(f"{file.path}: not XML: {error}") from None
         where = str(file.path)
         name = self._image_of(file, (root.findtext("filename") or "").strip())
         if name in self.sizes:

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.formatting import nearest
 from ...core.redaction import secret_field
 from ...core.text_files import parse_json
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind, split_system
@@ -331,8 +330,9 @@ def provider_name(provider: str, name: str, served: str | None) -> str:
         return known
     others = [row.entry for row in MODELS.values() if _facts_of(row).name_at(provider)]
     raise ValueError(
-        f"the name of {name} at {provider} is not known{nearest(name, others)} "
-        f"Type {name}=NAME_AT_{provider.upper()} (in a sweep's file, `served`)"
+        f"the name of {name} at {provider} is not known; models with a name there are "
+        f"{', '.join(others) or 'none'}. Type --model {name}=NAME_AT_{provider.upper()} (in a "
+        "sweep's file, `served`)"
     )
 
 
