@@ -219,10 +219,10 @@ _MOST_EXAMPLES = 3
 
 
 def _join_lines(result: PublishedReviews, name: str, rows: int) -> list[str]:
+    ways = [f"{number:,} by {way.value}" for way, number in result.ways.items() if number]
     lines = [
-        f"{len(result.reviews):,} of {rows:,} rows of {name} are in the list: "
-        f"{result.by_annotation:,} joined by annotation and expression, "
-        f"{result.by_image:,} by image, expression and box"
+        f"{len(result.reviews):,} of {rows:,} rows of {name} are in the list, found by their "
+        f"expressions: {', '.join(ways)}"
     ]
     if result.contradicted:
         indices = rows_text(result.contradicted)

@@ -15,6 +15,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.refl4.published_reviews import (
     PublishedReviews,
+    Way,
     image_number,
     is_published_list,
     join,
@@ -72,7 +73,7 @@ def verdicts(result: PublishedReviews) -> dict[int, str]:
 def test_errors_are_excluded_and_the_rest_keeps_its_label(joined: Joining) -> None:
     result = joined(entries_of(dict(enumerate(ROWS)), errors={1, 4}))
     assert verdicts(result) == {0: "label", 1: "exclude", 2: "label", 3: "label", 4: "exclude"}
-    assert (result.by_annotation, result.by_image) == (0, 5)
+    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 5, Way.BOX: 0}
     assert result.contradicted == result.without_entry == result.without_row == ()
     first = result.reviews[0]
     assert first.accept[0].boxes == (LEFT,)
@@ -94,7 +95,7 @@ def test_annotation_and_expression_are_joined_before_images(joined: Joining) -> 
     entries = [{**entry_of(ROWS[0], 0, 12), "image_id": 99}, entry_of(ROWS[1], 1, 13)]
     result = joined(entries, *rows)
     assert verdicts(result) == {0: "exclude", 1: "label"}
-    assert (result.by_annotation, result.by_image) == (2, 0)
+    assert result.ways == {Way.ANNOTATION: 2, Way.IMAGE: 0, Way.BOX: 0}
 
 
 def test_numbers_that_a_copy_gave_anew_are_not_followed(joined: Joining) -> None:
@@ -102,7 +103,20 @@ def test_numbers_that_a_copy_gave_anew_are_not_followed(joined: Joining) -> None
     entries = [entry_of(ROWS[0], 0, 12), entry_of(ROWS[1], 1, 13)]
     result = joined(entries, *renumbered)
     assert verdicts(result) == {0: "exclude", 1: "label"}
-    assert (result.by_annotation, result.by_image) == (0, 2)
+    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 2, Way.BOX: 0}
+
+
+def test_images_by_other_names_need_the_very_box(joined: Joining) -> None:
+    """VLMEvalKit's copy names images by their hash, and states boxes in rounded fractions."""
+    hashed = [replace(query, images=("3fa49b7.jpg",)) for query in ROWS[:3]]
+    near = {**entry_of(ROWS[2], 0), "bbox": [100.4, 9.6, 60.0, 80.0]}
+    result = joined([entry_of(ROWS[0], 0), entry_of(ROWS[1], 1), near], *hashed)
+    assert verdicts(result) == {0: "exclude", 1: "label", 2: "exclude"}
+    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 0, Way.BOX: 3}
+    other_box = {**entry_of(ROWS[0], 0), "bbox": [11.0, 10.0, 50.0, 80.0]}
+    assert not joined([other_box], *hashed).reviews
+    other_image = {**entry_of(ROWS[0], 0), "image_id": 8}
+    assert verdicts(joined([entry_of(ROWS[0], 0), other_image, near], *hashed)) == {2: "exclude"}
 
 
 def test_an_expression_of_two_objects_needs_its_box(joined: Joining) -> None:
@@ -244,7 +258,11 @@ def test_numbers_of_annotations(value: object, expected: str | None) -> None:
         ("000000284008.jpg", "284008"),
         ("284008", "284008"),
         ("coco_284008", "284008"),
+        ("objects365_v2_01870494.jpg", "1870494"),
+        ("scenes/1048576.png", "1048576"),
         ("picture.jpg", "picture.jpg"),
+        ("3fa49b7.jpg", "3fa49b7.jpg"),
+        ("9b7.jpg", "9b7.jpg"),
     ],
 )
 def test_numbers_of_images(name: str, expected: str) -> None:

@@ -3,7 +3,8 @@
 Their files ``{refcoco,refcoco+}_{val,testA,testB}_reviewed.json`` and
 ``refcocog_{val,test}_reviewed.json`` have an entry an expression below ``annotation``;
 ``caption_quality`` 0 is an error. Copies of these datasets renumber annotations, or lack numbers,
-so an entry is joined with a row by annotation and expression, else by image, expression and box.
+so an entry is joined with a row by annotation and expression, else by image, expression and box;
+where a copy names its images anew, by expression and box, if these are of one image of the list.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +36,7 @@ _IMAGE_KEYS = ("file_name", "image", "image_id")
 _TAGS = ("ann_id", "annotation_id")  # Kinds of tags of a table that have an annotation's number
 
 _SAME_BOX = 0.9  # IoU: copies round boxes
+_ROUNDING = 0.5  # Pixels by which an edge may differ where the image is not known
 
 
 _BoxSides = Annotated[
@@ -47,6 +50,17 @@ class _Entry:
 
     caption_quality: Finite | None
     bbox: _BoxSides | None
+
+
+class Way(Enum):
+    """By what a row is joined besides its expression."""
+
+    ANNOTATION = "annotation"
+    IMAGE = "image and box"
+    BOX = "box alone, as its images have other names"
+
+
+_Key = tuple[Way, str, str]  # The way, the number of annotation or image, the expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +79,10 @@ class PublishedEntry:
         """Yield what it is joined by, the better first."""
         expression = plain_expression(self.expression)
         if self.annotation is not None:
-            yield ("annotation", self.annotation, expression)
+            yield (Way.ANNOTATION, self.annotation, expression)
         if self.image is not None:
-            yield ("image", self.image, expression)
-
-
-_Key = tuple[str, str, str]  # How it is joined, the number, the expression
+            yield (Way.IMAGE, self.image, expression)
+            yield (Way.BOX, "", expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +90,7 @@ class PublishedReviews:
     """The reviews of a table's rows, and what was not joined."""
 
     reviews: tuple[Review, ...]
-    by_annotation: int  # Rows that were joined by annotation and expression
-    by_image: int  # By image, expression and box
+    ways: Mapping[Way, int]  # Number of rows that were joined in each way
     contradicted: tuple[int, ...]  # Rows with an entry that is an error and one that is not
     without_entry: tuple[int, ...]  # Indices of rows
     without_row: tuple[PublishedEntry, ...]
@@ -196,7 +207,8 @@ def image_number(name: str) -> str:
     ('284008', '284008')
     """
     long = re.search(r"(?<!\d)\d{12}(?!\d)", name)
-    numbers = [long[0]] if long else re.findall(r"\d+", name.rpartition("/")[2])
+    # Not a digit of a hash, which copies name images by
+    numbers = [long[0]] if long else re.findall(r"(?<![^\W_])\d+(?![^\W_])", name)
     return str(int(numbers[-1])) if numbers else name
 
 
@@ -214,7 +226,7 @@ def join(
             by_key.setdefault(key, []).append(entry)
     table = table_hash(dataset.table)
     reviews: list[Review] = []
-    ways = {"annotation": 0, "image": 0}
+    ways = dict.fromkeys(Way, 0)
     contradicted: list[int] = []
     without_entry: list[int] = []
     joined: set[str] = set()
@@ -233,8 +245,7 @@ def join(
         reviews.append(_review(table, query, label, says.pop()))
     return PublishedReviews(
         reviews=tuple(reviews),
-        by_annotation=ways["annotation"],
-        by_image=ways["image"],
+        ways=ways,
         contradicted=tuple(contradicted),
         without_entry=tuple(without_entry),
         without_row=tuple(entry for entry in judged if entry.place not in joined),
@@ -244,15 +255,18 @@ def join(
 
 def _partners(
     query: Query, label: Answer, by_key: Mapping[_Key, list[PublishedEntry]]
-) -> tuple[str, list[PublishedEntry]]:
+) -> tuple[Way, list[PublishedEntry]]:
     """Return how a row is joined, and its entries: several where an object has one name twice."""
     for key in _keys_of(query):
+        way = key[0]
         found = by_key.get(key, [])
-        if key[0] == "image":
+        if way is Way.IMAGE:
             found = _with_box(found, label)
+        if way is Way.BOX:
+            found = _of_one_image(found, label)
         if found:
-            return key[0], found
-    return "", []
+            return way, found
+    return Way.IMAGE, []
 
 
 def _keys_of(query: Query) -> Iterator[_Key]:
@@ -261,8 +275,11 @@ def _keys_of(query: Query) -> Iterator[_Key]:
     for kind in _TAGS:
         number = plain_number(tags.get(kind))
         if number is not None:
-            yield ("annotation", number, expression)
-    yield ("image", image_number(query.images[0]), expression)
+            yield (Way.ANNOTATION, number, expression)
+    image = image_number(query.images[0])
+    yield (Way.IMAGE, image, expression)
+    if not image.isdecimal():
+        yield (Way.BOX, "", expression)
 
 
 def _with_box(entries: Sequence[PublishedEntry], label: Answer) -> list[PublishedEntry]:
@@ -274,6 +291,20 @@ def _with_box(entries: Sequence[PublishedEntry], label: Answer) -> list[Publishe
         for entry in entries
         if entry.box is not None and any(iou(entry.box, box) >= _SAME_BOX for box in label.boxes)
     ]
+
+
+def _of_one_image(entries: Sequence[PublishedEntry], label: Answer) -> list[PublishedEntry]:
+    """Select entries with the label's box up to rounding; none if they are of several images."""
+    found = [
+        entry
+        for entry in entries
+        if entry.box is not None and any(_is_rounded(entry.box, box) for box in label.boxes)
+    ]
+    return found if len({entry.image for entry in found}) == 1 else []
+
+
+def _is_rounded(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(abs(a - b) <= _ROUNDING for a, b in zip(one, other, strict=True))
 
 
 def _review(table: str, query: Query, label: Answer, is_error: bool | None) -> Review:
