@@ -80,6 +80,7 @@ def test_a_line_is_as_the_documents_say(path: Path) -> None:
 def test_what_was_written_is_read(path: Path) -> None:
     actual = read_reviews([path])
     assert actual == BOTH
+    assert read_review_file(path).cut == ""
     assert actual.places == (f"{path}, line 2", f"{path}, line 3")
 
 
@@ -116,7 +117,7 @@ def test_an_interrupted_save_is_named_and_can_be_gone_over(path: Path) -> None:
     for end in range(begin + 1, len(text) - 1):
         path.write_bytes(text[:end])
         file = read_review_file(path)
-        assert file.cut_note == f"{path}, line 3: cut off, as by a save that was interrupted"
+        assert file.cut == f"{path}, line 3: cut off, as by a save that was interrupted"
         assert file.reviews == Reviews((FIRST,), (AUDIT,))
     with pytest.raises(ReviewsError, match=r"line 3: cut off.*data reviews .*--out .*-whole.jsonl"):
         read_reviews([path])

@@ -59,8 +59,8 @@ def command(
         if path in lists:
             continue
         file = read_review_file(path)
-        if file.cut_line:
-            say(f"{file.cut_note}: left out", file=sys.stderr)
+        if file.cut:
+            say(f"{file.cut}: left out", file=sys.stderr)
         reviews = reviews.joined(file.reviews)
     if lists:
         reviews = reviews.joined(_reviews_of(lists, table))

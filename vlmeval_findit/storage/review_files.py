@@ -27,18 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReviewFile:
-    """What a file holds, and the number of its last line if that was cut (0: it was not)."""
+    """What a file holds."""
 
-    path: Path
     reviews: Reviews
-    cut_line: int = 0
-
-    @property
-    def cut_note(self) -> str:
-        """Say that the last line was cut; "" if it was not."""
-        if not self.cut_line:
-            return ""
-        return f"{self.path}, line {self.cut_line}: cut off, as by a save that was interrupted"
+    cut: str = ""  # Says that the last line is no whole one; "": it is
 
 
 def table_hash(table: Path) -> str:
@@ -56,11 +48,11 @@ def read_reviews(paths: Sequence[Path]) -> Reviews:
     result = Reviews(())
     for path in paths:
         file = read_review_file(path)
-        if file.cut_line:
+        if file.cut:
             whole = path.with_name(f"{path.stem}-whole{path.suffix}")
             names = f"{quote(str(path))} --out {quote(str(whole))}"
             raise ReviewsError(
-                f"{file.cut_note}. Save it again, or go on without this line: "
+                f"{file.cut}. Save it again, or go on without this line: "
                 f"python run_findit.py data reviews {names}"
             )
         result = result.joined(file.reviews)
@@ -72,7 +64,7 @@ def read_review_file(path: Path) -> ReviewFile:
     reviews: list[Review] = []
     places: list[str] = []
     audits: list[AuditRecord] = []
-    cut_line = 0
+    cut = ""
     try:
         lines = read_text(path).split("\n")
     except TextError as error:
@@ -83,7 +75,7 @@ def read_review_file(path: Path) -> ReviewFile:
             continue
         values = _values(line)
         if values is None and number == len(lines):  # Whole lines end in a line break
-            cut_line = number
+            cut = f"{place}: cut off, as by a save that was interrupted"
             continue
         record = _record(values, line, place)
         if isinstance(record, AuditRecord):
@@ -91,7 +83,7 @@ def read_review_file(path: Path) -> ReviewFile:
         else:
             reviews.append(record)
             places.append(place)
-    return ReviewFile(path, Reviews(tuple(reviews), tuple(audits), tuple(places)), cut_line)
+    return ReviewFile(Reviews(tuple(reviews), tuple(audits), tuple(places)), cut)
 
 
 def _values(line: str) -> Any:
