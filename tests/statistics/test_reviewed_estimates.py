@@ -115,10 +115,10 @@ def estimated(
     unlisted: int,
     metric: Metric = F1,
 ) -> Estimate:
-    random = RandomRows(tuple(changes), unlisted)
+    random = RandomRows(tuple(changes), unlisted, len(rows))
     sums = sums_of_all_rows(totals(rows), random)
     as_reviewed = estimate_metrics([metric], clustered_sums(rows, "images"))
-    return estimate_all_rows(as_reviewed, sums, random, len(rows))
+    return estimate_all_rows(as_reviewed, sums, random)
 
 
 @pytest.fixture(scope="module")
@@ -212,10 +212,10 @@ def test_random_rows_change_a_mean_over_classes() -> None:
         SumKey("asked", "class", "b"): -1,
         SumKey("hits", "class", "b"): -1,
     }
-    random = RandomRows((moved, {}, {}, {}), unlisted=8)
+    random = RandomRows((moved, {}, {}, {}), unlisted=8, rows=20)
     sums = sums_of_all_rows(totals(rows), random)
     as_reviewed = estimate_metrics([metric], clustered_sums(rows, "images"))
-    whole = estimate_all_rows(as_reviewed, sums, random, 20)
+    whole = estimate_all_rows(as_reviewed, sums, random)
     assert whole.value("by class") == pytest.approx(100 * (5 / 11 + 4 / 9) / 2)
     # Were all eight like the first: by the slope at these sums
     assert whole.changes is not None

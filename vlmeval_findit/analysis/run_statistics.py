@@ -9,6 +9,7 @@ from ..protocol.metric import Metric
 from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
 from ..statistics.intervals import Difference, Interval, difference, metric_intervals
+from ..statistics.reviewed_estimates import estimate_all_rows
 from .shown_images import other_images
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit
@@ -22,9 +23,10 @@ def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     """Estimate metrics of a run that has rows (default: all), with each image's influence."""
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no intervals")
-    return estimate_metrics(
+    scored = estimate_metrics(
         metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.variant.images)
     )
+    return estimate_all_rows(scored, run.sums, run.random) if run.random else scored
 
 
 def intervals(run: Run) -> dict[str, Interval | None]:

@@ -27,27 +27,37 @@ from ..protocol.contradictions import (
 from ..protocol.dataset_variant import AnyDataset
 from ..protocol.identity import Identity, IdentityError
 from ..protocol.replies import Reply
+from ..protocol.reviews import Reviews
 from ..protocol.settings import Settings, settings_from
 from ..protocol.thoughts import USUAL
 from ..storage.identity_file import read_identity
 from ..storage.predictions import read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
+from .reviewed_score import decisions_of, score_reviewed
 from .run_score import RunScore, check_coordinates, score_rows
 
 
 def score_file(
-    path: Path, settings: Settings | None = None, dataset: str | None = None
+    path: Path,
+    settings: Settings | None = None,
+    dataset: str | None = None,
+    reviews: Reviews | None = None,
 ) -> RunScore:
     """Score a prediction file: open it, score its rows, check their coordinates.
 
     Raises:
         PredictionError, DatasetNameError, IdentityError: as of :func:`open_predictions`.
+        ReviewsError: ``reviews`` have no row of its table, or a row is another one now.
         ValueError: the benchmark cannot score them; the message says how it can.
     """
     opened = open_predictions(path, settings or settings_from({}), dataset)
     try:
-        run = score_rows(opened)
+        if reviews is None:
+            run = score_rows(opened)
+        else:
+            decided = decisions_of(opened.dataset, opened.benchmark, reviews)
+            run = score_reviewed(opened, decided)
     except (SpaceError, EncoderError) as error:
         words = ["score", *_what_helps(error)]
         if dataset is not None:

@@ -20,10 +20,12 @@ from ..protocol.metric import Key, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow, add_up, totals
 from ..protocol.thoughts import ThoughtMarks, unnamed_marks
+from ..statistics.reviewed_estimates import sums_of_all_rows
 from ..storage.predictions import SHOWN
-from ..storage.run_files import OTHER_SPACE
+from ..storage.run_files import OTHER_SPACE, REVIEWED
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .reply_note import count_replies, reply_note
+from .score_reviews import ScoreReviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,31 @@ class RunScore:
     coords_doubt: str | None = None  # What it says of them; no metric depends on it
     # Replies by the marks at their start that nobody named: perhaps their thoughts are read
     unnamed_marks: Mapping[str, float] = field(default_factory=dict)
+    reviews: ScoreReviews | None = None  # Of labels, that it was scored with
 
     @property
     def benchmark(self) -> Benchmark:
         return benchmarks.benchmark_of(self.dataset.variant)
 
     @property
+    def sums_of_all_rows(self) -> Mapping[Key, float]:
+        """The sums that metrics are of: where random rows stand for others, they are weighted."""
+        random = self.reviews.random_rows(self.rows) if self.reviews else None
+        return sums_of_all_rows(self.sums, random) if random else self.sums
+
+    @property
     def metric_values(self) -> Mapping[str, float | None]:
         """The metrics in percent, by name."""
-        return metric_values(self.benchmark.metrics, self.sums)
+        return metric_values(self.benchmark.metrics, self.sums_of_all_rows)
 
     @property
     def mark(self) -> str:
-        """The mark in its files' names where its space is not the recorded space; else empty."""
+        """The mark in its files' names, of another space than the recorded one and of reviews."""
+        reviewed = f"{REVIEWED}{self.reviews.digest}" if self.reviews else ""
+        return f"{self._space_mark}{reviewed}"
+
+    @property
+    def _space_mark(self) -> str:
         for space in self.spaces:
             if space["source"].startswith(GIVEN):
                 more = [f"{k}={v}" for k, v in space.items() if k not in ("kind", "source")]

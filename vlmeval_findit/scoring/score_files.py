@@ -35,6 +35,7 @@ from .answered_by import AnsweringModel
 from .new_identity import plugins_used
 from .reply_note import reply_note
 from .run_score import RunScore
+from .score_reviews import ScoreReviews
 from .stored_score import ScoreFileError, StoredProvenance, StoredScorer, read_provenance
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
@@ -43,7 +44,8 @@ UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what 
 def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
     """Write score, details and provenance next to a prediction file, each whole or not at all.
 
-    A score in another space than the recorded space is written next to the recorded score.
+    A score in another space than the recorded space, or with reviews, is written next to the
+    recorded score.
     ``details`` are the lines of the details file where the run does not hold them any more.
     """
     files = RunFiles(predictions, run.mark)
@@ -64,11 +66,19 @@ def score_row(run: RunScore) -> dict[str, Any]:
     prompts = identity.prompts if identity is not None else None
     counts = {name: run.sums.get(key, 0) for name, key in benchmark.counts.items()}
     scorer = {"scored by": run.scorer.name} if run.scorer else {}
+    metrics = {**run.metric_values, headline.name: headline.value(run.sums_of_all_rows)}
+    if run.reviews:
+        metrics = {f"{name} {run.reviews.column}": value for name, value in metrics.items()}
+        counts |= {
+            "reviewed": run.reviews.reviewed,
+            "changed": run.reviews.changed,
+            "excluded": run.reviews.excluded,
+            "random": run.reviews.random,
+        }
     return {
         "model": marked(run.model, run.mark),
         "dataset": run.dataset.name,
-        **run.metric_values,
-        headline.name: headline.value(run.sums),
+        **metrics,
         "rows": len(run.dataset.queries),
         "scored": len(run.rows),
         "answered": len(run.rows) - run.failed,
@@ -127,6 +137,12 @@ class Provenance:
     answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
     reply_note: str | None = None  # What is odd in the replies (None: nothing)
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
+    reviews: ScoreReviews | None = None  # Of labels, that it was scored with
+
+    @property
+    def voted(self) -> bool:
+        """Whether reviewers of its labels saw its answers."""
+        return self.reviews is not None and self.reviews.has_voter(self.digest)
 
     @property
     def answered_note(self) -> str | None:
@@ -145,8 +161,11 @@ class Provenance:
 
     @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
-        """The settings of the scorer: runs with others cannot be compared."""
-        return frozenset(self.scorer.settings.items() if self.scorer else ())
+        """The settings of the scorer and the reviews: runs with others cannot be compared."""
+        settings = dict(self.scorer.settings) if self.scorer else {}
+        if self.reviews is not None:
+            settings["reviews"] = self.reviews.digest
+        return frozenset(settings.items())
 
 
 def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
@@ -156,6 +175,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     identity = run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
+    sums = run.sums_of_all_rows
     marks = run.thought_marks
     plugins = _plugins(run)
     return {
@@ -169,6 +189,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "spaces": [dict(space) for space in run.spaces],
         "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
+        **({"reviews": asdict(run.reviews)} if run.reviews else {}),
         **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
         "answered_by": answered_by.as_values(run.answered_by),
         "replies": dict(run.counted),
@@ -184,7 +205,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "rows_missing": sorted(set(run.dataset.queries) - scored),
         },
         "totals": {key: total for key, total in run.sums.items() if isinstance(key, str)},
-        "metrics": {metric.key or metric.name: metric.value(run.sums) for metric in metrics},
+        "metrics": {metric.key or metric.name: metric.value(sums) for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.
         "scored_with": {
@@ -245,6 +266,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
+        reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
     )
 

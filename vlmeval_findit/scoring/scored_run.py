@@ -25,6 +25,7 @@ from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
 from ..protocol.metric import Key, metric_values
 from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
+from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows
 from ..storage.predictions import PredictionError
 from ..storage.run_files import PROVENANCE, files_below, marked, run_of
 from .new_identity import installed_plugins
@@ -55,6 +56,9 @@ class Run:
     rows: Sequence[ScoredRow]
     provenance: Provenance
     details: Path | None = None  # File of the rows' details, where the rows are without them
+    # Of a score with reviews, where random rows stand for others
+    random: RandomRows | None = None
+    mark: str = ""  # In the names of its score's files
 
     def __repr__(self) -> str:
         return f"Run({self.model} on {self.variant.name}, {len(self.rows)} queries)"
@@ -66,7 +70,15 @@ class Run:
     @cached_property
     def sums(self) -> Mapping[Key, float]:
         """The sums of all rows, of their slices too."""
-        return totals(self.rows)
+        sums = totals(self.rows)
+        return sums_of_all_rows(sums, self.random) if self.random else sums
+
+    @property
+    def board_dataset(self) -> str:
+        """Its dataset on a leaderboard; one with reviews is another."""
+        reviews = self.provenance.reviews
+        name = self.variant.board_dataset
+        return f"{name} {reviews.column}" if reviews else name
 
     @cached_property
     def metric_values(self) -> Mapping[str, float | None]:
@@ -190,7 +202,9 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
         raise RunError(f"{provenance}: {error}; {_again(files.predictions)}") from None
     model = marked(stored.model, files.mark)
     predictions = provenance.with_name(stored.predictions.file)
-    run = Run(model, variant, predictions, rows, provenance_from(stored, rows))
+    random = stored.reviews.random_rows(rows) if stored.reviews else None
+    provenance_ = provenance_from(stored, rows)
+    run = Run(model, variant, predictions, rows, provenance_, random=random, mark=files.mark)
     _check(run, stored.totals, provenance)
     if keep is RowData.DETAILS:
         return run

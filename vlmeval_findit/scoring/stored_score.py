@@ -24,6 +24,7 @@ from ..core.validation import (
 )
 from ..protocol.scored_row import ScoredRow
 from ..storage.identity_file import StoredIdentity
+from .score_reviews import ScoreReviews
 
 
 class ScoreFileError(ValueError):
@@ -160,6 +161,7 @@ class StoredProvenance:
     thought_marks: tuple[Text, Text] | None = None
     answered_by: tuple[JsonObject, ...] = ()
     replies: Mapping[str, PlainNumber] = field(default_factory=dict)
+    reviews: ScoreReviews | None = None
 
 
 def read_provenance(path: Path) -> StoredProvenance:

@@ -70,6 +70,7 @@ class RandomRows:
     # Of each row: its sums as reviewed, minus those as labelled; an excluded row loses all
     changes: tuple[Mapping[Key, float], ...]
     unlisted: int  # Rows that they were drawn from
+    rows: int  # Of the run
 
     @property
     def others(self) -> float:
@@ -80,7 +81,7 @@ class RandomRows:
 def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> dict[Key, float]:
     """Return the sums of all rows, were unlisted rows reviewed like the random rows among them.
 
-    >>> random = RandomRows(({"hits": 1}, {}, {}, {}), unlisted=40)
+    >>> random = RandomRows(({"hits": 1}, {}, {}, {}), unlisted=40, rows=100)
     >>> sums_of_all_rows({"hits": 70, "asked": 100}, random)
     {'hits': 79.0, 'asked': 100}
     """
@@ -89,7 +90,7 @@ def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> di
 
 
 def estimate_all_rows(
-    as_reviewed: Estimate, sums: Mapping[Key, float], random: RandomRows, rows: int
+    as_reviewed: Estimate, sums: Mapping[Key, float], random: RandomRows
 ) -> Estimate:
     """Correct an estimate by what random rows changed, and carry their sampling.
 
@@ -97,7 +98,6 @@ def estimate_all_rows(
         as_reviewed: each row as it was scored, random rows once.
         sums: those of :func:`sums_of_all_rows`.
         random: the random rows.
-        rows: rows of the run.
     """
     change = np.zeros((len(random.changes), len(as_reviewed.metrics)))
     for at, changed in enumerate(random.changes):
@@ -107,7 +107,7 @@ def estimate_all_rows(
     return replace(
         as_reviewed,
         values=np.array([np.nan if value is None else value / 100 for value in values]),
-        changes=SampledChanges(random.unlisted * change, random.unlisted, rows),
+        changes=SampledChanges(random.unlisted * change, random.unlisted, random.rows),
     )
 
 

@@ -21,13 +21,16 @@ PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 class RunFiles:
     """The files of one run, by its prediction file; none need exist.
 
-    A score in another coordinate space than the run recorded has a ``mark`` in its files' names, so
-    that it is not mistaken for the recorded score, and searches for scored runs skip it.
+    A score in another coordinate space than the run recorded, or with reviews of labels, has a
+    ``mark`` in its files' names, so that it is not mistaken for the recorded score, and searches
+    for scored runs skip it.
 
     >>> RunFiles(Path("runs/m_FindIt_Pascal_xyxy_json.tsv")).score.name
     'm_FindIt_Pascal_xyxy_json_score.csv'
     >>> RunFiles(Path("m_FindIt_Pascal_xyxy_json.tsv"), ".space-pixels").score.name
     'm_FindIt_Pascal_xyxy_json_score.space-pixels.csv'
+    >>> RunFiles(Path("m_FindIt_Pascal_xyxy_json.tsv"), ".reviewed-1a2b3c4d").score.name
+    'm_FindIt_Pascal_xyxy_json_score.reviewed-1a2b3c4d.csv'
     """
 
     predictions: Path
@@ -59,9 +62,12 @@ class RunFiles:
 
 # How the mark of a score in another space than the recorded space begins
 OTHER_SPACE = ".space-"
+# How the mark of a score with reviews begins, or the part of it behind a space; their digest follows
+REVIEWED = ".reviewed-"
 
+_MARK = rf"(?P<space>{re.escape(OTHER_SPACE)}.+?)?({re.escape(REVIEWED)}[0-9a-f]+)?"
 _RESULT = re.compile(
-    rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"
+    rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{_MARK})"
 )
 
 
@@ -76,12 +82,31 @@ def run_of(path: Path) -> RunFiles:
     match = _RESULT.fullmatch(path.stem)
     if match is None:
         return RunFiles(path)
-    return RunFiles(path.with_name(f"{match['run']}.json"), match["mark"] or "")
+    return RunFiles(path.with_name(f"{match['run']}.json"), match["mark"])
+
+
+def space_mark(mark: str) -> str:
+    """Return the part of a mark that is of another space.
+
+    >>> space_mark(".space-pixels.reviewed-1a2b3c4d"), space_mark(".reviewed-1a2b3c4d")
+    ('.space-pixels', '')
+    """
+    match = re.fullmatch(_MARK, mark)
+    return (match["space"] or "") if match else ""
 
 
 def scores_in_other_spaces(folder: Path) -> list[Path]:
     """List the scores below a folder that are in another space than the recorded space."""
-    pattern = f"*_provenance{OTHER_SPACE}*.json"
+    found = _matching(folder, f"*_provenance{OTHER_SPACE}*.json")
+    return [path for path in found if REVIEWED not in path.name]
+
+
+def scores_with_reviews(folder: Path) -> list[Path]:
+    """List the scores below a folder that are with reviews of labels."""
+    return _matching(folder, f"*_provenance*{REVIEWED}*.json")
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
     return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
 
 
@@ -125,9 +150,10 @@ def _is_exported(checksums: Path) -> bool:
 
 
 def marked(model: str, mark: str) -> str:
-    """Name a model whose score has a mark.
+    """Name a model whose score has a mark; reviews are of the dataset, not of the model.
 
-    >>> marked("Qwen3-VL", ".space-pixels")
+    >>> marked("Qwen3-VL", ".space-pixels.reviewed-1a2b3c4d")
     'Qwen3-VL (space-pixels)'
     """
-    return f"{model} ({mark.removeprefix('.')})" if mark else model
+    space = space_mark(mark)
+    return f"{model} ({space.removeprefix('.')})" if space else model

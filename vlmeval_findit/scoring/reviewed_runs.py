@@ -1,0 +1,88 @@
+"""The scores of runs with reviews of labels: read where they are, made where they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..data.loading import load_dataset
+from ..protocol.reviews import Reviews, ReviewsError
+from ..protocol.settings import settings_from
+from ..storage.run_files import REVIEWED, RunFiles, space_mark
+from .pipeline import score_file
+from .reviewed_score import TableDecisions, find_decisions
+from .run_score import RunScore
+from .score_files import open_score, settings_of_score, write_score
+from .scored_run import RowData, Run, RunError, load_run
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedRuns:
+    """Runs with reviews, and which of them were scored for it."""
+
+    runs: tuple[Run, ...]
+    scored: tuple[Path, ...]  # Their new provenances
+
+
+def reviewed_runs(
+    runs: Iterable[Run], reviews: Reviews, keep: RowData = RowData.DETAILS
+) -> ReviewedRuns:
+    """Return the scores with reviews of runs whose table was reviewed; no model is asked.
+
+    A score that is missing, or older than that without reviews, is made and written beside it.
+
+    Raises:
+        ReviewsError: no run is over a table that was reviewed, or a row is another one now.
+        ValueError, OSError: as of :func:`.score_file` and :func:`.load_run`.
+    """
+    runs = list(runs)
+    decided: dict[tuple[object, ...], TableDecisions | None] = {}
+    found: list[Run] = []
+    scored: list[Path] = []
+    for run in runs:
+        if run.provenance.reviews is not None:
+            continue
+        key = (run.benchmark.name, *run.benchmark.query_set_key(run.variant))
+        if key not in decided:
+            dataset = load_dataset(run.variant.name)
+            decided[key] = find_decisions(dataset, run.benchmark, reviews)
+        of_table = decided[key]
+        if of_table is None:
+            continue
+        files = RunFiles(run.path, f"{space_mark(run.mark)}{REVIEWED}{of_table.digest}")
+        reviewed = _stored(files, run, keep)
+        if reviewed is None:
+            write_score(_score(run, reviews), run.path)
+            scored.append(files.provenance)
+            reviewed = load_run(files.provenance, keep)
+        found.append(reviewed)
+    if not found:
+        names = sorted({run.variant.board_dataset for run in runs})
+        raise ReviewsError(
+            f"no run is over a table that was reviewed: these are over {', '.join(names)}. Name "
+            "other reviews, or leave out --reviews"
+        )
+    return ReviewedRuns(tuple(found), tuple(scored))
+
+
+def _stored(files: RunFiles, run: Run, keep: RowData) -> Run | None:
+    """Load a score with reviews; None if there is none of this run as it is scored now."""
+    if not files.provenance.is_file():
+        return None
+    try:
+        reviewed = load_run(files.provenance, keep)
+    except RunError:
+        return None
+    its, other = reviewed.provenance, run.provenance
+    same = its.predictions_sha256 == other.predictions_sha256
+    return reviewed if same and its.scored_at >= other.scored_at else None
+
+
+def _score(run: Run, reviews: Reviews) -> RunScore:
+    settings = settings_from({})
+    if run.mark:
+        _, settings = open_score(RunFiles(run.path, run.mark).provenance, settings)
+    else:
+        settings = settings_of_score(run.path, settings)
+    return score_file(run.path, settings, run.variant.name, reviews)

@@ -1,0 +1,212 @@
+"""Score a run with reviews of labels: beside its score, never instead of it.
+
+Each accepted answer of a row is tried as its label, for every model, and the best query score
+counts. Excluded rows are left out; where reviewers are unsure the label stays. Nothing depends on
+how likely an audit thinks a label to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..protocol.benchmark import Benchmark
+from ..protocol.contradictions import Predictions
+from ..protocol.dataset_variant import AnyDataset
+from ..protocol.metric import Better
+from ..protocol.replies import Reply
+from ..protocol.reviews import Answer, AuditRecord, Decision, Drawn, Reviews, ReviewsError, Verdict
+from ..protocol.scored_row import ScoredRow, totals
+from ..storage.review_files import table_hash
+from .run_score import RunScore, score_rows
+from .score_reviews import ScoreReviews, labelled_row
+
+REVIEW = "review"  # Key of a row's details: what its review decided
+
+
+@dataclass(frozen=True, slots=True)
+class TableDecisions:
+    """What reviews decide about the rows of one table."""
+
+    digest: str
+    decisions: Mapping[int, Decision]
+    audits: tuple[AuditRecord, ...]
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Digests of the runs whose answers reviewers saw."""
+        each = [*self.decisions.values(), *self.audits]
+        return tuple(sorted({voter for one in each for voter in one.voters}))
+
+    @property
+    def listed(self) -> frozenset[int]:
+        return frozenset(index for audit in self.audits for index in audit.listed)
+
+    def unlisted(self, rows: Iterable[int]) -> int | None:
+        """Return how many rows of a run random ones were drawn from; None: not recorded."""
+        if not self.audits:
+            return None
+        listed = self.listed
+        of_run = sum(row not in listed for row in rows)
+        # Rows that no audit judged were never drawn from.
+        judged = max(audit.rows for audit in self.audits)
+        return min(of_run, judged - len(listed))
+
+
+def find_decisions(
+    dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews
+) -> TableDecisions | None:
+    """Return what reviews decide about a dataset's rows; None if no review is of this table.
+
+    Raises:
+        ReviewsError: a reviewed row is another one now.
+    """
+    shared = dataset.shared_dataset
+    hashes = benchmark.row_hashes(shared)
+    selected = reviews.of_table(table_hash(shared.table), hashes).reviews
+    if not selected.reviews:
+        return None
+    return TableDecisions(selected.digest, selected.decisions(), selected.audits)
+
+
+def decisions_of(dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews) -> TableDecisions:
+    """Return what reviews decide about a dataset's rows.
+
+    Raises:
+        ReviewsError: no review is of this table, or a row is another one now.
+    """
+    decided = find_decisions(dataset, benchmark, reviews)
+    if decided is None:
+        table = dataset.shared_dataset.table
+        others = sorted({review.table for review in reviews.reviews})
+        theirs = f"they are of {_named(others)}" if others else "there are none"
+        raise ReviewsError(
+            f"no review is of a row of {table} ({table_hash(table)[:19]}…): {theirs}. Name "
+            "reviews of this table, or leave out --reviews"
+        )
+    return decided
+
+
+def _named(tables: Sequence[str]) -> str:
+    more = f" and {len(tables) - 2} more" if len(tables) > 2 else ""
+    return ", ".join(f"{table[:19]}…" for table in tables[:2]) + more
+
+
+def score_reviewed(opened: Predictions, decided: TableDecisions) -> RunScore:
+    """Score replies with the decisions about their rows.
+
+    Raises:
+        ValueError: as :func:`.score_rows`; or an accepted answer cannot be a row's label.
+    """
+    by_row = {
+        reply.index: decided.decisions[reply.index]
+        for reply in opened.replies
+        if reply.index in decided.decisions
+    }
+    excluded = {index for index, each in by_row.items() if each.verdict is Verdict.EXCLUDE}
+    kept = [reply for reply in opened.replies if reply.index not in excluded]
+    labelled = score_rows(replace(opened, replies=kept))
+    best = _best_rows(opened, by_row)
+    rows = [best.get(row.index, row) for row in labelled.rows]
+    rows = [_with_verdict(row, by_row.get(row.index)) for row in rows]
+    before = {row.index: row for row in labelled.rows if row.index in best}
+    before |= {row.index: row for row in _score_some(opened, excluded)}
+    record = _record(opened.replies, decided, by_row, before)
+    return replace(labelled, rows=tuple(rows), sums=totals(rows), reviews=record)
+
+
+def _best_rows(opened: Predictions, by_row: Mapping[int, Decision]) -> dict[int, ScoredRow]:
+    """Score rows under each of their accepted answers, and return the best of each row."""
+    accepted = {
+        index: decision.accept
+        for index, decision in by_row.items()
+        if not decision.verdict.keeps_label
+    }
+    best: dict[int, ScoredRow] = {}
+    for place in range(max(map(len, accepted.values()), default=0)):
+        answers = {index: some[place] for index, some in accepted.items() if place < len(some)}
+        labelled = replace(opened, dataset=_with_answers(opened, answers))
+        for row in _score_some(labelled, answers):
+            tried = _with_answer(row, place, accepted[row.index])
+            known = best.get(row.index)
+            if known is None or _order(opened.benchmark, tried) > _order(opened.benchmark, known):
+                best[row.index] = tried
+    return best
+
+
+def _with_answers(opened: Predictions, answers: Mapping[int, Answer]) -> AnyDataset:
+    """Return the dataset with other labels of some rows."""
+    dataset = opened.dataset
+    queries = dict(dataset.queries)
+    for index, answer in answers.items():
+        queries[index] = opened.benchmark.with_label(dataset, queries[index], answer)
+    return replace(dataset, queries=queries)
+
+
+def _score_some(opened: Predictions, indices: Iterable[int]) -> tuple[ScoredRow, ...]:
+    """Score the replies to some rows."""
+    some = frozenset(indices)
+    replies = [reply for reply in opened.replies if reply.index in some]
+    return score_rows(replace(opened, replies=replies)).rows if replies else ()
+
+
+def _order(benchmark: Benchmark, row: ScoredRow) -> list[float]:
+    """Return what the best row has most of: its query score, then the other metrics."""
+    sums = totals([row])
+    order = [benchmark.query_score(row)]
+    for metric in benchmark.ranking:
+        value = metric.value(sums) or 0.0
+        order.append(-value if metric.better is Better.LOWER else value)
+    return order
+
+
+def _with_answer(row: ScoredRow, place: int, accepted: Sequence[Answer]) -> ScoredRow:
+    """Note in a row's details which accepted answer it was scored under."""
+    answer = accepted[place]
+    review: dict[str, Any] = {
+        "accepted": place,
+        "of": len(accepted),
+        "boxes": [list(box) for box in answer.boxes],
+    }
+    if answer.labels:
+        review["labels"] = list(answer.labels)
+    return replace(row, details={**row.details, REVIEW: review})
+
+
+def _with_verdict(row: ScoredRow, decision: Decision | None) -> ScoredRow:
+    if decision is None:
+        return row
+    review = {"verdict": decision.verdict.value, **row.details.get(REVIEW, {})}
+    return replace(row, details={**row.details, REVIEW: review})
+
+
+def _record(
+    replies: Sequence[Reply],
+    decided: TableDecisions,
+    by_row: Mapping[int, Decision],
+    before: Mapping[int, ScoredRow],
+) -> ScoreReviews:
+    """Return what a score records of its reviews; ``before``: changed rows as labelled."""
+    verdicts = [decision.verdict for decision in by_row.values()]
+    excluded = verdicts.count(Verdict.EXCLUDE)
+    listed = decided.listed
+    rows = [reply.index for reply in replies]
+    random = [
+        index
+        for index, decision in by_row.items()
+        if decision.drawn is Drawn.RANDOM and index not in listed
+    ]
+    return ScoreReviews(
+        digest=decided.digest,
+        reviewed=len(verdicts),
+        changed=sum(not verdict.keeps_label for verdict in verdicts) - excluded,
+        excluded=excluded,
+        unsure=verdicts.count(Verdict.UNSURE),
+        random=len(random),
+        rows=len(rows),
+        unlisted=decided.unlisted(rows),
+        not_reviewed=len(listed.intersection(rows).difference(by_row)),
+        voters=decided.voters,
+        labelled=tuple(labelled_row(before[index]) for index in random if index in before),
+    )
