@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from ..protocol.metric import Metric
 from ..scoring.scored_run import Run
@@ -87,8 +88,21 @@ def _failed_queries(run: Run) -> set[int]:
     return {row.index for row in run.rows if row.failed} if run.failed else set()
 
 
+def is_favoured(run: Run) -> bool:
+    """Return whether reviews favour a run: its answers chose their rows, and no random rows.
+
+    What all voters get wrong together no reviewer saw, so such a run leads others as good.
+    """
+    reviews = run.provenance.reviews
+    return reviews is not None and run.provenance.voted and not reviews.is_weighted
+
+
 def check_comparable(run: Run, other: Run) -> None:
-    """Raise StatisticsError for runs over other rows or images, or of another scorer."""
+    """Raise StatisticsError for runs over other rows or images, or of another scorer.
+
+    So are scores with other reviews, or a favoured run and one that is not.
+    """
+    _check_reviews(run, other)
     left, right = _images(run), _images(other)
     if run.provenance.rows != other.provenance.rows or left != right:
         raise StatisticsError(
@@ -106,6 +120,25 @@ def check_comparable(run: Run, other: Run) -> None:
             f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "
             f"{run.provenance.scorer}: score both again by the same"
         )
+
+
+def _check_reviews(run: Run, other: Run) -> None:
+    its, others = run.provenance.reviews, other.provenance.reviews
+    if (its and its.digest) != (others and others.digest):
+        kinds = [f"reviewed {each.digest}" if each else "not reviewed" for each in (its, others)]
+        raise StatisticsError(
+            f"{run.files.score} is {kinds[0]}, {other.files.score} is {kinds[1]}: a difference "
+            "would be that of the labels. Compare both with the same reviews: python "
+            f"run_findit.py compare {quote(str(run.path))} {quote(str(other.path))} --reviews FILE"
+        )
+    for voter, rest in ((run, other), (other, run)):
+        if is_favoured(voter) and not is_favoured(rest):
+            raise StatisticsError(
+                f"reviewers saw the answers of {voter.model}, not those of {rest.model}, and no "
+                "random rows were reviewed: the difference would favour "
+                f"{voter.model}. Review some random rows (every fifth row of the page of python "
+                "run_findit.py audit --review), or compare without --reviews"
+            )
 
 
 def _images(run: Run) -> set[tuple[str, str]]:
@@ -179,11 +212,11 @@ def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, 
 def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     runs_by_key: dict[tuple[str, str], Run] = {}
     for run in runs:
-        key = run.benchmark.name, run.variant.board_dataset
+        key = run.benchmark.name, run.board_dataset
         if key in runs_by_key:
             folder = run.path.parent
             raise ValueError(
-                f"{runs_by_key[key].path} and {run.path} are both of {run.variant.board_dataset}: "
+                f"{runs_by_key[key].path} and {run.path} are both of {run.board_dataset}: "
                 f"name the file of a single run, or its format: {folder}={run.variant.format}"
             )
         runs_by_key[key] = run

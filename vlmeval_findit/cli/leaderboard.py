@@ -18,11 +18,22 @@ from ..leaderboard.board_tables import metric_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.latex_tables import PaperStyle
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
+from ..protocol.reviews import Reviews
+from ..scoring.reviewed_runs import reviewed_runs
 from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
 from ..statistics.intervals import INTERVALS
-from ..storage.run_files import scores_in_other_spaces
+from ..storage.review_files import read_reviews
+from ..storage.run_files import scores_in_other_spaces, scores_with_reviews
 from .printing import first_lines, print_folded, print_lines, print_table
-from .shared_options import PATH, Command, is_quiet, option, runs_argument, say
+from .shared_options import (
+    PATH,
+    Command,
+    is_quiet,
+    option,
+    reviews_option,
+    runs_argument,
+    say,
+)
 
 format_option = click.option(
     "--format",
@@ -39,6 +50,7 @@ format_option = click.option(
     "--out", "DIR", "Folder to write tables to.", type=PATH, default=Path("outputs/leaderboard")
 )
 @format_option
+@reviews_option
 @click.option(
     "--style",
     type=click.Choice([style.value for style in PaperStyle]),
@@ -53,19 +65,27 @@ format_option = click.option(
     "uses that file.",
 )
 def command(
-    runs: tuple[Path, ...], out: Path, formats: tuple[str, ...], style: str, best_marks: bool
+    runs: tuple[Path, ...],
+    out: Path,
+    formats: tuple[str, ...],
+    reviews: tuple[Path, ...],
+    style: str,
+    best_marks: bool,
 ) -> int:
     """Rank models over datasets, with intervals, and write the tables.
 
-    RUN is a scored prediction file, or a folder of them.
+    RUN is a scored prediction file, or a folder of them. With --reviews, each dataset whose labels
+    were reviewed has a second column, beside its own.
     """
     if suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
         raise ValueError(
             f"--out {out}: it should be a folder, for tables of all kinds. Type --out {out.stem}"
         )
     if best_marks:
+        if reviews:
+            raise ValueError("--best-marks excludes --reviews: stage 1 has no boxes to review")
         return _write_best_marks(runs)
-    boards = boards_from(runs, formats, RowData.SUMS)
+    boards = boards_from(runs, formats, RowData.SUMS, reviews)
     for board in boards:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
@@ -77,8 +97,14 @@ def command(
     return 0
 
 
-def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> list[Board]:
-    """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
+def boards_from(
+    runs: Sequence[Path], formats: Sequence[str], keep: RowData, reviews: Sequence[Path] = ()
+) -> list[Board]:
+    """Make a leaderboard of each benchmark of the runs, and name scores that are not shown.
+
+    With files of reviews, runs are scored with these, too, where they are not yet.
+    """
+    decided = read_reviews(reviews) if reviews else None
     hidden = [path for folder in runs for path in scores_in_other_spaces(folder)]
     if hidden and not is_quiet():
         say(
@@ -87,20 +113,45 @@ def boards_from(runs: Sequence[Path], formats: Sequence[str], keep: RowData) -> 
             file=sys.stderr,
         )
 
+    unshown = [path for folder in runs for path in scores_with_reviews(folder)]
+    if unshown and decided is None and not is_quiet():
+        say(
+            f"not shown: {counted(len(unshown), 'score')} with reviews; to see them beside the "
+            "others: --reviews FILE",
+            file=sys.stderr,
+        )
+
     def report_plugin(error: PluginMissingError) -> None:
         say(f"left out: {as_called(str(error))}", file=sys.stderr)
 
-    return make_boards(load_runs(runs, report_plugin, keep), formats)
+    loaded = load_runs(runs, report_plugin, keep)
+    if decided is not None:
+        loaded += with_reviews(loaded, decided, keep)
+    return make_boards(loaded, formats)
+
+
+def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[Run]:
+    """Return the scores of runs with reviews, and say how many had to be made."""
+    reviewed = reviewed_runs(runs, reviews, keep)
+    if reviewed.scored and not is_quiet():
+        say(f"scored with reviews: {counted(len(reviewed.scored), 'run')}", file=sys.stderr)
+    return list(reviewed.runs)
 
 
 def _print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" if board.headline.share else ""
-    say(f"{board.headline.title}{unit}: means over {counted(len(board.datasets), 'dataset')}")
+    say(
+        f"{board.headline.title}{unit}: means over {counted(len(board.counted_datasets), 'dataset')}"
+    )
     say(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
         say(f"{sign}.")
     names = [average.name for average in board.means]
+    for dataset in board.datasets:
+        if dataset.reviews is not None:
+            names += [dataset.runs[0].variant.board_dataset, dataset.name]
+    names = [name for name in board.names() if name in names]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):

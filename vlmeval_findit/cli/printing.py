@@ -91,7 +91,10 @@ def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print the scores of prediction files, a table for each benchmark."""
+    """Print the scores of prediction files, a table for each benchmark.
+
+    The key ``column`` of a row, if it has one, follows the name of its dataset.
+    """
     by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
@@ -102,7 +105,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
         fields += [Field("scored", FieldType.COUNT), Field("failed", FieldType.COUNT)]
         cells = [
             [
-                row["dataset"],
+                f"{row['dataset']} {row.get('column', '')}".rstrip(),
                 row["model"],
                 *(None if row[name] in (None, "") else float(row[name]) for name in names),
                 f"{row['scored']}/{row['rows']}",

@@ -30,7 +30,7 @@ from ..report.pairs import FLAG, sides_of
 from ..scoring.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_variants
 from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import FILE, Command, option, runs_argument, say, switch
+from .shared_options import FILE, Command, option, reviews_option, runs_argument, say, switch
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -57,6 +57,7 @@ EVERY = 5.0
     "or MODEL=FORMAT.",
 )
 @format_option
+@reviews_option
 @switch("--watch", "Follow a running sweep: RUN is its file, or its work dir.")
 @option(
     "--every",
@@ -70,6 +71,7 @@ def command(
     cards: int,
     compared: tuple[str, str] | None,
     formats: tuple[str, ...],
+    reviews: tuple[Path, ...],
     watch: bool,
     every: float | None,
 ) -> int:
@@ -77,14 +79,15 @@ def command(
     if every is not None and not 0 < every < 1e6:  # nan, too
         raise ValueError(f"--every {every:g} should be seconds, more than 0: --every {EVERY:g}")
     if watch:
-        if compared or formats or cards != CARDS:
-            raise ValueError(f"--watch excludes {FLAG}, --format and --cards: leave them out")
+        if compared or formats or reviews or cards != CARDS:
+            excluded = f"{FLAG}, --format, --reviews and --cards"
+            raise ValueError(f"--watch excludes {excluded}: leave them out")
         if len(runs) > 1:
             raise ValueError("--watch follows one sweep: name its file or its work dir")
         return _watch(runs[0], out, every or EVERY)
     if every is not None:
         raise ValueError("--every needs --watch")
-    return write_report(runs, out, compared or (), formats, cards)
+    return write_report(runs, out, compared or (), formats, cards, reviews)
 
 
 def write_report(
@@ -93,9 +96,10 @@ def write_report(
     compared: Sequence[str] = (),
     formats: Sequence[str] = (),
     cards: int = CARDS,
+    reviews: Sequence[Path] = (),
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status."""
-    boards = boards_from(runs, formats, RowData.QUERY_SCORES)
+    boards = boards_from(runs, formats, RowData.QUERY_SCORES, reviews)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
     for board in boards:

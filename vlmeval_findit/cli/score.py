@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ from ..benchmarks.findit.box_metrics import rejection_line
 from ..boxes.spaces import KINDS
 from ..core.command import REFUSED, SOME_FAILED, as_called
 from ..core.files import is_disk_full
+from ..core.text_files import open_text
 from ..protocol.settings import settings_from
 from ..scoring.conversion import convert_file
 from ..scoring.pipeline import score_file
 from ..scoring.prediction_names import prediction_files
+from ..scoring.reviewed_runs import score_beside
 from ..scoring.run_score import RunScore
 from ..scoring.score_files import score_row, write_score
+from ..storage.review_files import read_reviews
+from ..storage.run_files import RunFiles, space_mark
 from .printing import print_lines, print_rows
 from .shared_options import (
     Command,
@@ -29,6 +34,7 @@ from .shared_options import (
     force_option,
     option,
     print_note,
+    reviews_option,
     runs_argument,
     space_option,
     switch,
@@ -66,6 +72,7 @@ from .shared_options import (
     "MARKS",
     "Marks around this model's thoughts: '<plan> </plan>'.",
 )
+@reviews_option
 @force_option
 def command(
     runs: tuple[Path, ...],
@@ -75,24 +82,31 @@ def command(
     encoder: str | None,
     reads_like: str | None,
     thought_marks: str | None,
+    reviews: tuple[Path, ...],
     force: bool,
 ) -> int:
     """Score prediction files again, without the model.
 
     RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of these. If a run recorded
     another space than --space, its score stays, and the new score is written to files with the
-    space in their names. Leaderboard and report show it if that file is named.
+    space in their names. Leaderboard and report show it if that file is named. A score with
+    --reviews has their digest in the names of its files: leaderboard, compare and report show it
+    with the same --reviews.
     """
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
     settings = replace(settings, separately=space is not None)
-    rows: list[dict[str, Any]] = []
+    decided = read_reviews(reviews) if reviews else None
+    rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
     refused: list[ValueError | OSError] = []
     for path in prediction_files(runs):
         try:
             file = convert_file(path, dataset) if convert else path
-            run = score_file(file, settings, dataset)
+            if decided is None:
+                run = score_file(file, settings, dataset)
+            else:
+                run = score_beside(file, settings, dataset, decided)
             written = write_score(run, file)
         except (ValueError, OSError) as why:
             if is_disk_full(why):
@@ -100,10 +114,11 @@ def command(
             refused.append(why)
             continue
         # The answers of thousands of runs do not fit into memory.
-        rows.append(score_row(run))
+        rows += _rows(run, written)
         notes += _notes(run)
         if written.mark:
-            notes.append(f"the recorded score is unchanged; the new score is {written.score}")
+            unchanged = "the recorded score" if decided is None else "the score without reviews"
+            notes.append(f"{unchanged} is unchanged; the new score is {written.score}")
     if not rows and len(refused) == 1:
         raise refused[0]
     print_rows(rows)
@@ -120,9 +135,22 @@ def command(
 _MOST_REFUSED = 12  # Files whose errors are printed
 
 
+def _rows(run: RunScore, written: RunFiles) -> Iterator[Mapping[str, Any]]:
+    """Yield the score of a run as a row; one with reviews follows that without them."""
+    if run.reviews is None:
+        yield score_row(run)
+        return
+    beside = replace(written, mark=space_mark(written.mark))
+    with open_text(beside.score) as lines:
+        yield from csv.DictReader(lines)
+    yield {**score_row(run), **run.metric_values, "column": run.reviews.column}
+
+
 def _notes(run: RunScore) -> Iterator[str]:
     """Yield the notes on a run that are printed below the table."""
     name = f"{run.model} {run.dataset.name}"
+    if run.reviews is not None:
+        yield f"{name}: {run.reviews.counts}"
     for note in run.forced:
         yield f"contradicts the record: {name}: {note}"
     if run.identity is not None and run.identity.answering.sampling_note:

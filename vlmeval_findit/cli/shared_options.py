@@ -215,6 +215,16 @@ force_option = switch(
     "--force", "Go on despite contradictions to the run's record; the result names them."
 )
 
+reviews_option = click.option(
+    "--reviews",
+    "reviews",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    help="Also score with these reviews of labels (`audit --review`), beside the score without "
+    "them; again for another file.",
+)
+
 data_name_option = click.option(
     "--data",
     "dataset",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..analysis.run_statistics import estimate
+from ..analysis.run_statistics import estimate, is_favoured
 from ..protocol.benchmark import Benchmark, Published
 from ..protocol.metric import Better, Metric
 from ..scoring.scored_run import Run
@@ -22,6 +22,7 @@ OVERALL = "Overall"
 
 TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
 UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested
+VOTED = "†"  # Sign of a value with reviews whose reviewers saw the model's answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class RankedValue:
     # Paired difference to the model a rank above, corrected for the comparisons of this metric
     # here; None for the first, and without a rank
     to_above: Difference | None = None
+    voted: bool = False  # Reviewers of the labels that it is scored with saw the model's answers
 
     @property
     def mark(self) -> str:
@@ -97,6 +99,11 @@ class Board:
         names |= {name for each in self.published for name in each.values}
         names -= {self.headline.name, self.benchmark.headline_counting_failures.name}
         return (self.headline, *(metric for metric in self.metrics if metric.name in names))
+
+    @property
+    def counted_datasets(self) -> tuple[str, ...]:
+        """The datasets that means are over: those without reviews, or all if all have some."""
+        return self.means[0].datasets
 
     def names(self) -> list[str]:
         """Return means, then datasets: the order in which tables show them."""
@@ -173,9 +180,13 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
 
 
 def _means_over(datasets: Sequence[ComparableRuns]) -> tuple[DatasetMean, ...]:
-    """Return the mean over all datasets, then those over each family."""
-    means = [DatasetMean(OVERALL, tuple(dataset.name for dataset in datasets))]
-    for family, members in grouped(datasets, lambda dataset: dataset.family).items():
+    """Return the mean over all datasets, then those over each family.
+
+    A dataset with reviews has the queries of another one, which would count twice.
+    """
+    counted = [dataset for dataset in datasets if dataset.reviews is None] or datasets
+    means = [DatasetMean(OVERALL, tuple(dataset.name for dataset in counted))]
+    for family, members in grouped(counted, lambda dataset: dataset.family).items():
         means.append(DatasetMean(family, tuple(dataset.name for dataset in members)))
     return tuple(means)
 
@@ -252,7 +263,7 @@ def _reported_on_all(
 
 
 def _model_and_table(run: Run) -> tuple[str, str, str]:
-    return run.model, run.variant.board_dataset, run.provenance.table_sha256
+    return run.model, run.board_dataset, run.provenance.table_sha256
 
 
 def _formats_tried(run: Run, others: Iterable[Run]) -> int:
@@ -271,12 +282,14 @@ def _ranked_values(
     """Make the values of models, given their runs in a dataset or mean, with a rank by each metric.
 
     By the first metric, in which failed calls are misses, all are ranked. The others are over
-    answered calls: a model that fails on hard images would gain, and has no rank.
+    answered calls: a model that fails on hard images would gain, and has no rank. With reviews
+    without random rows, models whose answers chose the rows have no rank among others.
     """
     entries = {model: _values(runs, metrics) for model, runs in group.items()}
-    answered = [model for model, runs in group.items() if not any(run.failed for run in runs)]
+    ranked = _rankable(group)
+    answered = [model for model in ranked if not any(run.failed for run in group[model])]
     for metric in metrics:
-        models = list(group) if metric is metrics[0] else answered
+        models = ranked if metric is metrics[0] else answered
         values = {
             model: entries[model][metric.name].value
             for model in models
@@ -296,15 +309,24 @@ def _ranked_values(
     return entries
 
 
+def _rankable(group: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Return the models that can be ranked among each other."""
+    voters = {model for model, runs in group.items() if any(map(is_favoured, runs))}
+    others = [model for model in group if model not in voters]
+    return others or list(group)
+
+
 def _values(runs: Sequence[Run], metrics: Sequence[Metric]) -> dict[str, RankedValue]:
     """Make the values of a model, not ranked yet, by the names of metrics."""
     estimate_of_model = mean_estimate(runs, metrics)
     intervals = metric_intervals(estimate_of_model)
+    voted = any(run.provenance.voted for run in runs)
     values = {}
     for metric in metrics:
         value = estimate_of_model.value(metric.name)
         if value is not None:
-            values[metric.name] = RankedValue(value, intervals[metric.name])
+            interval = intervals[metric.name]
+            values[metric.name] = RankedValue(value, interval, voted=voted)
     return values
 
 

@@ -12,7 +12,7 @@ from ..protocol.metric import Metric, SumKey, weighted
 from ..scoring.scored_run import Run
 from ..statistics.influences import clustered_sums, estimate_metrics, slice_of
 from ..statistics.intervals import Difference, metric_intervals
-from .board import OVERALL, Board, RankedValue
+from .board import OVERALL, VOTED, Board, RankedValue
 from .comparable import grouped
 from .notes import format_note, formats_tried, formats_used, notes_of
 from .reported_formats import FormatRow
@@ -86,22 +86,24 @@ def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
 def _cell(entry: RankedValue | None) -> TableCell:
     if entry is None:
         return TableCell()
-    return TableCell(entry.value, entry.interval, entry.mark, best=entry.rank == 1)
+    sign = f"{entry.mark}{VOTED}" if entry.voted else entry.mark
+    return TableCell(entry.value, entry.interval, sign, best=entry.rank == 1)
 
 
 def overall_table(board: Board) -> Table:
     """Make the table of all metrics, each a mean over all datasets."""
     names = [metric.name for metric in board.shown]
+    counted = board.counted_datasets
     tried = formats_tried(board)
     rows: list[list[Value]] = []
-    on_datasets = (cell for cell in board.ordered_cells() if cell.run)
+    on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
     for model, cells in grouped(on_datasets, lambda cell: cell.model).items():
         row: list[Value] = [_rank_cell(board, model, names[0]), model]
         if tried:
             row.append(tried[model])
         row += [_cell(board.entry(model, OVERALL, name)) for name in names]
         row += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
-        row.append(f"{len(cells)}/{len(board.datasets)}")
+        row.append(f"{len(cells)}/{len(counted)}")
         rows.append(row)
     fields = [*_first_fields(board), *(value(metric.title) for metric in board.shown)]
     fields += [count("queries"), count("failed calls"), Field("datasets")]

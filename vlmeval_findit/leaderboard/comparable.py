@@ -9,6 +9,8 @@ dropped.
 Of several runs of a model in a format the run counts that was asked last. If their identities
 contradict each other they are different models or settings under one name: none of them counts, and
 the reason tells the user how to choose.
+
+Scores with reviews of labels are a dataset of their own, those with other reviews another one.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ..protocol.identity import SPACE, IdentityConflict
 from ..protocol.scored_row import sources
 from ..scoring.answered_by import keys_of
 from ..scoring.score_files import UNKNOWN_PROMPTS
+from ..scoring.score_reviews import ScoreReviews
 from ..scoring.scored_run import Run
 
 _K = TypeVar("_K")
@@ -47,6 +50,11 @@ class ComparableRuns:
         """Number of images or videos that the queries show."""
         return sources(self.runs[0].rows)
 
+    @property
+    def reviews(self) -> ScoreReviews | None:
+        """The reviews that its runs were scored with."""
+        return self.runs[0].provenance.reviews
+
 
 @dataclass(frozen=True, slots=True)
 class ExcludedRun:
@@ -68,7 +76,7 @@ def group_comparable(
     """
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
-    for name, comparable in sorted(grouped(runs, lambda run: run.variant.board_dataset).items()):
+    for name, comparable in sorted(grouped(runs, lambda run: run.board_dataset).items()):
         for rule in (_with_rows, _same_dataset, _same_words, _same_images, _same_plugins, _newest):
             comparable, others = rule(comparable)
             excluded += others

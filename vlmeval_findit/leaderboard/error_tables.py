@@ -43,14 +43,16 @@ def lost_table(board: Board) -> Table:
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
     rows: list[list[Value]] = []
-    reported = by_model(cell.run for cell in board.ordered_cells() if cell.run is not None)
+    names_of_datasets = board.counted_datasets
+    on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in names_of_datasets)
+    reported = by_model(cell.run for cell in on_datasets if cell.run is not None)
     for model, runs in reported.items():
         try:
             lost = [points_of(run) for run in runs]
         except StatisticsError:
             continue
-        datasets = f"{len(runs)}/{len(board.datasets)}"
-        if len(runs) < len(board.datasets):
+        datasets = f"{len(runs)}/{len(names_of_datasets)}"
+        if len(runs) < len(names_of_datasets):
             rows.append([model, None, None, "", datasets])
             continue
         means = {key: fmean(points[key] for points in lost) for key in names}

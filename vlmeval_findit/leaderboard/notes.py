@@ -14,7 +14,7 @@ from ..protocol.scored_row import add_up
 from ..scoring.answered_by import keys_of
 from ..scoring.scored_run import Run
 from ..statistics.intervals import COUNTING, TOO_FEW
-from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
+from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
 
@@ -55,7 +55,8 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
 
 def _on_datasets(board: Board) -> list[BoardCell]:
-    return [cell for cell in board.ordered_cells() if cell.run is not None]
+    counted = board.counted_datasets
+    return [cell for cell in board.ordered_cells() if cell.dataset in counted]
 
 
 def formats_chosen(board: Board) -> list[str]:
@@ -72,7 +73,7 @@ def formats_chosen(board: Board) -> list[str]:
     lines = []
     for model, name, datasets in chosen:
         line = f"{model} {name}"
-        if len(datasets) < len(board.datasets):
+        if len(datasets) < len(board.counted_datasets):
             line += f" ({counted(len(datasets), 'dataset')})"
         lines.append(line)
     return lines
@@ -105,10 +106,12 @@ def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
 
 def remarks(board: Board, only_reported: bool = False) -> list[Note]:
     """Return the doubts about values, by kind; every output shows them."""
-    shown = [row.run for row in board.runs if row.reported or not only_reported]
+    counted_runs = [row for row in board.runs if row.dataset in board.counted_datasets]
+    shown = [row.run for row in counted_runs if row.reported or not only_reported]
+    datasets = [each for each in board.datasets if each.name in board.counted_datasets]
 
     def by_dataset(remark_of: Callable[[ComparableRuns], object]) -> list[str]:
-        named = [(dataset.name, remark_of(dataset)) for dataset in board.datasets]
+        named = [(dataset.name, remark_of(dataset)) for dataset in datasets]
         return _together((name, f": {remark}") for name, remark in named if remark)
 
     def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
@@ -116,6 +119,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         return condensed(each for each in named if each[2])
 
     lines = {
+        "Reviewed labels": _review_lines(board),
         "Failed calls": _failure_lines(board),
         "Answered by": [
             *by_run(lambda run: run.provenance.answered_note),
@@ -198,6 +202,29 @@ def _forced(run: Run) -> str:
     return f"contradicts the record: {forced}" if forced else ""
 
 
+# --- of labels ------------------------------------------------------------------------------------
+
+
+def _review_lines(board: Board) -> list[str]:
+    """Return lines on datasets with reviews: what was reviewed, and who cannot be ranked."""
+    lines: list[tuple[str, str]] = []
+    for dataset in board.datasets:
+        if dataset.reviews is None:
+            continue
+        lines.append((dataset.name, f": {dataset.reviews.counts}"))
+        voters = sorted({run.model for run in dataset.runs if run.provenance.voted})
+        if not voters:
+            continue
+        text = f": {VOTED} reviewers saw the answers of {', '.join(voters)}"
+        if not dataset.reviews.is_weighted:
+            text += (
+                ", which gain by that; they have no rank among others, as no random rows were "
+                "reviewed"
+            )
+        lines.append((dataset.name, text))
+    return _together(lines)
+
+
 # --- by model -------------------------------------------------------------------------------------
 
 
@@ -266,7 +293,7 @@ def _rejection_lines(board: Board) -> list[str]:
     """Return lines on answers to queries with nothing to find; of many models, the total."""
     runs: list[Run] = []
     lines: list[tuple[str, str, str]] = []
-    for cell in board.ordered_cells():
+    for cell in _on_datasets(board):
         line = rejection_line(cell.run.sums) if cell.run is not None else None
         if cell.run is not None and line is not None:
             runs.append(cell.run)

@@ -61,12 +61,14 @@ def choose(
     reported: dict[tuple[str, str], Run] = {}
     runs_by_model = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs in sorted(runs_by_model.items()):
-        averages = ranked(runs[0].benchmark, [(run.variant, run.sums) for run in runs])
+        # Reviews must not choose: a format would be the best for what reviewers looked at.
+        as_labelled = [run for run in runs if run.provenance.reviews is None] or runs
+        averages = ranked(runs[0].benchmark, [(run.variant, run.sums) for run in as_labelled])
         only = fixed.get(model, fixed.get(EVERY_MODEL))
         order = {average.format: place for place, average in enumerate(averages)}
-        for run in sorted(runs, key=lambda run: order[run.variant.format]):
+        for run in sorted(runs, key=lambda run: order.get(run.variant.format, len(order))):
             if only in (None, run.variant.format):
-                reported.setdefault((model, run.variant.board_dataset), run)
+                reported.setdefault((model, run.board_dataset), run)
     return reported
 
 

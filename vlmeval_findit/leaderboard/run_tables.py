@@ -30,7 +30,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
     for run in runs:
         variant = run.variant
         bounds = intervals(run) if run.rows else {}
-        row: list[Value] = [run.model, variant.name, variant.board_dataset, variant.format]
+        row: list[Value] = [run.model, variant.name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
@@ -103,7 +103,7 @@ def datasets_table(
     rows = []
     for (run, other, metric, _), test in zip(shown, tests, strict=True):
         values = metric.value(run.sums), metric.value(other.sums)
-        row = _compared(run.variant.board_dataset, values, test, test.corrected)
+        row = _compared(run.board_dataset, values, test, test.corrected)
         rows.append([*row, run.failed, other.failed] if any_failed else row)
     fields = _comparison_fields("dataset", "p (Holm)")
     if any_failed:

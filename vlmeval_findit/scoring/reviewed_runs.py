@@ -8,13 +8,26 @@ from pathlib import Path
 
 from ..data.loading import load_dataset
 from ..protocol.reviews import Reviews, ReviewsError
-from ..protocol.settings import settings_from
+from ..protocol.settings import Settings, settings_from
 from ..storage.run_files import REVIEWED, RunFiles, space_mark
 from .pipeline import score_file
 from .reviewed_score import TableDecisions, find_decisions
 from .run_score import RunScore
 from .score_files import open_score, settings_of_score, write_score
 from .scored_run import RowData, Run, RunError, load_run
+
+
+def score_beside(path: Path, settings: Settings, dataset: str | None, reviews: Reviews) -> RunScore:
+    """Score a prediction file with reviews, as it is scored without them; raises as score_file.
+
+    Where it is not scored without them yet, that score is made and written first.
+    """
+    if settings.space is None:
+        settings = settings_of_score(path, settings)
+    run = score_file(path, settings, dataset, reviews)
+    if not RunFiles(path, space_mark(run.mark)).provenance.is_file():
+        write_score(score_file(path, settings, dataset), path)
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,7 @@ def _stored(files: RunFiles, run: Run, keep: RowData) -> Run | None:
 def _score(run: Run, reviews: Reviews) -> RunScore:
     settings = settings_from({})
     if run.mark:
-        _, settings = open_score(RunFiles(run.path, run.mark).provenance, settings)
+        _, settings = open_score(run.files.provenance, settings)
     else:
         settings = settings_of_score(run.path, settings)
     return score_file(run.path, settings, run.variant.name, reviews)

@@ -36,8 +36,9 @@ class TableDecisions:
     @property
     def voters(self) -> tuple[str, ...]:
         """Digests of the runs whose answers reviewers saw."""
-        each = [*self.decisions.values(), *self.audits]
-        return tuple(sorted({voter for one in each for voter in one.voters}))
+        seen = {voter for decision in self.decisions.values() for voter in decision.voters}
+        seen |= {voter for audit in self.audits for voter in audit.voters}
+        return tuple(sorted(seen))
 
     @property
     def listed(self) -> frozenset[int]:
@@ -192,11 +193,12 @@ def _record(
     excluded = verdicts.count(Verdict.EXCLUDE)
     listed = decided.listed
     rows = [reply.index for reply in replies]
-    random = [
+    # In one order for all runs, as their differences are paired by row.
+    random = sorted(
         index
         for index, decision in by_row.items()
         if decision.drawn is Drawn.RANDOM and index not in listed
-    ]
+    )
     return ScoreReviews(
         digest=decided.digest,
         reviewed=len(verdicts),

@@ -27,7 +27,7 @@ from ..protocol.metric import Key, metric_values
 from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
 from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows
 from ..storage.predictions import PredictionError
-from ..storage.run_files import PROVENANCE, files_below, marked, run_of
+from ..storage.run_files import PROVENANCE, REVIEWED, RunFiles, files_below, marked, run_of
 from .new_identity import installed_plugins
 from .prediction_names import prediction_files, score_command
 from .score_files import Provenance, provenance_from
@@ -72,6 +72,11 @@ class Run:
         """The sums of all rows, of their slices too."""
         sums = totals(self.rows)
         return sums_of_all_rows(sums, self.random) if self.random else sums
+
+    @property
+    def files(self) -> RunFiles:
+        """The files of its predictions and its score."""
+        return RunFiles(self.path, self.mark)
 
     @property
     def board_dataset(self) -> str:
@@ -195,16 +200,23 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
         variant = _variant(provenance, stored)
         rows = tuple(stored_rows(details))
     except FileNotFoundError:
-        raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
+        raise RunError(f"{details} is missing; {_again(files)}") from None
     except ScoreFileError as error:
-        raise RunError(f"{error}; {_again(files.predictions)}") from None
+        raise RunError(f"{error}; {_again(files)}") from None
     except DatasetNameError as error:
-        raise RunError(f"{provenance}: {error}; {_again(files.predictions)}") from None
+        raise RunError(f"{provenance}: {error}; {_again(files)}") from None
     model = marked(stored.model, files.mark)
     predictions = provenance.with_name(stored.predictions.file)
     random = stored.reviews.random_rows(rows) if stored.reviews else None
-    provenance_ = provenance_from(stored, rows)
-    run = Run(model, variant, predictions, rows, provenance_, random=random, mark=files.mark)
+    run = Run(
+        model,
+        variant,
+        predictions,
+        rows,
+        provenance_from(stored, rows),
+        random=random,
+        mark=files.mark,
+    )
     _check(run, stored.totals, provenance)
     if keep is RowData.DETAILS:
         return run
@@ -227,9 +239,9 @@ def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[Sc
     try:
         return list(stored_rows(run.details, selected))
     except FileNotFoundError:
-        raise RunError(f"{run.details} is missing; {_again(run.path, run.variant.name)}") from None
+        raise RunError(f"{run.details} is missing; {_again(run.files, run.variant.name)}") from None
     except ScoreFileError as error:
-        raise RunError(f"{error}; {_again(run.path, run.variant.name)}") from None
+        raise RunError(f"{error}; {_again(run.files, run.variant.name)}") from None
 
 
 def with_details(run: Run) -> Run:
@@ -248,13 +260,14 @@ def _variant(provenance: Path, stored: StoredProvenance) -> DatasetVariant:
         raise
 
 
-def _again(predictions: Path, dataset: str | None = None) -> str:
-    return f"score it again: {score_command(predictions, dataset)}"
+def _again(files: RunFiles, dataset: str | None = None) -> str:
+    flags = ["--reviews", "FILE"] if REVIEWED in files.mark else []
+    return f"score it again: {score_command(files.predictions, dataset, *flags)}"
 
 
 def _check(run: Run, recorded: Mapping[str, float], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
-    again = _again(run.path, run.variant.name)
+    again = _again(run.files, run.variant.name)
     sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**recorded, **sums}:
         total = recorded.get(name)

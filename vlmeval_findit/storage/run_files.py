@@ -62,13 +62,11 @@ class RunFiles:
 
 # How the mark of a score in another space than the recorded space begins
 OTHER_SPACE = ".space-"
-# How the mark of a score with reviews begins, or the part of it behind a space; their digest follows
+# How the mark of a score with reviews begins, or its part behind the space; their digest follows
 REVIEWED = ".reviewed-"
 
 _MARK = rf"(?P<space>{re.escape(OTHER_SPACE)}.+?)?({re.escape(REVIEWED)}[0-9a-f]+)?"
-_RESULT = re.compile(
-    rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{_MARK})"
-)
+_RESULT = re.compile(rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{_MARK})")
 
 
 def run_of(path: Path) -> RunFiles:

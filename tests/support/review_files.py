@@ -1,0 +1,82 @@
+"""Reviews for tests: of rows of a table at hand, by one reviewer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.protocol.reviews import (
+    Answer,
+    AuditRecord,
+    Drawn,
+    Review,
+    Reviews,
+    Verdict,
+)
+from vlmeval_findit.storage.review_files import table_hash, write_reviews
+
+Boxes = Sequence[tuple[float, float, float, float]]
+
+
+@dataclass(frozen=True)
+class Reviewer:
+    """Reviews rows of a dataset, at hand."""
+
+    name: str  # Of the dataset
+    voters: tuple[str, ...] = ()
+
+    @property
+    def _dataset(self) -> Any:
+        return load_dataset(self.name)
+
+    @property
+    def table(self) -> str:
+        return table_hash(self._dataset.table)
+
+    def label(self, index: int) -> Answer:
+        dataset = self._dataset
+        label = benchmark_of(dataset.variant).label(dataset, dataset.queries[index])
+        assert label is not None
+        return label
+
+    def review(
+        self,
+        index: int,
+        verdict: Verdict,
+        *accept: Answer,
+        drawn: Drawn = Drawn.LISTED,
+        reviewer: str = "ab",
+    ) -> Review:
+        """Review a row; the label is accepted where the verdict is that it is right."""
+        dataset = self._dataset
+        hashes = benchmark_of(dataset.variant).row_hashes(dataset)
+        if verdict is Verdict.LABEL and not accept:
+            accept = (self.label(index),)
+        return Review(
+            table=self.table,
+            index=index,
+            row=hashes[index],
+            verdict=verdict,
+            accept=accept,
+            kind="",
+            reviewer=reviewer,
+            date="2026-01-31",
+            drawn=drawn,
+            voters=self.voters,
+        )
+
+    def audit(self, listed: Sequence[int]) -> AuditRecord:
+        """Return the record of an audit of the whole table."""
+        rows = len(self._dataset.queries)
+        unlisted = rows - len(listed)
+        return AuditRecord(self.table, rows, tuple(listed), unlisted, 7, self.voters)
+
+
+def write(path: Path, *reviews: Review, audits: Sequence[AuditRecord] = ()) -> Path:
+    """Write reviews to a new file."""
+    write_reviews(path, Reviews(reviews, tuple(audits)))
+    return path
