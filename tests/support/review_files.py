@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,15 @@ class Reviewer:
     name: str  # Of the dataset
     voters: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def _dataset(self) -> Any:
         return load_dataset(self.name)
 
-    @property
+    @cached_property
+    def _hashes(self) -> dict[int, str]:
+        return benchmark_of(self._dataset.variant).row_hashes(self._dataset)
+
+    @cached_property
     def table(self) -> str:
         return table_hash(self._dataset.table)
 
@@ -52,14 +57,12 @@ class Reviewer:
         reviewer: str = "ab",
     ) -> Review:
         """Review a row; the label is accepted where the verdict is that it is right."""
-        dataset = self._dataset
-        hashes = benchmark_of(dataset.variant).row_hashes(dataset)
         if verdict is Verdict.LABEL and not accept:
             accept = (self.label(index),)
         return Review(
             table=self.table,
             index=index,
-            row=hashes[index],
+            row=self._hashes[index],
             verdict=verdict,
             accept=accept,
             kind="",

@@ -136,8 +136,8 @@ def _check_reviews(run: Run, other: Run) -> None:
             raise StatisticsError(
                 f"reviewers saw the answers of {voter.model}, not those of {rest.model}, and no "
                 "random rows were reviewed: the difference would favour "
-                f"{voter.model}. Review some random rows (every fifth row of the page of python "
-                "run_findit.py audit --review), or compare without --reviews"
+                f"{voter.model}. Review the random rows of an audit's page, too, every fifth row "
+                "(python run_findit.py audit RUN... --review FILE.html), or leave out --reviews"
             )
 
 

@@ -27,10 +27,13 @@ from ..leaderboard.run_tables import (
     headline_title,
 )
 from ..leaderboard.table_output import to_json
+from ..protocol.reviews import Reviews
 from ..scoring.scored_run import RowData, Run, load_runs
 from ..statistics.intervals import INTERVALS, Difference
+from ..storage.review_files import read_reviews
+from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
-from .shared_options import PATH, Command, json_option, option, say
+from .shared_options import PATH, Command, json_option, option, reviews_option, say
 
 _PAGE = Path("outputs/compare.html")
 
@@ -51,20 +54,34 @@ _INDICES = 12
     is_flag=False,
     flag_value=_PAGE,
 )
+@reviews_option
 @json_option
-def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
+def command(
+    left: Path,
+    right: Path,
+    show: Path | None,
+    reviews: tuple[Path, ...],
+    json_file: Path | None,
+) -> int:
     """Print the difference of every metric, A minus B, and the queries that a single run finds.
 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
     of a model (FOLDER=FORMAT), or the same run twice. Folders with several datasets are paired
     dataset by dataset. Failed calls are misses in the first metric; the others are over answered
-    calls, and are tested only where both answered the same queries.
+    calls, and are tested only where both answered the same queries. With --reviews the differences
+    by the reviewed labels follow.
     """
     sides = [_runs_of(path) for path in (left, right)]
     pairs = list(pair_runs(*sides))
+    is_one_pair = len(pairs) == 1
+    if reviews:
+        pairs += _reviewed_pairs(pairs, read_reviews(reviews))
     differences = [compare(*pair) for pair in pairs]
-    if len(pairs) == 1:
-        _print_pair(*pairs[0], differences[0])
+    if is_one_pair:
+        for pair, difference in zip(pairs, differences, strict=True):
+            if pair is not pairs[0]:
+                say()
+            _print_pair(*pair, difference)
     else:
         _print_datasets(pairs, differences)
     if json_file is not None:
@@ -79,9 +96,21 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
         for side in sides
         for run in side[:1]
     ]
-    status = write_report([left, right], show, names)
+    status = write_report([left, right], show, names, reviews=reviews)
     webbrowser.open(show.resolve().as_uri())
     return status
+
+
+def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[tuple[Run, Run]]:
+    """Return the pairs whose table was reviewed, scored with the reviews."""
+    each = list({run.files.provenance: run for pair in pairs for run in pair}.values())
+    scored = with_reviews(each, reviews, RowData.QUERY_SCORES)
+    by_path = {run.path: run for run in scored}
+    reviewed = []
+    for left, right in pairs:
+        if left.path in by_path and right.path in by_path:
+            reviewed.append((by_path[left.path], by_path[right.path]))
+    return reviewed
 
 
 def _runs_of(side: Path) -> list[Run]:
@@ -118,8 +147,10 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     """Print the metrics of two runs, and the queries that each finds."""
     for name, run in (("A", left), ("B", right)):
         failed = [f"{counted(run.failed, 'call')} failed"] if run.failed else []
-        whole = "; ".join([f"{run.model} on {run.variant.name}", *failed, *_remarks(run)])
+        whole = "; ".join([f"{run.model} on {run.dataset_name}", *failed, *_remarks(run)])
         say(printable(f"{name}: {whole}"))
+    if left.provenance.reviews is not None:
+        print_folded(left.provenance.reviews.counts)
     say(f"{len(left.rows):,} queries")
     say(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
@@ -141,7 +172,17 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
 def _remarks(run: Run) -> list[str]:
     """Return what a reader of its values must know of a run."""
     provenance = run.provenance
-    return [*filter(None, (provenance.custom_words, provenance.answered_note))]
+    voted = "reviewers saw its answers" if provenance.voted else ""
+    return [*filter(None, (provenance.custom_words, provenance.answered_note, voted))]
+
+
+def _reviews_of(run: Run) -> dict[str, Any]:
+    reviews = run.provenance.reviews
+    if reviews is None:
+        return {}
+    counts = ("reviewed", "changed", "excluded", "unsure", "random", "unlisted")
+    shown = {name: getattr(reviews, name) for name in counts}
+    return {"reviews": {"digest": reviews.digest, **shown, "voted": run.provenance.voted}}
 
 
 def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:
@@ -150,6 +191,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
         name: {
             "model": run.model,
             "dataset": run.variant.name,
+            **_reviews_of(run),
             "prompts": run.provenance.prompts,
             "answered by": [model.name for model in run.provenance.answered_by],
             "queries": len(run.rows),

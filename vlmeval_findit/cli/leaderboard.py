@@ -141,9 +141,8 @@ def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[R
 def _print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" if board.headline.share else ""
-    say(
-        f"{board.headline.title}{unit}: means over {counted(len(board.counted_datasets), 'dataset')}"
-    )
+    datasets = counted(len(board.counted_datasets), "dataset")
+    say(f"{board.headline.title}{unit}: means over {datasets}")
     say(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
         say(f"{sign}.")

@@ -116,9 +116,10 @@ def command(
         # The answers of thousands of runs do not fit into memory.
         rows += _rows(run, written)
         notes += _notes(run)
-        if written.mark:
-            unchanged = "the recorded score" if decided is None else "the score without reviews"
-            notes.append(f"{unchanged} is unchanged; the new score is {written.score}")
+        if run.reviews is not None:
+            notes.append(f"the score without reviews is unchanged; with them: {written.score}")
+        elif written.mark:
+            notes.append(f"the recorded score is unchanged; the new score is {written.score}")
     if not rows and len(refused) == 1:
         raise refused[0]
     print_rows(rows)

@@ -55,8 +55,8 @@ def choose_cards(
         if at < limit // FEWEST or key_of(transcript.run) in first
     ]
     runs = [transcript.run for transcript in some]
-    spreads = _spreads(runs, lambda run: (run.model, run.variant.board_dataset))
-    spreads_of_dataset = _spreads(runs, lambda run: run.variant.board_dataset)
+    spreads = _spreads(runs, lambda run: (run.model, run.board_dataset))
+    spreads_of_dataset = _spreads(runs, lambda run: run.board_dataset)
     cards = []
     for transcript in some:
         run = transcript.run

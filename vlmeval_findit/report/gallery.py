@@ -74,7 +74,7 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
 def _run_entry(run: Run) -> dict[str, str]:
     return {
         "model": printable(run.model),
-        "dataset": run.variant.board_dataset,
+        "dataset": run.board_dataset,
         "format": run.variant.format,
     }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from ..analysis.run_statistics import scores_by_index
+from ..analysis.run_statistics import is_favoured, scores_by_index
 from ..core.formatting import nearest
 from ..leaderboard.board import Board
 from ..leaderboard.reported_formats import formats_by_model
@@ -43,8 +43,11 @@ Key = tuple[str, str]
 
 
 def key_of(run: Run) -> Key:
-    """Return the key of a run on a page: a board has each model and variant once."""
-    return run.model, run.variant.name
+    """Return the key of a run on a page: a board has each model and variant once.
+
+    A variant that is scored with reviews is another one.
+    """
+    return run.model, run.dataset_name
 
 
 # --- --compare ------------------------------------------------------------------------------------
@@ -105,7 +108,9 @@ def _of_models(board: Board) -> Iterator[Pair]:
     for dataset in board.datasets:
         runs = (board.run(model, dataset.name) for model in board.models[:MODELS])
         for left, right in combinations(filter(None, runs), 2):
-            yield Pair(dataset.name, left, right)
+            # Reviews that favour one of them would make the difference.
+            if is_favoured(left) == is_favoured(right):
+                yield Pair(dataset.name, left, right)
 
 
 def _of_formats(board: Board) -> Iterator[Pair]:

@@ -21,6 +21,7 @@ from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import AnyDataset, PartKind
 from ..protocol.scored_row import ScoredRow
+from ..scoring.reviewed_score import accepted_answer
 from ..scoring.scored_run import Run, read_details
 from ..storage.folders import image_folder
 from ..storage.predictions import read_predictions
@@ -54,8 +55,14 @@ class Transcript:
         return "\n".join(marks.get(part.kind, "{}").format(part.value) for part in parts)
 
     def draw(self, row: ScoredRow) -> Drawing:
-        """Draw an answer."""
-        return self.run.benchmark.draw(self.dataset, row)
+        """Draw an answer, and the label or the accepted answer that it was scored by."""
+        benchmark = self.run.benchmark
+        accepted = accepted_answer(row)
+        if accepted is None:
+            return benchmark.draw(self.dataset, row)
+        query = benchmark.with_label(self.dataset, self.dataset.queries[row.index], accepted)
+        reviewed = replace(self.dataset, queries={row.index: query})
+        return benchmark.draw(reviewed, row)
 
 
 class Missing(NamedTuple):

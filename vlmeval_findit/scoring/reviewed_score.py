@@ -175,6 +175,15 @@ def _with_answer(row: ScoredRow, place: int, accepted: Sequence[Answer]) -> Scor
     return replace(row, details={**row.details, REVIEW: review})
 
 
+def accepted_answer(row: ScoredRow) -> Answer | None:
+    """Return the accepted answer that a row was scored by; None: by its label."""
+    review = row.details.get(REVIEW, {})
+    if "accepted" not in review:
+        return None
+    boxes = tuple((x1, y1, x2, y2) for x1, y1, x2, y2 in review["boxes"])
+    return Answer(boxes, tuple(review.get("labels", ())))
+
+
 def _with_verdict(row: ScoredRow, decision: Decision | None) -> ScoredRow:
     if decision is None:
         return row

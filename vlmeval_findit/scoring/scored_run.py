@@ -79,6 +79,12 @@ class Run:
         return RunFiles(self.path, self.mark)
 
     @property
+    def dataset_name(self) -> str:
+        """The name of its variant, and of the reviews that it was scored with."""
+        reviews = self.provenance.reviews
+        return f"{self.variant.name} {reviews.column}" if reviews else self.variant.name
+
+    @property
     def board_dataset(self) -> str:
         """Its dataset on a leaderboard; one with reviews is another."""
         reviews = self.provenance.reviews
