@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from review_files import Reviewer, write
 from scored_runs import World, failing, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis.run_statistics import intervals
+from vlmeval_findit.protocol.reviews import Answer, Verdict
 from vlmeval_findit.scoring.scored_run import RunError
 
 pytest.importorskip("pandas")
@@ -93,6 +95,28 @@ def test_two_runs_are_compared(world: World) -> None:
     same = findit.compare(good, good)
     assert same.loc["F1@0.5", "A - B"] == 0
     assert same.columns.name == f"{JSON} minus {JSON}"
+
+
+def test_reviewed_scores_follow_the_others(world: World) -> None:
+    good = world.run("Good", JSON, speaking(JSON, 1.0))
+    poor = world.run("Poor", JSON, speaking(JSON, 0.2))
+    reviewer = Reviewer(JSON)
+    path = world.folder / "reviews.jsonl"
+    write(path, reviewer.review(3, Verdict.MODEL, Answer(((5.0, 65.0, 45.0, 95.0),))))
+    assert [run.model for run in findit.open_runs(world.runs, [path])] == ["Good", "Poor"] * 2
+    scores = findit.load_scores(world.runs, reviews=path)
+    columns = ["Pascal", "Pascal", *[scores.column[2]] * 2]
+    assert scores.column.tolist() == columns
+    assert scores.column[2].startswith("Pascal [reviewed ")
+    queries = findit.load_runs(world.runs, reviews=[path])
+    of_row = queries[(queries["index"] == 3) & (queries.model == "Good")]
+    assert of_row.score.tolist() == [100, 0]
+    assert of_row.truth.map(len).tolist() == [2, 1]
+    assert of_row.dataset.tolist()[1].startswith(f"{JSON} [reviewed ")
+    plain = findit.compare(good, poor).loc["Recall"]
+    table = findit.compare(good, poor, reviews=path).loc["Recall"]
+    assert plain["A"] == 100
+    assert table["A"] == pytest.approx(100 * 22 / 23)
 
 
 def test_metrics_over_different_queries_have_no_test(world: World) -> None:

@@ -148,7 +148,7 @@ def test_reviews_and_another_space_are_two_marks(audited: World) -> None:
 # --- boards ---------------------------------------------------------------------------------------
 
 
-def test_a_board_has_both_columns_and_a_mean_of_the_labelled_one(
+def test_a_board_has_both_columns_and_one_mean(
     audited: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reviews = reviews_of(audited)
@@ -205,7 +205,7 @@ def test_reviews_with_another_hash_are_another_column(audited: World) -> None:
     assert len([name for name in columns if name.startswith("RefCOCO [reviewed ")]) == 2
 
 
-def test_a_score_with_reviews_follows_a_run_that_was_scored_again(audited: World) -> None:
+def test_scores_with_reviews_follow_runs_scored_again(audited: World) -> None:
     """More replies were added, and the run scored: its score with reviews is made again."""
     reviews = reviews_of(audited)
     board(audited, "--reviews", str(reviews))

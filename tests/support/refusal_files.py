@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import review_files
 from custom_data import coco_values, make_images, write_coco, write_listing, write_voc, write_yolo
 from refcoco_stand_ins import write_answers, write_lines
+from review_files import Reviewer
 from scored_runs import World, scored_outputs
+
+from vlmeval_findit.protocol.reviews import Answer, Verdict
+from vlmeval_findit.scoring.scored_run import load_runs
 
 NAME = "FindIt_Pascal_xyxy_json"
 RUN = f"M_{NAME}.json"
@@ -159,6 +165,7 @@ def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
     for name, text in PLUGINS.items():
         _write(folder / "plugins" / f"{name}.py", text.encode())
     _changed_runs(world, folder / "changed")
+    _reviews_of_runs(folder / "reviews", folder / "outputs")
     _annotations(folder / "data")
     write_answers(folder / "refcoco" / "mixed")
     write_lines(folder / "refcoco" / "without_images")
@@ -169,6 +176,18 @@ def _write(path: Path, content: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     return path
+
+
+def _reviews_of_runs(folder: Path, outputs: Path) -> None:
+    """Write reviews of the rows of the runs: one voted, a row is another, an answer cannot be."""
+    (good,) = (run for run in load_runs([outputs]) if run.model == "Good")
+    reviewer = Reviewer(good.variant.name, (good.provenance.digest,))
+    box = (5.0, 65.0, 45.0, 95.0)
+    changed = reviewer.review(3, Verdict.MODEL, Answer((box,)))
+    review_files.write(folder / "voted.jsonl", changed)
+    review_files.write(folder / "other_row.jsonl", replace(changed, row=_HASH))
+    classes = reviewer.review(3, Verdict.EDITED, Answer((box,), ("cat",)))
+    review_files.write(folder / "classes.jsonl", classes)
 
 
 def _vlmevalkit(package: Path) -> None:

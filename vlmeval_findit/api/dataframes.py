@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,10 @@ from ..protocol.benchmark import Role
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow
 from ..scoring import scored_run
+from ..scoring.reviewed_runs import reviewed_runs
 from ..scoring.scored_run import Run
 from ..storage.predictions import read_predictions
+from ..storage.review_files import read_reviews
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +35,7 @@ _FIRST = (
 )  # fmt: skip
 
 
-def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
+def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFrame:
     """Return a row for each query of scored runs: prompt, reply, truth, boxes and score.
 
     >>> queries = load_runs("outputs")
@@ -42,6 +44,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
 
     Args:
         paths: prediction files, or folders of them.
+        reviews: as for :func:`open_runs`; the name of such a ``dataset`` ends in ``[reviewed …]``.
 
     Returns:
         ``image`` is the absolute path of the image (a list of several), ``truth`` the ground truth
@@ -62,13 +65,13 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
 
     from ..report.transcripts import gather
 
-    runs = open_runs(paths)
+    runs = open_runs(paths, reviews)
     transcripts, missing = gather(runs)
     for each in missing:
         warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
-    by_path = {each.run.path: each for each in transcripts}
+    by_path = {each.run.files.provenance: each for each in transcripts}
     rows = [
-        {**known, **_variant(by_path.get(run.path), row)}
+        {**known, **_variant(by_path.get(run.files.provenance), row)}
         for run in runs
         for row, known in zip(run.rows, query_rows(run), strict=True)
     ]
@@ -80,7 +83,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
     return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
 
 
-def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
+def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFrame:
     """Return a row for each scored run: metrics in percent, 95 % intervals, and provenance.
 
     >>> scores = load_scores("outputs")
@@ -89,31 +92,51 @@ def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
     0  Good    96.0        48.0        100.0             0
     1  Poor    22.0         4.0         68.0             0
 
+    ``reviews`` are as for :func:`open_runs`.
+
     Raises:
         FileNotFoundError: a path does not exist.
         RunError: there is no scored run.
     """
     import pandas as pd
 
-    return pd.DataFrame([run_row(run) for run in open_runs(paths)])
+    return pd.DataFrame([run_row(run) for run in open_runs(paths, reviews)])
 
 
-def open_runs(paths: Paths = OUTPUTS) -> list[Run]:
+def open_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> list[Run]:
     """Return scored runs, each once, by model and dataset.
 
     >>> open_runs("outputs")[0]
     Run(Good on FindIt_Pascal_xyxy_json_bbox_2d, 12 queries)
 
+    Args:
+        paths: prediction files, or folders of them.
+        reviews: files of reviews of labels: runs whose table they review follow, scored with them.
+            Such a score is made, and written beside the other, where it is missing.
+
     Raises:
         FileNotFoundError: a path does not exist.
         RunError: there is no scored run.
+        ReviewsError: ``reviews`` are of no table of these runs, or cannot be read.
     """
-    paths = [paths] if isinstance(paths, (str, PathLike)) else paths
-    return scored_run.load_runs(map(Path, paths))
+    runs = scored_run.load_runs(_paths(paths))
+    return runs if reviews is None else runs + _reviewed(runs, reviews)
+
+
+def _paths(paths: Paths) -> list[Path]:
+    return [Path(paths)] if isinstance(paths, (str, PathLike)) else list(map(Path, paths))
+
+
+def _reviewed(runs: Sequence[Run], reviews: Paths) -> list[Run]:
+    """Return the scores of runs with files of reviews."""
+    return list(reviewed_runs(runs, read_reviews(_paths(reviews))).runs)
 
 
 def compare(
-    run: Run | PathLikeStr, other: Run | PathLikeStr, within: PathLikeStr = OUTPUTS
+    run: Run | PathLikeStr,
+    other: Run | PathLikeStr,
+    within: PathLikeStr = OUTPUTS,
+    reviews: Paths | None = None,
 ) -> pd.DataFrame:
     """Subtract the metrics of a run from those of another: two models, or two formats of a model.
 
@@ -126,6 +149,8 @@ def compare(
             model with one run or of a prediction file without its suffix.
         other: B: the run that is subtracted.
         within: the folder in which names are looked up.
+        reviews: files of reviews of labels; both runs are scored with them, as by
+            :func:`open_runs`.
 
     Returns:
         A row for each metric that both have: A and B, in percent; A - B with its 95 % interval,
@@ -135,13 +160,17 @@ def compare(
 
     Raises:
         ValueError: an argument is not exactly one run; or (a StatisticsError) the runs have
-            different rows, none, or other versions of the benchmark.
+            different rows, none, or other versions of the benchmark; or reviewers saw the answers
+            of one of them, and no random rows were reviewed.
     """
     # They import scipy.
     from ..analysis import run_statistics
     from ..leaderboard.run_tables import comparison_table
 
     pair = _single_run(run, within), _single_run(other, within)
+    if reviews is not None:
+        by_path = {each.path: each for each in _reviewed(pair, reviews)}
+        pair = by_path[pair[0].path], by_path[pair[1].path]
     names = [each.model for each in pair]
     if names[0] == names[1]:
         names = [each.variant.name for each in pair]
@@ -213,7 +242,7 @@ def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     for row, errors in zip(run.rows, error_types_of(run), strict=True):
         known = {
             "model": run.model,
-            "dataset": run.variant.name,
+            "dataset": run.dataset_name,
             "format": run.variant.format,
             "index": row.index,
             **_call(replies.get(row.index)),

@@ -30,7 +30,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
     for run in runs:
         variant = run.variant
         bounds = intervals(run) if run.rows else {}
-        row: list[Value] = [run.model, variant.name, run.board_dataset, variant.format]
+        row: list[Value] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])

@@ -50,6 +50,8 @@ def reviewed_runs(
         ValueError, OSError: as of :func:`.score_file` and :func:`.load_run`.
     """
     runs = list(runs)
+    if not reviews.reviews:
+        raise ReviewsError("the files of reviews hold none: leave out --reviews, or name others")
     decided: dict[tuple[object, ...], TableDecisions | None] = {}
     found: list[Run] = []
     scored: list[Path] = []

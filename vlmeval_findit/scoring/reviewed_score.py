@@ -141,7 +141,12 @@ def _with_answers(opened: Predictions, answers: Mapping[int, Answer]) -> AnyData
     dataset = opened.dataset
     queries = dict(dataset.queries)
     for index, answer in answers.items():
-        queries[index] = opened.benchmark.with_label(dataset, queries[index], answer)
+        try:
+            queries[index] = opened.benchmark.with_label(dataset, queries[index], answer)
+        except ValueError as error:
+            raise ReviewsError(
+                f"{dataset.table}, {error}: review the row again, or leave out --reviews"
+            ) from None
     return replace(dataset, queries=queries)
 
 
