@@ -177,7 +177,7 @@ def write_answers(folder: Path) -> Path:
     return write_parquet(folder, "test", answers("train"))
 
 
-PROMPT = "Please provide the bounding box coordinate of the region this sentence describes: "
+PROMPT = "Where is what is meant here? "
 
 
 def tsv_rows() -> list[dict[str, str]]:

@@ -18,7 +18,9 @@ from ..benchmarks import (
     parse,
     prefix_of,
 )
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..benchmarks.findit.findit_datasets import DATASETS
+from ..benchmarks.findit.variant import FindItVariant
 from ..core.formatting import closest, either, nearest
 from ..core.validation import Count, Dollars, Number, validate
 from ..core.vlmevalkit import (
@@ -155,6 +157,16 @@ def all_datasets() -> list[str]:
 
 def _listed() -> list[str]:
     return [name for benchmark in benchmarks() for name in benchmark.variant_names()]
+
+
+def check_prompts(variants: Iterable[DatasetVariant]) -> None:
+    """Refuse variants that the prompt of a family (``--prompts``) does not ask for."""
+    prompt = FAMILY_PROMPTS.get(os.environ.get("FINDIT_PROMPTS", ""))
+    if prompt is None:
+        return
+    for variant in variants:
+        if isinstance(variant, FindItVariant):
+            prompt.check(variant)
 
 
 def check_folder(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.command import SOME_FAILED, install
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
 from ..engine.answering import BackendFactory
@@ -43,6 +44,7 @@ from .shared_options import (
     PATH,
     complete_datasets,
     complete_models,
+    completion,
     is_quiet,
     is_verbose,
     option,
@@ -78,7 +80,13 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 @switch("--reuse", "Go on from the answers of an earlier run.")
 @option("--judge-args", "JSON", "Settings of datasets, as VLMEvalKit has them.")
 @option("--image-root", "KEY=DIR", "Folder of the images of a dataset (repeatable).", multiple=True)
-@option("--prompts", "CLONE", "Use the prompts of the release, from a clone of it.", type=PATH)
+@option(
+    "--prompts",
+    "NAME|CLONE",
+    "Ask in the words of a family's published figures (qwen3-vl-1), or of a clone of the release.",
+    type=PATH,
+    shell_complete=completion(lambda: FAMILY_PROMPTS),
+)
 @model_options("samples", "dry_run", "logprobs", "force", "skip_missing")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**values: Any) -> int:

@@ -28,6 +28,7 @@ from .early_checks import (
     check_folder,
     check_host_dataset,
     check_model,
+    check_prompts,
     check_rows,
     parse_ours,
 )
@@ -144,6 +145,7 @@ def check_line(
         accesses = [(entry.name, access) for entry, access in run.entries]
         refuse_unused(specified, accesses)
         _check_others(run)
+        check_prompts(run.variants)
         _check_models(run, factories)
         asked = run.variants if run.mode != "eval" else ()
         check_rows(asked, skips_missing(), run.limit)

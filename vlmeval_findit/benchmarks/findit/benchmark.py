@@ -25,6 +25,7 @@ from .box_drawing import curve, draw
 from .box_metrics import BOXES, POINTS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
+from .family_prompts import FAMILY_PROMPTS
 from .findit_datasets import Family
 from .grid import AnnotationTable, all_tables
 from .release_prompts import prompt_set
@@ -71,7 +72,9 @@ class FindIt(Benchmark):
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
     template_names = box_prompts.TEMPLATE_NAMES
-    prompts_help = "FINDIT_PROMPTS names a clone of the release, whose prompts are then used."
+    prompts_help = (
+        "FINDIT_PROMPTS names a family's prompt, or a clone of the release, whose prompts are used."
+    )
     baselines = BASELINES
 
     def for_variant(self, variant: Any) -> FindIt:
@@ -103,7 +106,9 @@ class FindIt(Benchmark):
         return (*super().query_set_key(variant), variant.mark)
 
     def prompts(self) -> Sequence[PromptSet]:
-        return [PromptSet(*prompt_set()), PromptSet(box_prompts.NAME, box_prompts.message)]
+        families = [PromptSet(row.name, row.message) for row in FAMILY_PROMPTS.values()]
+        ours = PromptSet(box_prompts.NAME, box_prompts.message)
+        return [PromptSet(*prompt_set()), ours, *families]
 
     def template_values(self, query: Any, variant: Any) -> Mapping[str, Any]:
         return box_prompts.template_values(query, variant)

@@ -1,6 +1,6 @@
-"""The release's prompts, written by the code of a user's clone (``FINDIT_PROMPTS``).
+"""The prompts in force: ours, a family's, or the release's by a user's clone (``FINDIT_PROMPTS``).
 
-Its package ``findit`` is imported from the clone's top folder or ``src``; it needs torch and
+The clone's package ``findit`` is imported from its top folder or ``src``; it needs torch and
 torchvision.
 """
 
@@ -19,6 +19,7 @@ from ...core.vlmevalkit import git_revision
 from ...protocol.dataset_variant import Message, Part, image, reference, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
+from .family_prompts import FAMILY_PROMPTS, prompts_help
 from .findit_query import FindItQuery
 from .variant import FindItVariant
 
@@ -30,17 +31,19 @@ class PromptError(ValueError):
 
 
 def prompt_set() -> tuple[str, MessageMaker]:
-    """Return name and function of the prompts, FindIt's or the clone's, or raise PromptError."""
+    """Return name and function of the prompts in force, or raise PromptError."""
     named = os.environ.get("FINDIT_PROMPTS")
     if not named:
         return prompts.NAME, prompts.message
+    if named in FAMILY_PROMPTS:
+        return named, FAMILY_PROMPTS[named].message
     clone = Path(named)
     # The release's first state had a folder src.
     sources = [p for p in (clone, clone / "src") if (p / "findit" / "doc_utils.py").is_file()]
     if not sources:
         raise PromptError(
             f"FINDIT_PROMPTS={clone}: no findit/doc_utils.py there, nor in src; "
-            "name the top folder of a clone of the FindIt release"
+            f"name the top folder of a clone of the FindIt release, {prompts_help(named)}"
         )
     doc_to_text = _from(sources[0].resolve())
 
