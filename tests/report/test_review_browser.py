@@ -259,6 +259,14 @@ def test_a_chosen_decoy_is_another_answer(browser: Any, tmp_path: Path) -> None:
     assert (line["verdict"], line["accept"][0]["boxes"]) == ("edited", [[*PROPOSAL]])
 
 
+def test_a_candidate_without_more_boxes_says_so(browser: Any, tmp_path: Path) -> None:
+    with reviewing(browser, tmp_path, [set_row(tmp_path, 1)]):
+        more = letter_of(browser, PROPOSAL)
+        less = "b" if more == "a" else "a"
+        assert chrome.text_of(browser, less).split(" ", 1)[1].strip().endswith("(no more boxes)")
+        assert "Thin boxes are in both." in chrome.text_of(browser, "question")
+
+
 def test_a_single_candidate_is_right_or_not(browser: Any, tmp_path: Path) -> None:
     rows = [replace(random_row(tmp_path, index), other=None) for index in range(2)]
     with reviewing(browser, tmp_path, rows):
@@ -463,6 +471,18 @@ def test_an_edited_box_stays_in_its_picture(browser: Any, tmp_path: Path) -> Non
     assert x1 < x2 <= SIZE[0]
 
 
+def drag_by_touch(browser: Any, selector: str, right: int) -> None:
+    x, y = browser.execute_script(
+        "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [r.x + r.width / 2, r.y + r.height / 2]",
+        selector,
+    )
+    steps = [("touchStart", [{"x": x, "y": y}]), ("touchMove", [{"x": x + right, "y": y}])]
+    for kind, points in (*steps, ("touchEnd", [])):
+        values = {"type": kind, "touchPoints": points}
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", values)
+
+
 # --- a phone, injection, light and dark -----------------------------------------------------------
 
 
@@ -496,6 +516,7 @@ def test_a_phone_reviews_by_touch(browser: Any, tmp_path: Path) -> None:
             assert browser.execute_script(view) == pytest.approx(SIZE[0] / 1.5)
             tap("both")
             tap("edit")
+            drag_by_touch(browser, ".handle[aria-label^=whole]", 30)
             tap("add-box")
             tap("accept")
             tap("exclude")
@@ -506,6 +527,10 @@ def test_a_phone_reviews_by_touch(browser: Any, tmp_path: Path) -> None:
     finally:
         browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
     assert [line["verdict"] for line in lines] == ["both", "edited", "unsure"]
+    *edited, _ = lines[1]["accept"][0]["boxes"]
+    (moved,) = [box for box in edited if tuple(box) not in MORE.boxes]
+    (start,) = [box for box in MORE.boxes if box[1] == moved[1]]
+    assert moved[0] > start[0] + 5
 
 
 def test_foreign_text_stays_text(browser: Any, tmp_path: Path) -> None:

@@ -6,9 +6,17 @@ const say = (text) => { at("told").textContent = text; };
 
 // --- what is shown ---
 
-const questionOf = (row) => (row.candidates.length === 1 ? "Is A right?" : "Which is right, A or B?");
+function questionOf(row) {
+  if (row.candidates.length === 1) return "Is A right?";
+  const isShared = row.candidates.some(({ boxes, differing }) => differing.length < boxes.length);
+  return `Which is right, A or B?${isShared ? " Thin boxes are in both." : ""}`;
+}
 
-const emptyText = ({ boxes }) => (boxes.length ? "" : " (no box)");
+// Of a candidate that has nothing to show for itself.
+function emptyText({ boxes, differing }) {
+  if (!boxes.length) return " (no box)";
+  return differing.length ? "" : " (no more boxes)";
+}
 
 // The buttons of a verdict; those of answers by which candidate is which.
 function pressedFor(row, decision) {

@@ -124,7 +124,9 @@ function startEdit(row, side) {
   const { boxes, labels } = row.candidates[side];
   const group = draw("g", { class: "editing" });
   Object.assign(editing, { row, side, boxes: boxes.map((box) => box.map(Number)), labels: [...labels], box: row.candidates[side].differing[0] ?? 0, handle: 0, past: [], group });
-  document.querySelector("#picture .candidates").after(group);
+  const svg = document.querySelector("#picture svg");
+  svg.setAttribute("role", "group"); // An image has no parts to be reached
+  svg.querySelector(".candidates").after(group);
   drawEdit();
   focusHandle();
 }
@@ -185,6 +187,7 @@ function moveByKey(right, down, isLong) {
 }
 
 function endEdit() {
+  editing.group?.parentElement?.setAttribute("role", "img");
   editing.group?.remove();
   editing.row = null;
 }
