@@ -305,17 +305,32 @@ with Journal(Path(path), shared=True) as journal:
 """
 
 
-def test_a_line_that_another_process_tore_costs_only_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [1, 2, 50, -20])
+def test_a_line_that_another_process_tore_costs_only_itself(written: int, tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal, Journal(path, shared=True) as other:
         journal.append([record("a")])
         with path.open("ab") as f:
-            f.write(encode(record("torn"))[:-20])
+            f.write(encode(record("torn"))[:written])
         other.append([record("b")])
         assert key("a") in other
         journal.append([record("c")])
         assert [key(name) in journal for name in ("a", "b", "c", "torn")] == [True] * 3 + [False]
     assert [r["prompt_sha256"] for r in records(path)] == ["a", "b", "c"]
+
+
+def test_a_whole_journal_that_is_opened_again_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal, Journal(path, shared=True) as other:
+        journal.append([record("a")])
+        other.append([record("b")])
+        journal.catch_up()
+    whole = path.read_bytes()
+    assert whole == encode(record("a")) + encode(record("b"))
+    for shared in (False, True, False):
+        with Journal(path, shared=shared) as journal:
+            journal.catch_up()
+        assert path.read_bytes() == whole
 
 
 # --- a full disk ----------------------------------------------------------------------------------
