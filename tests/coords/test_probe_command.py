@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +15,8 @@ from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.scoring.prediction_names import prediction_files
+from vlmeval_findit.scoring.scored_run import load_runs
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 
@@ -145,6 +148,26 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     # Another space is another way of sending: it is asked again.
     assert probe(server, "--space=pixels") == 1
     assert len(server.asked) == 50
+
+
+def test_commands_over_runs_leave_a_probe_out(serve: Serve, capsys: Out) -> None:
+    server = serve(answering(convention("grid1000/xyxy")))
+    assert probe(server, "--space=grid1000") == 0
+    probed = prediction_files([Path("outputs")])
+    assert len(probed) == 1, "alone in the folder it is what was meant"
+    run = Path("outputs/M_FindIt_Scenes_mini_xyxy_json.json")
+    run.write_text(json.dumps([{"index": at, "prediction": "[]"} for at in range(6)]))
+    assert main(["score", "--space", "unit", str(run)]) == 0
+    assert prediction_files([Path("outputs")]) == [run]
+    assert [each.variant.table for each in load_runs([Path("outputs")])] == ["Scenes_mini"]
+    named = load_runs([Path("outputs/probe")])
+    assert [each.variant.table for each in named] == ["Probe"]
+    assert [each.path for each in load_runs(probed)] == probed
+    # Searched from within, a probe is no longer below the folder.
+    assert prediction_files([probed[0].parent]) == probed
+    capsys.readouterr()
+    assert main(["leaderboard", "outputs"]) == 0
+    assert "Probe" not in capsys.readouterr().out
 
 
 def test_the_printed_space_is_confirmed_by_a_second_probe(serve: Serve, capsys: Out) -> None:

@@ -24,7 +24,7 @@ from ..coords.probe_verdict import (
 )
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED
-from ..core.files import sha256_of
+from ..core.files import sha256_of, write_text_once
 from ..data.probe_scenes import COUNT, SIZES
 from ..models.checkpoint_row import contradiction
 from ..models.http.chat import server_space
@@ -33,6 +33,7 @@ from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import Settings, settings_from
 from ..scoring.pipeline import open_predictions
+from ..storage.run_files import PROBE
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
 from .early_checks import check_amounts, refuse_untabled
@@ -57,7 +58,7 @@ Exit status:
 In other commands 1 means that something failed.
 
 The same command again uses the recorded answers. After a change of the deployment
-delete the folder that it names.
+delete the folder that it names. Commands over a folder of runs leave a probe out.
 """
 
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
@@ -118,6 +119,8 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
         say(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
     budget = budget_for(sweep)
     factories = backends_for(sweep, options, budget)
+    mark = {"written by": "vlmeval_findit probe"}
+    write_text_once(sweep.journal.with_name(PROBE), f"{json.dumps(mark)}\n")
     results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
     report_spending(budget)
     if status == INTERRUPTED or not results:

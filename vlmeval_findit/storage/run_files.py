@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -124,19 +123,38 @@ def sample_path(first: Path, sample: int | str) -> Path:
 CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
 WRITTEN_BY = "vlmeval_findit export"
 
+PROBE = "probe.json"  # In every folder of a probe, which is no run of a benchmark
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder but those of exports, copies of runs, and further samples.
 
-    A folder of these that is named itself has its files.
+def files_below(folder: Path) -> list[Path]:
+    """List the files below a folder but those of exports, which copy runs, and further samples.
+
+    Those of a probe are listed only where there is nothing else. A folder of all these that is
+    named itself has its files.
     """
+    found: list[Path] = []
+    of_probes: list[Path] = []
     for name, folders, files in os.walk(folder):
         place = Path(name)
         if CHECKSUMS in files and place != folder and _is_exported(place / CHECKSUMS):
             folders.clear()
+            continue
+        folders[:] = [folder for folder in folders if folder != MORE_SAMPLES]
+        inside = [place / file for file in files]
+        if _is_of_probe(place, folder):
+            of_probes += inside
         else:
-            folders[:] = [folder for folder in folders if folder != MORE_SAMPLES]
-            yield from (place / file for file in files)
+            found += inside
+    return found or of_probes
+
+
+def _is_of_probe(place: Path, folder: Path) -> bool:
+    """Tell whether a place below a folder is in a probe that is below the folder, too."""
+    while place != folder:
+        if (place / PROBE).is_file():
+            return True
+        place = place.parent
+    return False
 
 
 def _is_exported(checksums: Path) -> bool:
