@@ -1,0 +1,150 @@
+"""How well doubtful labels are found, against cleanlab's ObjectLab and a plain count of votes.
+
+::
+
+    python -m pytest benchmarks/test_label_audit.py --benchmark-enable -s
+
+prints the tables of docs/design/statistics.md: average precision by task and number of models, and
+the seconds of 10,000 queries and five models. Annotations are made up, errors are injected. The
+comparison needs cleanlab (``pip install cleanlab``), the false alarms FindIt-Nano.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from simulated_labels import Task, World, simulate
+
+from vlmeval_findit.analysis.label_votes import ClassedBoxes, count_votes
+from vlmeval_findit.statistics.label_doubts import label_doubts
+
+Scores = NDArray[np.float64]
+
+SEEDS, ROWS = 3, 1000
+FEW_ROWS = 250
+MODELS = (2, 3, 5)
+
+
+def average_precision(scores: Scores, wrong: NDArray[np.bool_]) -> float:
+    """Return the average precision of an order; equal scores are in random order."""
+    order = np.lexsort([np.random.default_rng(0).random(len(scores)), -scores])
+    hits = wrong[order]
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float(precision[hits].mean())
+
+
+def by_likelihood(world: World) -> Scores:
+    return label_doubts(world.votes()).wrong
+
+
+def by_count(world: World) -> Scores:
+    """Return for each label how many models contradict it in one and the same way."""
+    votes = world.votes()
+    labelled = votes.labelled
+    counts = np.zeros(len(world.labels))
+    np.maximum.at(counts, votes.others.row, votes.others.seen.sum(1))
+    if world.task is not Task.ONE:
+        np.maximum.at(counts, labelled.row, (~labelled.found).sum(1))
+        np.maximum.at(counts, labelled.row, labelled.misnamed.sum(1))
+    return counts
+
+
+def by_objectlab(world: World) -> Scores:
+    """Return 1 minus cleanlab's label quality, averaged over models."""
+    rank = pytest.importorskip("cleanlab.object_detection.rank")
+    everything = [label.written for label in world.labels]
+    for of_model in world.answers:
+        everything += of_model
+    classes = 2 + max(int(each.classes.max(initial=0)) for each in everything)
+    labels = [
+        {"bboxes": label.written.boxes, "labels": label.written.classes} for label in world.labels
+    ]
+    total = np.zeros(len(labels))
+    for of_model in world.answers:
+        predictions = [_prediction(answer, classes) for answer in of_model]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            total += 1 - rank.get_label_quality_scores(labels, predictions, verbose=False)
+    return total / len(world.answers)
+
+
+def _prediction(answer: ClassedBoxes, classes: int) -> NDArray[np.object_]:
+    """Return an answer as cleanlab has it: an array (n, 5) of boxes and confidences by class."""
+    by_class = np.empty(classes, object)
+    for number in range(classes):
+        boxes = answer.boxes[answer.classes == number].reshape(-1, 4)
+        by_class[number] = np.column_stack([boxes, np.ones(len(boxes))])
+    return by_class
+
+
+WAYS = {"likelihood": by_likelihood, "ObjectLab": by_objectlab, "count": by_count}
+
+
+def precisions(rows: int, seeds: int, models: int) -> dict[tuple[str, Task], float]:
+    """Return the mean average precision of each way and task."""
+    found: dict[tuple[str, Task], list[float]] = {}
+    for task in Task:
+        for seed in range(seeds):
+            world = simulate(task, rows, seed, models)
+            for name, way in WAYS.items():
+                value = average_precision(way(world), world.wrong)
+                found.setdefault((name, task), []).append(value)
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+@pytest.mark.parametrize("models", MODELS)
+def test_average_precision_is_at_least_that_of_others(
+    models: int, measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = precisions(ROWS if measures else FEW_ROWS, SEEDS if measures else 1, models)
+    if measures:
+        with capsys.disabled():
+            print(f"\naverage precision, {models} models: {', '.join(task.value for task in Task)}")
+            for name in WAYS:
+                print(f"{name:12}", *(f"{found[name, task]:.2f}" for task in Task))
+    for task in Task:
+        for other in ("ObjectLab", "count"):
+            assert found["likelihood", task] >= found[other, task]
+
+
+def test_right_labels_are_hardly_ever_doubted(
+    measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 1,000 right labels, by the correlation of models that the method does not know."""
+    rows = ROWS if measures else FEW_ROWS
+    for correlation, most in ((0.0, 0.005), (0.3, 0.012), (0.6, 0.03)):
+        shares = []
+        for task in Task:
+            for models in MODELS:
+                world = simulate(task, rows, 0, models, correlation=correlation, share=0.0)
+                shares.append(float((by_likelihood(world) > 0.5).mean()))
+        if measures:
+            with capsys.disabled():
+                print(f"\nright labels doubted, correlation {correlation}: {np.mean(shares):.4f}")
+        assert np.mean(shares) <= most
+
+
+def test_ten_thousand_queries_take_less_than_a_minute(
+    measures: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries, models = (10_000, 5) if measures else (500, 5)
+    some = simulate(Task.SET, 1000 if measures else 250, 0, models)
+    labels = _repeated([label.written for label in some.labels], queries)
+    answers = [_repeated(of_model, queries) for of_model in some.answers]
+    start = time.process_time()
+    doubts = label_doubts(count_votes(labels, answers, single=False))
+    seconds = time.process_time() - start
+    assert len(doubts.wrong) == queries
+    if measures:
+        with capsys.disabled():
+            print(f"\n{queries:,} queries, {models} models: {seconds:.1f} s of the processor")
+        assert seconds < 60
+
+
+def _repeated(values: Sequence[ClassedBoxes], count: int) -> list[ClassedBoxes]:
+    return [values[at % len(values)] for at in range(count)]
