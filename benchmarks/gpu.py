@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = Path(__file__).with_name("gpu_sections.py")
 
 SECTIONS: Mapping[str, tuple[float, str]] = {
-    "smoke": (60, "FindIt-Nano as users get it"),
+    "smoke": (120, "FindIt-Nano as users get it"),
     "shape": (230, "random weights of Qwen3-VL-2B's shape, against a plain loop"),
     "nano": (70, "FindIt-Nano"),
     "oom": (60, "memory runs out: a tiny Qwen3-VL with large pictures"),
@@ -91,7 +91,7 @@ class Section:
         self._name = name
         self._seconds = seconds
         self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
-        command = [sys.executable, str(SCRIPT), name, f"--seconds={seconds}"]
+        command = [sys.executable, str(SCRIPT), name, f"--until={time.monotonic() + seconds}"]
         self._process = subprocess.Popen(
             [*command, "--small"] if small else command,
             stdout=subprocess.PIPE,

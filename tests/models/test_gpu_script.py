@@ -81,8 +81,8 @@ def test_replies_are_those_of_a_plain_loop(measured: Rows) -> None:
         if "FindIt/loop" in row["case"]
     }
     assert ratios == {
-        "  FindIt/loop, 96x64": "replies equal 2/2",
-        "  FindIt/loop, scenes": "replies equal 4/4",
+        "  FindIt/loop, 96x64": "equal 2/2, 2 distinct",
+        "  FindIt/loop, scenes": "equal 4/4, 4 distinct",
     }
     assert rates(measured["shape"])["2B, 96x64: on"] > 0
 
