@@ -1,0 +1,235 @@
+"""Published figures: who measured what, in which conditions, and how sure we are of it.
+
+They are facts in ``published_figures.yaml``.  Every condition is a row of one of our tables (prompt
+sets, formats, coordinate spaces, bounds, programs that serve), or unknown; nothing is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+
+from ..benchmarks.findit.dataset_names import parse_format
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
+from ..benchmarks.findit.findit_datasets import BENCHMARK
+from ..benchmarks.findit.variant import FindItVariant
+from ..boxes.spaces import KINDS
+from ..core.formatting import nearest
+from ..core.validation import (
+    Checked,
+    Config,
+    Count,
+    Finite,
+    MisplacedError,
+    Name,
+    Number,
+    Text,
+    Whole,
+    YesNo,
+    validate,
+)
+from ..models.model_table import find_model
+from ..serving.programs import PROGRAMS
+
+UNKNOWN: Literal["unknown"] = "unknown"
+
+
+def _row_of(table: Mapping[str, Any], what: str) -> Checked:
+    """Refuse what is neither unknown nor a row of a table."""
+
+    def check(name: str) -> str:
+        if name != UNKNOWN and name not in table:
+            raise ValueError(f"unknown {what} {name!r}{nearest(name, table)}")
+        return name
+
+    return Checked(check)
+
+
+def _format(name: str) -> str:
+    if name != UNKNOWN:
+        _, why = parse_format(name, BENCHMARK["RefCOCO"], FindItVariant)
+        if why:
+            raise ValueError(f"{name!r}: {why}")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBounds(Config):
+    """How large images were shown; None: not told."""
+
+    min_pixels: Count | None = None
+    max_pixels: Count | None = None
+    patches: Count | None = None  # Most tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding(Config):
+    """How replies were sampled; None: not told."""
+
+    temperature: Number | None = None
+    top_p: Number | None = None
+    top_k: Count | None = None
+    repetition_penalty: Number | None = None
+    presence_penalty: Finite | None = None
+    seed: Whole | None = None
+    max_tokens: Count | None = None
+    thinking: YesNo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions(Config):
+    """In which conditions a figure was measured, as far as it is known."""
+
+    prompt: Annotated[Name, _row_of(FAMILY_PROMPTS, "prompt set")] = UNKNOWN
+    format: Annotated[Name, Checked(_format)] = UNKNOWN  # Of the variant
+    space: Annotated[Name, _row_of(KINDS, "coordinate space")] = UNKNOWN
+    bounds: ImageBounds | Literal["unknown"] = UNKNOWN
+    decoding: Decoding | Literal["unknown"] = UNKNOWN
+    engine: Annotated[Name, _row_of(PROGRAMS, "program")] = UNKNOWN
+    iou: Literal[">=", ">", "unknown"] = UNKNOWN  # A hit has this IoU, or more than it
+    note: Text = ""  # What our tables have no row for
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of what is not known.
+
+        >>> Conditions(prompt="qwen3-vl-1", space="grid1000").unknown
+        ('format', 'bounds', 'decoding', 'engine', 'iou')
+        """
+        return tuple(each.name for each in fields(self) if getattr(self, each.name) == UNKNOWN)
+
+
+Metric = Literal[
+    "acc@0.5",
+    "acc@0.75",
+    "acc@0.9",
+    "mean of acc@0.5 to acc@0.95",
+    "mAP",
+    "point in box",
+    "points in mask",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSet(Config):
+    """What a figure is of."""
+
+    metric: Metric
+    datasets: tuple[Name, ...] = ()  # Ours; of several it is the mean; none: not told which
+    n: Count | None = None  # Expressions or items
+
+
+# How we know a figure: we read it, or a table whose cells were damaged, or another who quotes it
+Sure = Literal["read", "abstract", "cells run together", "cells re-aligned", "quoted"]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """One value, in percent (of mAP: times 100)."""
+
+    model: str
+    set_name: str
+    set: FigureSet
+    value: float
+    n: int | None  # Expressions or items that were asked; None: not told
+    conditions: Conditions
+    measured_by: str
+    source: str
+    sure: Sure
+    date: str = ""
+    note: str = ""
+
+    @property
+    def row(self) -> str:
+        """The row of the model table that has the model; "" if none has."""
+        found = find_model(self.model)
+        return found.name if found is not None else ""
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+_PERCENT = "a number from 0 to 100"
+
+
+def _percent(value: float) -> float:
+    if not 0 <= value <= 100:
+        raise ValueError(f"{value} should be {_PERCENT}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures(Config):
+    model: Name
+    conditions: Name
+    values: Mapping[str, Annotated[Finite, Checked(_percent)]]
+    note: Text = ""
+    n: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Report(Config):
+    source: Name
+    by: Name
+    sure: Sure
+    figures: tuple[_Figures, ...]
+    date: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Config):
+    sets: Mapping[str, FigureSet]
+    conditions: Mapping[str, Conditions]
+    reports: tuple[_Report, ...] = field(default=())
+
+
+def figures_of(values: Any) -> Sequence[PublishedFigure]:
+    """Return the figures of the file's values, or raise a MisplacedError."""
+    file = validate(_File, values)
+    return [
+        figure
+        for at, report in enumerate(file.reports)
+        for figure in _of_report(file, report, ("reports", at, "figures"))
+    ]
+
+
+def _of_report(
+    file: _File, report: _Report, at: tuple[str | int, ...]
+) -> Iterable[PublishedFigure]:
+    for number, row in enumerate(report.figures):
+        if row.conditions not in file.conditions:
+            near = nearest(row.conditions, file.conditions)
+            raise MisplacedError(f"unknown conditions {row.conditions!r}{near}", *at, number)
+        for name, value in row.values.items():
+            if name not in file.sets:
+                near = nearest(name, file.sets)
+                raise MisplacedError(f"unknown set {name!r}{near}", *at, number, "values")
+            yield PublishedFigure(
+                model=row.model,
+                set_name=name,
+                set=file.sets[name],
+                value=value,
+                n=row.n or file.sets[name].n,
+                conditions=file.conditions[row.conditions],
+                measured_by=report.by,
+                source=report.source,
+                sure=report.sure,
+                date=report.date,
+                note=row.note,
+            )
+
+
+@cache
+def published_figures() -> Sequence[PublishedFigure]:
+    """Return all figures, in the order of the file.
+
+    >>> figure = published_figures()[0]
+    >>> figure.model, figure.set_name, figure.value, figure.conditions.prompt, figure.n
+    ('Qwen2.5-VL-3B', 'RefCOCO val', 89.1, 'qwen2.5-vl-1', 10834)
+    """
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    return tuple(figures_of(yaml.safe_load(text)))
