@@ -287,6 +287,18 @@ def test_the_first_call_over_an_image_goes_before_its_siblings() -> None:
     assert [item.first for item in rest] == [False] * 4
 
 
+def test_a_server_without_an_image_looks_a_few_rounds_ahead() -> None:
+    """All images belong to the other server: a plan of any length is not pulled for that."""
+    of_b = [image for image, name in where("ab", count=2000).items() if name == "b"]
+    items = iter([(image, at) for at, image in enumerate(of_b)])
+    limits = {"a": 4, "b": 4}
+    scheduler = Scheduler(items, limits)
+    begun = begin_all(scheduler)
+    assert {item.server.name for item in begun} == {"a", "b"}
+    pulled = len(of_b) - len(list(items))
+    assert len(begun) < pulled <= 8 * sum(limits.values()) + len(begun) + 1
+
+
 def test_the_rest_of_an_item_goes_on() -> None:
     scheduler = Scheduler(iter([("x", "abcd")]), {"a": 1, "b": 1})
     begun = begin(scheduler)

@@ -128,6 +128,17 @@ def test_a_run_gives_up_when_all_servers_stay_down(replied: bool) -> None:
     assert bool(run.outcomes[CallOutcome.ANSWERED]) == replied
 
 
+@pytest.mark.parametrize(("replied", "seconds"), [(False, 60.0), (True, 600.0)])
+def test_a_server_is_down_too_long_after_ten_minutes_or_one(replied: bool, seconds: float) -> None:
+    """One minute if it never replied."""
+    server = ServerState("a", 4, ServerPolicy(failures=1, rest=(1.0, 1.0)))
+    if replied:
+        server.answered(99.0, 100.0, first=False)
+    server.failed(100.0, 100.0, 1.0)
+    assert not server.is_given_up(100.0 + seconds - 0.1)
+    assert server.is_given_up(100.0 + seconds)
+
+
 def test_a_server_that_comes_back_in_time_answers_everything() -> None:
     def behaviour(call: Call) -> Reply:
         return (fails() if 10 < call.now < 400 else GOOD)(call)
