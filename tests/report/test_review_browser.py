@@ -78,6 +78,12 @@ def place(browser: Any) -> str:
     return chrome.text_of(browser, "place").split(" of ")[0]
 
 
+def pressed(browser: Any) -> list[str]:
+    """Return the buttons of the row's decision."""
+    script = "return [...document.querySelectorAll('#choice [aria-pressed=true]')].map(b => b.id)"
+    return [str(name) for name in browser.execute_script(script)]
+
+
 def letter_of(browser: Any, box: tuple[float, ...]) -> str:
     """Return the letter of the candidate whose box is here: keys for a scripted reviewer."""
     found = browser.execute_script(
@@ -245,15 +251,14 @@ def test_after_the_choice_the_row_is_told(browser: Any, tmp_path: Path) -> None:
             "return [...document.querySelectorAll('.letter')].map(each => each.textContent)"
         )
         assert sorted(letters) == sorted([f"{label} label", f"{other} models"])
-        pressed = browser.execute_script(
-            "return [...document.querySelectorAll('#choice [aria-pressed=true]')].map(b => b.id)"
-        )
-        assert pressed == [label.lower()]
+        assert pressed(browser) == [label.lower()]
 
 
 def test_a_chosen_decoy_is_another_answer(browser: Any, tmp_path: Path) -> None:
     with reviewing(browser, tmp_path, [random_row(tmp_path, 1, source=Source.DECOY)]):
-        chrome.press(browser, letter_of(browser, PROPOSAL))
+        chosen = letter_of(browser, PROPOSAL)
+        chrome.press(browser, chosen)
+        assert pressed(browser) == [chosen]
         assert "is something else of the picture. A random row." in chrome.text_of(browser, "told")
         (line,) = saved(browser, tmp_path)[1:]
     assert (line["verdict"], line["accept"][0]["boxes"]) == ("edited", [[*PROPOSAL]])
@@ -422,6 +427,7 @@ def test_a_corner_is_dragged(browser: Any, tmp_path: Path) -> None:
         ]
         ActionChains(browser).drag_and_drop_by_offset(corner, round(20 * scale), 0).perform()
         browser.find_element("id", "accept").click()
+        assert pressed(browser) == ["edit"]
         (line,) = saved(browser, tmp_path)[1:]
     ((x1, y1, x2, y2),) = line["accept"][0]["boxes"]
     (start,) = [box for box in (LABEL, PROPOSAL) if (box[0], box[1]) == (x1, y1)]
@@ -454,6 +460,7 @@ def test_an_edit_without_a_change_is_the_candidate(browser: Any, tmp_path: Path)
     with reviewing(browser, tmp_path, [row_of(tmp_path, 1)]):
         chosen = "label" if letter_of(browser, LABEL) == "a" else "model"
         chrome.press(browser, "e", Keys.ARROW_LEFT, Keys.ARROW_RIGHT, Keys.ENTER)
+        assert pressed(browser) == ["a"]
         (line,) = saved(browser, tmp_path)[1:]
     assert line["verdict"] == chosen
 
@@ -471,34 +478,43 @@ def test_an_edited_box_stays_in_its_picture(browser: Any, tmp_path: Path) -> Non
     assert x1 < x2 <= SIZE[0]
 
 
-def drag_by_touch(browser: Any, selector: str, right: int) -> None:
-    x, y = browser.execute_script(
+FRAME = "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+
+
+def touch(browser: Any, *places: tuple[float, float]) -> None:
+    """Put a finger on the first place, move it over the others, and lift it; each is drawn."""
+    kinds = ["touchStart", *["touchMove"] * (len(places) - 1), "touchEnd"]
+    points = [[{"x": x, "y": y}] for x, y in places]
+    for kind, of_kind in zip(kinds, [*points, []], strict=True):
+        values = {"type": kind, "touchPoints": of_kind}
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", values)
+        browser.execute_async_script(FRAME)
+
+
+def middle_of(browser: Any, selector: str) -> list[float]:
+    """Return the middle of an element and its size, in pixels of the screen."""
+    found: list[float] = browser.execute_script(
         "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
-        "return [r.x + r.width / 2, r.y + r.height / 2]",
+        "return [r.x + r.width / 2, r.y + r.height / 2, r.width, r.height]",
         selector,
     )
-    steps = [("touchStart", [{"x": x, "y": y}]), ("touchMove", [{"x": x + right, "y": y}])]
-    for kind, points in (*steps, ("touchEnd", [])):
-        values = {"type": kind, "touchPoints": points}
-        browser.execute_cdp_cmd("Input.dispatchTouchEvent", values)
+    return found
+
+
+def tap(browser: Any, name: str) -> None:
+    """Tap a button, which is large enough for a finger; returns after its click."""
+    x, y, width, height = middle_of(browser, f"#{name}")
+    assert min(width, height) >= 40, name
+    wait = "window.isTapped = false; addEventListener('click', () => { isTapped = true; }, true)"
+    browser.execute_script(wait)
+    touch(browser, (x, y))
+    chrome.shown(browser, "return window.isTapped")
 
 
 # --- a phone, injection, light and dark -----------------------------------------------------------
 
 
 def test_a_phone_reviews_by_touch(browser: Any, tmp_path: Path) -> None:
-    def tap(name: str) -> None:
-        where = browser.execute_script(
-            "const r = document.getElementById(arguments[0]).getBoundingClientRect();"
-            "return [r.x + r.width / 2, r.y + r.height / 2, r.width, r.height]",
-            name,
-        )
-        x, y, width, height = where
-        assert min(width, height) >= 40, name
-        for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
-            values = {"type": kind, "touchPoints": points}
-            browser.execute_cdp_cmd("Input.dispatchTouchEvent", values)
-
     browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     rows = [row_of(tmp_path, 1, asked="a long expression, " * 6), set_row(tmp_path, 2)]
     try:
@@ -512,17 +528,18 @@ def test_a_phone_reviews_by_touch(browser: Any, tmp_path: Path) -> None:
             assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
             bottom = "return document.getElementById('moves').getBoundingClientRect().bottom"
             assert browser.execute_script(bottom) <= 664, "all of a row is on the screen"
-            tap("nearer")
+            tap(browser, "nearer")
             assert browser.execute_script(view) == pytest.approx(SIZE[0] / 1.5)
-            tap("both")
-            tap("edit")
-            drag_by_touch(browser, ".handle[aria-label^=whole]", 30)
-            tap("add-box")
-            tap("accept")
-            tap("exclude")
-            tap("undo")
+            tap(browser, "both")
+            tap(browser, "edit")
+            x, y, *_ = middle_of(browser, ".handle[aria-label^=whole]")
+            touch(browser, (x, y), (x + 20, y), (x + 30, y))
+            tap(browser, "add-box")
+            tap(browser, "accept")
+            tap(browser, "exclude")
+            tap(browser, "undo")
             assert place(browser) == "Row 3"
-            tap("unsure")
+            tap(browser, "unsure")
             lines = saved(browser, tmp_path)[1:]
     finally:
         browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})

@@ -40,8 +40,8 @@ class ReviewRow:
     other: Answer | None  # The second candidate; None: there is none
     source: Source  # Of the second candidate
     drawn: Drawn
-    voters: tuple[str, ...]  # Digests of the runs whose answers were compared
-    votes: int  # Of these, those that answer as the second candidate
+    voters: tuple[str, ...]  # Digests of the runs whose answer is shown, or another one
+    votes: int  # Of these, those whose answer is shown
     kind: str = ""
     p: float | None = None
     references: tuple[Path, ...] = ()  # Images that show what is asked for
@@ -125,7 +125,7 @@ def _review_row(
         other=other,
         source=source,
         drawn=drawn.drawn,
-        voters=row.voters,
+        voters=row.voters if source is Source.MODELS else (),
         votes=row.agreeing,
         kind=row.fault.value if is_listed and row.fault is not None else "",
         p=row.p if is_listed else None,

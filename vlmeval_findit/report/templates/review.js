@@ -18,18 +18,25 @@ function emptyText({ boxes, differing }) {
   return differing.length ? "" : " (no more boxes)";
 }
 
-// The buttons of a verdict; those of answers by which candidate is which.
+const answerFrom = ({ boxes, labels }) => ({ boxes, labels });
+
+// The candidate that an answer is; -1: none.
+function sideOf(row, answer) {
+  const text = JSON.stringify(answerFrom(answer));
+  return row.candidates.findIndex((each) => JSON.stringify(answerFrom(each)) === text);
+}
+
+// The button of a decision.
 function pressedFor(row, decision) {
-  if (!decision) return [];
-  const { sources } = unseal(row.sealed);
-  const side = { label: sources.indexOf("label"), model: sources.indexOf("models") }[decision.verdict];
-  const others = { both: "both", edited: "edit", exclude: "exclude", unsure: "unsure" };
-  return side === undefined ? [others[decision.verdict]] : [LETTERS[side]?.toLowerCase()];
+  if (!decision) return "";
+  const { verdict, accept } = decision;
+  if (["both", "exclude", "unsure"].includes(verdict)) return verdict;
+  return LETTERS[sideOf(row, accept[0])]?.toLowerCase() ?? "edit";
 }
 
 function showButtons(row) {
   const pressed = pressedFor(row, decisionOf(row));
-  for (const button of at("choice").children) button.setAttribute("aria-pressed", String(pressed.includes(button.id)));
+  for (const button of at("choice").children) button.setAttribute("aria-pressed", String(button.id === pressed));
   const isOne = row.candidates.length === 1;
   for (const id of ["b", "both"]) at(id).hidden = isOne;
   for (const [i, candidate] of row.candidates.entries()) {
@@ -52,7 +59,7 @@ function answerOf(row, { verdict }) {
 
 function showPicture(row, decision) {
   const svg = makeZoomable(rowPicture(row, names(row, decision)), turn);
-  if (decision?.verdict === "edited") svg.append(drawnAnswer(decision.accept[0]));
+  if (pressedFor(row, decision) === "edit") svg.append(drawnAnswer(decision.accept[0]));
   const shots = row.shots.map((shot) => {
     const image = data.images[shot];
     return make("figure", { className: "shot" }, emptyPicture(image, "reference picture"), make("figcaption", { textContent: "reference" }));
@@ -121,7 +128,6 @@ function propose() {
 }
 
 const VERDICT_OF = { label: "label", models: "model", decoy: "edited" };
-const answerFrom = ({ boxes, labels }) => ({ boxes, labels });
 
 function choose(side) {
   const row = currentRow();
@@ -144,7 +150,7 @@ function edit(side = 0) {
 
 function acceptEdit() {
   const answer = answerFrom(editing);
-  const same = editing.row.candidates.findIndex((each) => JSON.stringify(answerFrom(each)) === JSON.stringify(answer));
+  const same = sideOf(editing.row, answer);
   endEdit();
   if (same >= 0) choose(same);
   else finish("edited", [answer]);
