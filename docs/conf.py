@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 project = "vlmeval_findit"
-author = "The vlmeval_findit authors"
+author = copyright = "The vlmeval_findit authors"
 version = release = re.findall(
     r'__version__ = "(.*)"', (ROOT / "vlmeval_findit" / "__init__.py").read_text(encoding="utf-8")
 )[0]
@@ -20,8 +20,6 @@ extensions = [
     "sphinx_click",
 ]
 myst_heading_anchors = 3
-# Pages link to folders of the clone, too; tests/repository checks every link.
-suppress_warnings = ["myst.xref_missing"]
 exclude_patterns = ["_build"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """Print what reviews of labels say: verdicts, agreement, an estimate of wrong labels.
 
-    Where reviewers disagree the row's label stays. Files *_reviewed.json of Ref-L4's authors (wrong
+    Where reviewers disagree the row's label stays. Files …_reviewed.json of Ref-L4's authors (wrong
     expressions in RefCOCO, RefCOCO+, RefCOCOg) become reviews of the dataset.
     """
     table = None if data is None else ReviewedTable(_dataset_of(data))
