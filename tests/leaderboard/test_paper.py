@@ -16,6 +16,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.latex_tables import PaperStyle, as_latex, origin
+from vlmeval_findit.leaderboard.result_table import Field, Table, value
+from vlmeval_findit.leaderboard.table_output import to_booktabs
 from vlmeval_findit.scoring.scored_run import Run
 
 __all__ = ["world"]
@@ -76,6 +78,13 @@ def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:
     commands = set(re.findall(r"\\([a-z]+)", "".join(tables_of(latex))))
     assert not commands & {"resizebox", "makecell", "multirow", "rowcolor", "cmidrule"}
     assert r"\scriptsize" in latex, "formats below the names of models"
+
+
+def test_long_names_of_columns_do_not_widen_a_table() -> None:
+    """Six families of FindIt leave the page by 5 cm where each has its name on one line."""
+    table = Table("F1@0.5", [Field("the model"), value("Detection in video")], [["A", 97.4]])
+    latex = to_booktabs(table)
+    assert r"the model & \shortstack[r]{Detection\\in\\video} \\" in latex
 
 
 @pytest.mark.slow

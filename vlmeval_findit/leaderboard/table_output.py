@@ -178,11 +178,11 @@ def to_booktabs(table: Table, source: str = "") -> str:
     is_text = [field.kind is FieldType.TEXT for field in table.fields]
     lines = [
         r"\begin{table*}[t]",
-        r"\centering\small",
+        r"\centering\small\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{_caption(table, source)}}}",
         rf"\begin{{tabular}}{{@{{}}{''.join('l' if text else 'r' for text in is_text)}@{{}}}}",
         r"\toprule",
-        " & ".join(_latex(field.name) for field in table.fields) + r" \\",
+        " & ".join(map(_latex_head, table.fields)) + r" \\",
     ]
     if any(field.note for field in table.fields):
         notes = (rf"\scriptsize {_latex(field.note)}" for field in table.fields)
@@ -195,6 +195,14 @@ def to_booktabs(table: Table, source: str = "") -> str:
     if table.notes:
         lines.append(_latex_notes(table.notes))
     return "\n".join([*lines, r"\end{table*}", ""])
+
+
+def _latex_head(field: Field) -> str:
+    """Write a column's name, the words of a column of numbers below each other."""
+    words = [_latex(word) for word in field.name.split()]
+    if field.kind is FieldType.TEXT or len(words) < 2:
+        return _latex(field.name)
+    return r"\shortstack[r]{" + r"\\".join(words) + "}"
 
 
 def _latex_cell(field: Field, cell: TableCell, quoted: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.properties import PageSetupProperties
 
 from ..core.files import replacing
 from ..core.formatting import printable
@@ -53,7 +54,12 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    return book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    """Add a sheet, which is printed across, on pages that have all of its columns."""
+    sheet = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    sheet.page_setup.orientation = "landscape"
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    sheet.page_setup.fitToHeight = 0
+    return sheet
 
 
 def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
