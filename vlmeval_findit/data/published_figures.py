@@ -7,7 +7,7 @@ sets, formats, coordinate spaces, bounds, programs that serve), or unknown; noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -143,6 +143,13 @@ class PublishedFigure:
     sure: Sure
     date: str = ""
     note: str = ""
+    attempt: bool = False  # A repetition that was told in a thread, mostly of a setup that is wrong
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of the conditions that are not known, as far as its metric has them."""
+        has_iou = self.set.metric.startswith("acc@")
+        return tuple(name for name in self.conditions.unknown if has_iou or name != "iou")
 
     @property
     def row(self) -> str:
@@ -178,13 +185,14 @@ class _Report(Config):
     sure: Sure
     figures: tuple[_Figures, ...]
     date: Text = ""
+    attempt: YesNo = False
 
 
 @dataclass(frozen=True, slots=True)
 class _File(Config):
     sets: Mapping[str, FigureSet]
     conditions: Mapping[str, Conditions]
-    reports: tuple[_Report, ...] = field(default=())
+    reports: tuple[_Report, ...]
 
 
 def figures_of(values: Any) -> Sequence[PublishedFigure]:
@@ -220,6 +228,7 @@ def _of_report(
                 sure=report.sure,
                 date=report.date,
                 note=row.note,
+                attempt=report.attempt,
             )
 
 
@@ -232,4 +241,5 @@ def published_figures() -> Sequence[PublishedFigure]:
     ('Qwen2.5-VL-3B', 'RefCOCO val', 89.1, 'qwen2.5-vl-1', 10834)
     """
     text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    return tuple(figures_of(yaml.safe_load(text)))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return tuple(figures_of(yaml.load(text, loader)))

@@ -14,6 +14,7 @@ from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate, mean
 from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
+from .published_rows import published_rows
 from .reported_formats import FormatRow, choose, formats_by_model, make_format_rows
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
@@ -175,7 +176,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         cells=cells,
         runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
-        published=tuple(each for each in benchmark.published() if each.dataset in names),
+        published=published_rows(benchmark, datasets),
     )
 
 

@@ -138,6 +138,7 @@ class Provenance:
     reply_note: str | None = None  # What is odd in the replies (None: nothing)
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
+    made_of: Mapping[str, Any] = field(default_factory=dict)  # The facts of the table's .meta.json
 
     @property
     def voted(self) -> bool:
@@ -268,6 +269,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         reply_note=reply_note(stored.replies),
         reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
+        made_of=stored.table.meta or {},
     )
 
 
