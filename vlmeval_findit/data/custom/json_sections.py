@@ -122,6 +122,9 @@ class _Text:
             except json.JSONDecodeError as error:
                 if self._is_read:
                     raise self.error(error.msg, error.pos) from None
+            except ValueError:
+                # Python refuses to convert an integer of thousands of digits.
+                raise self.error("a number of thousands of digits") from None
             self._read(size)
             size *= 2
 
