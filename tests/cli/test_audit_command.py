@@ -93,7 +93,9 @@ def test_a_dataset_is_chosen(right: dict[int, Right], capsys: Capture) -> None:
     assert main(["audit", "runs"]) == 2
     assert "Type --data Pascal" in capsys.readouterr().err
     assert main(["audit", "runs", "--data", "Pascal"]) == 0
-    assert capsys.readouterr().out.startswith(f"Pascal: 0 labels of {ROWS} rows")
+    out = capsys.readouterr().out
+    assert out.startswith(f"Pascal: 0 labels of {ROWS} rows")
+    assert "The most doubtful row has <0.01; --top 20 lists the first 20 all the same" in out
 
 
 def review_of(verdict: Verdict, **values: Any) -> Review:

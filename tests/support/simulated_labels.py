@@ -96,7 +96,7 @@ def simulate(
     chance = np.random.default_rng([seed, *task.value.encode()])
     scenes = [_scene(task, chance) for _ in range(rows)]
     wrong = set(chance.permutation(rows)[: round(share * rows)].tolist())
-    labels = [_label(task, scene, row in wrong, chance) for row, scene in enumerate(scenes)]
+    labels = [label_of(task, scene, row in wrong, chance) for row, scene in enumerate(scenes)]
     accuracies = accuracy + np.linspace(-spread, spread, models) if models > 1 else [accuracy]
     answering = _Answering(task, [float(each) for each in accuracies], correlation, chance)
     pairs = zip(scenes, labels, strict=True)
@@ -115,19 +115,25 @@ def iou_of(one: Box, others: Box) -> Box:
 
 def _scene(task: Task, chance: Generator) -> Scene:
     count = 1 if task is Task.ONE else int(chance.integers(1, 6))
-    boxes = _apart(count, [], 0.4, chance)
-    others = _apart(4, boxes, 0.3, chance)
+    boxes = apart(count, [], 0.4, chance)
+    others = apart(4, boxes, 0.3, chance)
     classes = [int(chance.integers(CLASSES)) if task is Task.CLASSES else 0 for _ in boxes]
     other_classes = [int(each) for each in chance.choice(classes, len(others))]
     return Scene(classed_boxes(boxes, classes), classed_boxes(others, other_classes))
 
 
-def _apart(count: int, before: Sequence[Box], most: float, chance: Generator) -> list[Box]:
+def apart(
+    count: int,
+    before: Sequence[Box],
+    most: float,
+    chance: Generator,
+    image: tuple[float, float] = (WIDTH, HEIGHT),
+) -> list[Box]:
     """Draw boxes that overlap none of each other, or of those before, by more than an IoU."""
     made: list[Box] = []
     while len(made) < count:
-        size = np.array([WIDTH, HEIGHT]) * np.exp(chance.uniform(np.log(0.06), np.log(0.5), 2))
-        corner = chance.random(2) * (np.array([WIDTH, HEIGHT]) - size)
+        size = np.array(image) * np.exp(chance.uniform(np.log(0.06), np.log(0.5), 2))
+        corner = chance.random(2) * (np.array(image) - size)
         box = np.concatenate([corner, corner + size])
         if iou_of(box, np.array([*before, *made])).max(initial=0) < most:
             made.append(box)
@@ -145,7 +151,10 @@ def _moved(box: Box, low: float, high: float, chance: Generator) -> Box:
     return shifted
 
 
-def _label(task: Task, scene: Scene, is_wrong: bool, chance: Generator) -> Label:
+def label_of(
+    task: Task, scene: Scene, is_wrong: bool, chance: Generator, of_classes: int = CLASSES
+) -> Label:
+    """Write the label of a scene, with one of the task's faults if it is to be wrong."""
     boxes = scene.asked.boxes.copy()
     classes = scene.asked.classes.copy()
     if not is_wrong:
@@ -164,7 +173,7 @@ def _label(task: Task, scene: Scene, is_wrong: bool, chance: Generator) -> Label
             boxes = np.concatenate([boxes, scene.others.boxes[-1:]])
             classes = np.append(classes, scene.others.classes[-1])
         case LabelFault.WRONG_CLASS:
-            classes[at] = (classes[at] + chance.integers(1, CLASSES)) % CLASSES
+            classes[at] = (classes[at] + chance.integers(1, of_classes)) % of_classes
         case LabelFault.AMBIGUOUS:
             pass  # The first of the other objects is right as well.
     return Label(ClassedBoxes(boxes, classes), fault)

@@ -138,13 +138,6 @@ def _families(voters: Iterable[Voter]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(voter.family for voter in voters))
 
 
-def digest_of(run: Run) -> str:
-    """Return the name of a run among voters: its digest, else that of its predictions."""
-    if run.provenance.identity is not None:
-        return run.provenance.digest
-    return run.provenance.predictions_sha256[:12]
-
-
 # --- voters ---------------------------------------------------------------------------------------
 
 
@@ -157,6 +150,8 @@ def why_no_voter(run: Run) -> str:
         return "its answers are points, which do not show how far an object reaches"
     if variant.frames > 1:
         return "its boxes lie in the frames of a video, which cannot be reviewed"
+    if run.provenance.reviews is not None:
+        return "a score with reviews: the run votes by its score without them"
     if run.other_space:
         return "scored in another space than the run recorded"
     if run.provenance.coords_doubt:
@@ -330,7 +325,7 @@ class _AuditedRows:
         self.classes = classes
         self.votes = votes
         self.doubts = doubts
-        self.digests = [digest_of(voter.run) for voter in voters]
+        self.digests = [voter.run.provenance.voter for voter in voters]
         self.has_probabilities = len(_families(voters)) > 1
         self.strongest = {fault: strongest_claim(doubts, fault) for fault in FAULTS}
         counts = [len(label.boxes) for label in labels.values()]
@@ -515,5 +510,5 @@ def audit_record(audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SE
         listed=tuple(row.index for row in listed),
         unlisted=len(audit.rows) - len(listed),
         seed=seed,
-        voters=tuple(digest_of(voter.run) for voter in audit.voters),
+        voters=tuple(voter.run.provenance.voter for voter in audit.voters),
     )

@@ -16,14 +16,13 @@ from ..analysis.label_audit import (
     Voter,
     audit_labels,
     audit_record,
-    digest_of,
     with_reviews,
 )
 from ..core.command import as_called
 from ..core.files import atomic_write, suffix_of
 from ..core.formatting import counted, printable
 from ..leaderboard.comparable import ExcludedRun, grouped
-from ..leaderboard.label_tables import calibration_text, doubts_table, kinds_line
+from ..leaderboard.label_tables import calibration_text, doubts_table, kinds_line, probability_text
 from ..leaderboard.label_voters import choose_voters
 from ..protocol.reviews import Answer, Drawn
 from ..report.review_page import make_review_page
@@ -126,6 +125,11 @@ def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
     if listed:
         print_table(table, _REST)
         print_folded(f"By kind: {kinds_line(listed)}")
+    elif audit.rows and audit.has_probabilities:
+        highest = probability_text(audit.calibrated(audit.rows[0]))
+        print_folded(
+            f"The most doubtful row has {highest}; --top 20 lists the first 20 all the same"
+        )
     print_lines([note.text for note in table.notes], _REST)
     if not audit.has_probabilities:
         print_folded(_no_probabilities(audit))
@@ -226,7 +230,7 @@ def _as_json(
                 "model": voter.run.model,
                 "format": voter.run.variant.format,
                 "family": voter.family,
-                "run": digest_of(voter.run),
+                "run": voter.run.provenance.voter,
                 "path": str(voter.run.path),
                 "silent": voter.silent,
             }

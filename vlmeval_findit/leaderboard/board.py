@@ -296,7 +296,7 @@ def _ranked_values(
             for model in models
             if metric.name in entries[model]
         }
-        order = _best_first(metric, values)
+        order = best_first(metric, values)
         # Two models at a time: a thousand estimates are as many numbers as all their images.
         estimates = (mean_estimate(group[model], (metric,)) for model in order)
         pairs = pairwise(estimates)
@@ -331,7 +331,7 @@ def _values(runs: Sequence[Run], metrics: Sequence[Metric]) -> dict[str, RankedV
     return values
 
 
-def _best_first(metric: Metric, values: Mapping[str, float]) -> list[str]:
+def best_first(metric: Metric, values: Mapping[str, float]) -> list[str]:
     """Order models by their values of a metric; those of equal values by name."""
     # Rounded: equal values must not be ordered by their last bits.
     return sorted(values, key=lambda model: (_sign(metric) * round(values[model], 9), model))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..protocol.dataset_variant import Query
 from ..protocol.metric import Array
 from ..protocol.scored_row import ScoredRow, indices
 from ..scoring.scored_run import Run, read_details
+from .doubtful_labels import Doubts
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
@@ -38,14 +40,18 @@ class Card:
 
 
 def choose_cards(
-    transcripts: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
+    transcripts: Sequence[Transcript],
+    limit: int = CARDS,
+    pairs: Sequence[Pair] = (),
+    doubts: Doubts = MappingProxyType({}),
 ) -> list[Card]:
     """Choose the answers that a page shows, run by run and by row.
 
     If there are more answers than ``limit``, half of the cards go to the answers in which ``pairs``
     differ most. Every run gets an equal share of the rest: by turns of its worst answers, its best,
-    those of every error type, and those on which formats of its model, or runs of its dataset,
-    disagree most. A share is at least three, so the last of very many runs get none.
+    those of every error type, those whose label is doubtful, and those on which formats of its
+    model, or runs of its dataset, disagree most. A share is at least three, so the last of very
+    many runs get none.
     """
     first = _first(pairs, limit // 2)
     share = max(FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(transcripts)))
@@ -61,7 +67,8 @@ def choose_cards(
     for transcript in some:
         run = transcript.run
         key = key_of(run)
-        chosen = _answers(run, spreads[key], spreads_of_dataset[key])
+        doubtful = doubts.get(run.board_dataset, {})
+        chosen = _answers(run, spreads[key], spreads_of_dataset[key], doubtful.keys())
         if len(chosen) > share:
             chosen = _some(chosen, share, first.get(key, frozenset()))
         # Only the details of these are read.
@@ -80,15 +87,20 @@ class _Answer(NamedTuple):
     spread: float
     spread_of_dataset: float  # Over all runs of its dataset
     error_types: tuple[str, ...]
+    doubtful: bool  # Whether its label is
 
 
-def _answers(run: Run, spreads: Array, spreads_of_dataset: Array) -> list[_Answer]:
+def _answers(
+    run: Run, spreads: Array, spreads_of_dataset: Array, doubtful: Container[int]
+) -> list[_Answer]:
+    rows = indices(run.rows)
     columns = zip(
-        indices(run.rows),
+        rows,
         run.query_scores,
         spreads.tolist(),
         spreads_of_dataset.tolist(),
         error_types_of(run),
+        [row in doubtful for row in rows],
         strict=True,
     )
     return [_Answer(place, *values) for place, values in enumerate(columns)]
@@ -130,6 +142,7 @@ def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list
         worst,
         worst[::-1],
         *([answer for answer in worst if name in answer.error_types] for name in error_types),
+        [answer for answer in worst if answer.doubtful],
         sorted((answer for answer in answers if answer.spread), key=lambda answer: -answer.spread),
         sorted(
             (answer for answer in answers if answer.spread_of_dataset),

@@ -8,13 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from itertools import groupby, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..analysis.label_audit import AuditedRow
 from ..analysis.run_statistics import HIT_SCORE
 from ..core.formatting import printable
 from ..scoring.scored_run import Run
 from ..storage.image_files import decode, header
 from .cards import Card
+from .doubtful_labels import Doubts
 from .pairs import key_of
 from .transcripts import drawn_values
 
@@ -40,7 +43,9 @@ class Numbered:
         return self._places[value]
 
 
-def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
+def gallery_data(
+    cards: Sequence[Card], runs: Sequence[Run], doubts: Doubts = MappingProxyType({})
+) -> dict[str, Any]:
     """Return the values of the page's script; see :func:`.transcripts.drawn_values` for drawings.
 
     ``run``, ``prompt``, ``reply``, ``parts`` and ``image`` of an answer are places in ``runs``,
@@ -49,6 +54,7 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
     Args:
         cards: the answers, run after run.
         runs: of the page.
+        doubts: doubtful labels.
     """
     texts, images, parts = Numbered(), Numbered(), Numbered()
     place = {key_of(run): at for at, run in enumerate(runs)}
@@ -58,9 +64,10 @@ def gallery_data(cards: Sequence[Card], runs: Sequence[Run]) -> dict[str, Any]:
         transcript = cards_of_run[0].transcript
         run = place[key_of(transcript.run)]
         replies = transcript.read_replies()
-        entries += [
-            {"run": run, **_entry(card, replies, texts, images, parts)} for card in cards_of_run
-        ]
+        doubtful = doubts.get(transcript.run.board_dataset, {})
+        for card in cards_of_run:
+            entry = _entry(card, replies, texts, images, parts)
+            entries.append({"run": run, **entry, **_doubt(doubtful.get(card.row.index))})
     return {
         "metric": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [_run_entry(run) for run in runs],
@@ -98,6 +105,13 @@ def _entry(
         "reply": texts.place(_cut(reply)),
         **drawn_values(transcript.draw(row), transcript.images, images.place),
     }
+
+
+def _doubt(row: AuditedRow | None) -> dict[str, str]:
+    """Return what is doubted about a card's label; nothing where nothing is."""
+    if row is None or row.fault is None:
+        return {}
+    return {"doubt": row.fault.value, "doubted_by": f"{row.agreeing} of {row.models} models"}
 
 
 def _cut(text: str) -> str:

@@ -23,9 +23,11 @@ from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
 from ..scoring.scored_run import Run
 from ..statistics.intervals import COUNTING, TOO_FEW
+from ..statistics.label_doubts import FAULTS, LabelFault
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
 from .differences import opening_pair, pair_values
+from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
@@ -37,8 +39,8 @@ from .transcripts import gather
 _TEMPLATES = Path(__file__).with_name("templates")
 # The parts of the page's script, in this order
 _SCRIPTS = (
-    "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts",
-    "start",
+    "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "labels",
+    "charts", "start",
 )  # fmt: skip
 
 _RUNS = 2_000  # Most rows of the table of runs
@@ -58,7 +60,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     details = Details(board)
     with_answers = _runs_with_answers(board, details.keys, first, cards)
     transcripts, missing = gather(with_answers, details.add)
-    gallery = gallery_data(choose_cards(transcripts, cards, first), runs)
+    doubts = doubts_of(board)
+    by_row = doubts_by_row(doubts)
+    gallery = gallery_data(choose_cards(transcripts, cards, first, by_row), runs, by_row)
     losses = losses_of(board)
     panels = panels_of(board)
     pairs = pair_runs(board, sides)
@@ -83,6 +87,8 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         data=Markup(json_in_html(data)),
         headlines=headlines_of(board, panels, losses),
         drawn_models=MODELS,
+        doubts=doubts,
+        faults=_faults(doubts),
         losses=losses,
         loss_models=LOSS_MODELS,
         pairs=pairs,
@@ -95,6 +101,12 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         **_tables(board),
         **_notes(board),
     )
+
+
+def _faults(doubts: Iterable[DatasetDoubts]) -> list[LabelFault]:
+    """Return the faults that any label is doubted for."""
+    met = {fault for each in doubts for fault in each.by_fault}
+    return [fault for fault in FAULTS if fault in met]
 
 
 def _runs_with_answers(

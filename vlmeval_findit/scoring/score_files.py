@@ -143,7 +143,12 @@ class Provenance:
     @property
     def voted(self) -> bool:
         """Whether reviewers of its labels saw its answers."""
-        return self.reviews is not None and self.reviews.has_voter(self.digest)
+        return self.reviews is not None and self.reviews.has_voter(self.voter)
+
+    @property
+    def voter(self) -> str:
+        """The name of its run among voters: its digest, or that of its predictions without one."""
+        return self.digest if self.identity is not None else self.predictions_sha256[:12]
 
     @property
     def answered_note(self) -> str | None:

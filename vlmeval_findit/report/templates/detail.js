@@ -48,6 +48,7 @@ function wordsOf(card) {
   return make("div", { className: "texts" },
     make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`), errors(card),
     ...meanings.map(([, name, meaning]) => make("p", {}, make("b", { textContent: name }), `: ${meaning}`)),
+    ...small(doubtOf(card)),
     ...small(card.spread ? `this model's formats are up to ${card.spread.toFixed(0)} points apart on this query` : ""),
     ...small(card.parts.map((part) => data.parts[part]).join(" · ")),
     ...lines(card), ...section("Reply", "reply", data.texts[card.reply]), ...boxesOf(card), ...section("Prompt", "prompt", data.texts[card.prompt]));

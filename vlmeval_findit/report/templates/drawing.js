@@ -96,6 +96,8 @@ function verdict(card) {
   return parts.join(" · ");
 }
 
+const doubtOf = (card) => (card.doubt ? `label doubtful: ${card.doubt} (${card.doubted_by})` : "");
+
 // The error types of an answer in the colours of the bars above.
 const placeOfErrorType = new Map(data.error_types.map(([key], i) => [key, i]));
 function errors(card) {

@@ -2,7 +2,7 @@
 const PAGE = 12;
 const gallery = { cards: [], page: 0 };
 for (const card of data.cards) Object.assign(card, data.runs[card.run]);
-const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part"];
+const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part", "doubt"];
 const IOUS = ["iou-from", "iou-to"];
 
 const byPlace = (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index;
@@ -15,6 +15,7 @@ const ORDERS = {
 };
 
 const NO_ERROR = "none";
+const ANY_DOUBT = "any doubt";
 const REPLIES = { "": () => true, "as asked": (card) => !card.reason, "not as asked": (card) => card.reason !== "" };
 
 function isWithin(iou) {
@@ -32,6 +33,8 @@ function matches(card) {
   if (at("size").value && !card.sizes.includes(at("size").value)) return false;
   if (!isWithin(card.iou)) return false;
   if (at("part").value && !card.parts.includes(Number(at("part").value))) return false;
+  const doubt = at("doubt").value;
+  if (doubt && !(doubt === ANY_DOUBT ? card.doubt : card.doubt === doubt)) return false;
   const reason = at("reason").value;
   if (!(REPLIES[reason] || ((answer) => answer.reason === reason))(card)) return false;
   if (at("order").value === "disagree" && !card.spread) return false;
@@ -84,6 +87,7 @@ function filterTo(values) {
 
 function galleryCard(card, place) {
   const words = [make("b", { textContent: card.label }), errors(card), make("span", { className: "verdict", textContent: verdict(card) }),
+    ...small(doubtOf(card)),
     ...small(card.spread && at("order").value === "disagree" ? `formats differ by ${card.spread.toFixed(0)}` : ""),
     ...small(`${card.model} · ${card.dataset} · row ${card.index}`), ...small(card.format)];
   return cardButton(card, words, () => open(gallery.cards, place, backToGallery));
@@ -132,6 +136,8 @@ function fillFilters() {
   const met = (key) => [...new Set(data.cards.flatMap((card) => card[key]))].filter(Boolean).sort();
   const same = (values) => values.map((value) => [value, value]);
   for (const key of ["model", "dataset", "format"]) fill(key, same(met(key)), "all");
+  const doubts = met("doubt");
+  fill("doubt", same(doubts.length ? [ANY_DOUBT, ...doubts] : []), "all");
   fill("reason", same(["as asked", "not as asked", ...met("reason")]), "all");
   const error_types = new Set(met("error_types"));
   fill("error_type", [...data.error_types.filter(([key]) => error_types.has(key)), [NO_ERROR, "no error"]], "all");
@@ -139,7 +145,7 @@ function fillFilters() {
   fill("size", same(["small", "medium", "large", "no area"].filter((size) => sizes.has(size))), "all");
   fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
   // Hide filters with nothing to choose.
-  for (const id of ["format", "error_type", "size", "part"]) at(id).parentElement.hidden = at(id).options.length < 2;
+  for (const id of ["format", "error_type", "size", "part", "doubt"]) at(id).parentElement.hidden = at(id).options.length < 2;
   at("error_type").parentElement.hidden = !error_types.size;
   at("ious").hidden = data.cards.every((card) => card.iou === null);
 }

@@ -5,4 +5,5 @@ startDetail();
 startCompare();
 startGallery();
 startLosses();
+startLabels();
 openLinked();
