@@ -306,6 +306,16 @@ def read_file(browser: Any, path: Path, into: str = "earlier") -> str:
     return str(chrome.shown(browser, f"return document.getElementById('{told}').textContent"))
 
 
+def drop(browser: Any, path: Path) -> None:
+    """Drop a file on the page."""
+    browser.execute_script(
+        "const dataTransfer = new DataTransfer();"
+        "dataTransfer.items.add(new File([arguments[0]], 'reviews.jsonl'));"
+        "document.body.dispatchEvent(new DragEvent('drop', {dataTransfer, bubbles: true}))",
+        path.read_text(encoding="utf-8"),
+    )
+
+
 def test_an_earlier_file_goes_on(browser: Any, tmp_path: Path) -> None:
     rows = [row_of(tmp_path, index) for index in range(4)]
     with reviewing(browser, tmp_path, rows):
@@ -318,6 +328,10 @@ def test_an_earlier_file_goes_on(browser: Any, tmp_path: Path) -> None:
         assert chrome.text_of(browser, "told") == "2 decisions read."
         assert (place(browser), chrome.text_of(browser, "count")) == ("Row 3", "2 decided")
         assert read_file(browser, path) == "2 decisions read.", "a second time"
+        browser.execute_script("document.getElementById('told').textContent = ''")
+        drop(browser, path)
+        assert chrome.shown(browser, "return document.getElementById('told').textContent")
+        assert chrome.text_of(browser, "count") == "2 decided"
         chrome.press(browser, "2")
         lines = saved(browser, tmp_path)[1:]
     assert [line["verdict"] for line in lines] == ["exclude", "unsure", "both"]
@@ -334,6 +348,9 @@ def changed(line: dict[str, Any], **fields: Any) -> str:
         ({"table": "sha256:" + "1" * 64}, "The file reviews another table: nothing was read."),
         ({"row": "sha256:" + "1" * 64}, "Line 1: row 1 has another picture, expression or box"),
         ({"verdict": "perhaps"}, "Line 1: “perhaps” is no verdict. Nothing was read."),
+        ({"verdict": "constructor"}, "Line 1: “constructor” is no verdict"),
+        ({"date": "yesterday"}, "Line 1: “yesterday” is no date"),
+        ({"accept": [{"boxes": [], "labels": None}]}, "Line 1: accept should be a list of answers"),
         ({"accept": [{"boxes": [["<b>"]]}]}, "Line 1: accept should be a list of answers"),
         ({"format": 2}, "Line 1 is not of a reviews.jsonl: nothing was read."),
         ({"index": 99}, "0 decisions read. 1 of rows that are not on this page"),
@@ -349,7 +366,7 @@ def test_a_line_that_cannot_be_used(
         chrome.press(browser, "z")
         browser.execute_script("document.getElementById('told').textContent = ''")
         path = tmp_path / "other.jsonl"
-        path.write_text(changed(line, date="2026-01-31", **fields), encoding="utf-8")
+        path.write_text(changed(line, **{"date": "2026-01-31", **fields}), encoding="utf-8")
         assert read_file(browser, path).startswith(told)
         assert chrome.text_of(browser, "count") == "1 decided"
 
@@ -491,6 +508,17 @@ def touch(browser: Any, *places: tuple[float, float]) -> None:
         browser.execute_async_script(FRAME)
 
 
+def pinch(browser: Any, factor: float) -> None:
+    """Draw two fingers on the picture apart."""
+    x, y, *_ = middle_of(browser, "#picture svg")
+    for kind, apart in (("touchStart", 40), ("touchMove", 60), ("touchMove", 40 * factor)):
+        points = [{"x": x + side * apart / 2, "y": y, "id": side + 1} for side in (-1, 1)]
+        values = {"type": kind, "touchPoints": points}
+        browser.execute_cdp_cmd("Input.dispatchTouchEvent", values)
+        browser.execute_async_script(FRAME)
+    browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def middle_of(browser: Any, selector: str) -> list[float]:
     """Return the middle of an element and its size, in pixels of the screen."""
     found: list[float] = browser.execute_script(
@@ -530,6 +558,8 @@ def test_a_phone_reviews_by_touch(browser: Any, tmp_path: Path) -> None:
             assert browser.execute_script(bottom) <= 664, "all of a row is on the screen"
             tap(browser, "nearer")
             assert browser.execute_script(view) == pytest.approx(SIZE[0] / 1.5)
+            pinch(browser, 2)
+            assert browser.execute_script(view) == pytest.approx(SIZE[0] / 3, rel=0.05)
             tap(browser, "both")
             tap(browser, "edit")
             x, y, *_ = middle_of(browser, ".handle[aria-label^=whole]")

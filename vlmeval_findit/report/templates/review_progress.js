@@ -71,14 +71,15 @@ function markSaved() {
 }
 
 const isBox = (box) => Array.isArray(box) && box.length === 4 && box.every(Number.isFinite);
-const isAnswer = (answer) => Array.isArray(answer?.boxes) && answer.boxes.every(isBox) && Array.isArray(answer.labels ?? []);
+const isAnswer = (answer) => Array.isArray(answer?.boxes) && answer.boxes.every(isBox) && (answer.labels === undefined || Array.isArray(answer.labels));
 
 // Says what is wrong with a line of this table's reviews; "" if nothing.
 function fault(line) {
   const row = rowOf.get(line.index);
   if (row && line.row !== row.row) return `row ${line.index} has another picture, expression or box here`;
-  if (!VERDICTS[line.verdict]) return `“${line.verdict}” is no verdict`;
+  if (!Object.hasOwn(VERDICTS, line.verdict)) return `“${line.verdict}” is no verdict`;
   if (!Array.isArray(line.accept) || !line.accept.every(isAnswer)) return "accept should be a list of answers";
+  if (Number.isNaN(Date.parse(line.date))) return `“${line.date}” is no date`;
   return "";
 }
 
