@@ -53,8 +53,9 @@ BOTH = Reviews((FIRST, SECOND), (AUDIT,))
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_reviews(tmp_path / "reviews.jsonl", BOTH)
-    return tmp_path / "reviews.jsonl"
+    result = tmp_path / "a new folder" / "reviews.jsonl"
+    write_reviews(result, BOTH)
+    return result
 
 
 def test_a_line_is_as_the_documents_say(path: Path) -> None:
