@@ -93,3 +93,9 @@ def test_more_listed_rows_than_a_page_has(capsys: Capture, monkeypatch: pytest.M
     out = " ".join(capsys.readouterr().out.split())
     assert "1 more listed row: with --reviews reviews.jsonl, the next page begins there" in out
     assert len(listed_in(Path("review.html"))) == 3
+
+
+def test_missing_images_are_named(capsys: Capture) -> None:
+    assert main(["audit", "runs", "--review", "review.html"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"Missing images: 24 \(first: \S+\.jpg\)\. Nobody can judge", out)

@@ -81,11 +81,11 @@ BIRDS = Answer((LABEL, PROPOSAL), ("crow", "jay"))
 def test_what_differs_between_two_answers(
     one: Answer, other: Answer, expected: tuple[list[int], list[int]]
 ) -> None:
-    assert (differing(one, [other]), differing(other, [one])) == expected
+    assert (differing(one, other), differing(other, one)) == expected
 
 
 def test_all_boxes_of_a_single_candidate_are_shown() -> None:
-    assert differing(BIRDS, []) == [0, 1]
+    assert differing(BIRDS, None) == [0, 1]
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -204,6 +204,12 @@ def _write_page(path: Path, audit: LabelAudit, listed: Sequence[AuditedRow], mos
         f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB. Open it in a browser, and save "
         "reviews.jsonl"
     )
+    missing = sorted({row.image for row in rows if not row.image.is_file()})
+    if missing:
+        print_folded(
+            f"Missing images: {len(missing):,} (first: {missing[0]}). Nobody can "
+            "judge their rows: put them there, and write the page again"
+        )
     left = sum(row.index not in audit.decided for row in listed) - doubted
     if left:
         print_folded(

@@ -73,7 +73,8 @@ def _entry(row: ReviewRow, seed: int, images: Numbered) -> dict[str, Any]:
         sources.append((row.source, row.other))
     # By the row alone: it is the same on every page of this audit.
     Random(f"{seed} {row.index}").shuffle(sources)
-    answers = [answer for _, answer in sources]
+    answers: list[Answer] = [answer for _, answer in sources]
+    others: list[Answer | None] = [*reversed(answers)] if len(answers) == 2 else [None]
     told = {
         "sources": [source.value for source, _ in sources],
         "voters": row.voters,
@@ -94,24 +95,22 @@ def _entry(row: ReviewRow, seed: int, images: Numbered) -> dict[str, Any]:
             {
                 "boxes": answer.boxes,
                 "labels": answer.labels,
-                "differing": differing(answer, [other for other in answers if other is not answer]),
+                "differing": differing(answer, other),
             }
-            for answer in answers
+            for answer, other in zip(answers, others, strict=True)
         ],
         "sealed": _sealed(json.dumps(told)),
     }
 
 
-def differing(answer: Answer, others: Sequence[Answer]) -> list[int]:
-    """List the places of the boxes that another candidate lacks; of a single candidate, all.
+def differing(answer: Answer, other: Answer | None) -> list[int]:
+    """List the places of the boxes that the other candidate lacks; all, if there is no other.
 
     >>> one = Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "dog"))
-    >>> differing(one, [Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "cow"))])
+    >>> differing(one, Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "cow")))
     [1]
     """
-    if not others:
-        return list(range(len(answer.boxes)))
-    left = [value for other in others for value in _labelled(other)]
+    left = [] if other is None else _labelled(other)
     places = []
     for place, value in enumerate(_labelled(answer)):
         if value in left:
