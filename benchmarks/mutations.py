@@ -101,6 +101,7 @@ AREAS = {
             "models/http/test_refused_calls.py",
             "models/http/test_charges.py",
             "models/http/test_wrong_types.py",
+            "benchmarks/test_thinking.py",
         ],
     ),
     "imports": (

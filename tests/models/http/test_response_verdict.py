@@ -312,7 +312,11 @@ def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
         ({"error": {"code": "502", "message": "gone"}}, CallVerdict.PASSING, "HTTP 502: "),
         ({"error": True, "message": "out of memory"}, CallVerdict.FINAL, "out of memory"),
         ({"detail": "model is not loaded"}, CallVerdict.FINAL, "model is not loaded"),
-        ({"success": False, "errors": [{"message": "no image"}]}, CallVerdict.FINAL, "no image"),
+        (
+            {"success": False, "errors": [{"message": "no image"}]},
+            CallVerdict.FINAL,
+            "the service reports: no image",
+        ),
         ({"choices": [], "message": "no capacity"}, CallVerdict.FINAL, "no capacity"),
         ({"choices": []}, CallVerdict.FINAL, "the reply has no choices"),
         ({}, CallVerdict.FINAL, "the reply has no choices"),
@@ -324,6 +328,33 @@ def test_an_error_inside_a_reply_keeps_its_words(
     judgement = judged(body)
     assert judgement.verdict is verdict
     assert words in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "no"}}, "no"),
+        ([{"error": {"message": "API key not valid"}}], "API key not valid"),
+        ({"errors": [{"message": "no image"}]}, "no image"),
+        ({"errors": ["no image"]}, "no image"),
+        (
+            {"errors": [{"message": "no image"}, {"message": "no text"}]},
+            '[{"message": "no image"}, {"message": "no text"}]',
+        ),
+        # A field that is not permitted: its place is half of the message.
+        (
+            {"detail": [{"loc": ["body", "top_k"], "msg": "not permitted"}]},
+            '[{"loc": ["body", "top_k"], "msg": "not permitted"}]',
+        ),
+        ({"error": {"message": "", "code": 7}}, '{"message": "", "code": 7}'),
+        ([], "[]"),
+        ("no", "no"),
+        ("", "Bad Request"),
+    ],
+)
+def test_an_error_of_another_status_keeps_its_words(body: object, words: str) -> None:
+    judgement = judge(400, json.dumps(body).encode(), phrase="Bad Request")
+    assert (judgement.verdict, judgement.reason) == (CallVerdict.FINAL, f"HTTP 400: {words}")
 
 
 @pytest.mark.parametrize(
