@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,8 +181,13 @@ def test_files_are_joined_in_their_order(path: Path, tmp_path: Path) -> None:
 
 def test_no_review_is_lost_by_writing_over_a_file(path: Path) -> None:
     before = path.read_bytes()
-    for fewer in (Reviews((FIRST,), (AUDIT,)), Reviews((FIRST, SECOND))):
-        with pytest.raises(ReviewsError, match="that these files do not have: name it among them"):
+    for fewer, lost in (
+        (Reviews((FIRST,), (AUDIT,)), "1 review"),
+        (Reviews((), (AUDIT,)), "2 reviews"),
+        (Reviews((FIRST, SECOND)), "a record of an audit"),
+    ):
+        says = f"{path} has {lost} that these files do not have: name it among them"
+        with pytest.raises(ReviewsError, match=re.escape(says)):
             write_reviews(path, fewer)
     assert path.read_bytes() == before
 
