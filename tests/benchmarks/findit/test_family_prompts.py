@@ -11,6 +11,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.core.files import sha256_of
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.protocol.dataset_variant import PartKind
 
@@ -23,6 +24,19 @@ REPLIES = {
     "qwen3-vl-1": '[{"bbox_2d": [100, 200, 300, 400], "label": "cap"}]',
     "glm-1": "It is <|begin_of_box|>[[100, 200, 300, 400]]<|end_of_box|>",
 }
+
+# Beginnings of the SHA-256 of their words: runs are told apart by names
+WORDS = {
+    "internvl-1": "6789481484c9",
+    "qwen2.5-vl-1": "f09aa6f4e5aa",
+    "qwen3-vl-1": "231936ae5e6e",
+    "glm-1": "459034b5f2fa",
+}
+
+
+def test_other_words_have_another_name() -> None:
+    actual = {name: sha256_of(row.words.encode())[:12] for name, row in FAMILY_PROMPTS.items()}
+    assert actual == WORDS
 
 
 def test_every_prompt_has_a_known_family_and_source() -> None:

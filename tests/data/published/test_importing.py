@@ -127,7 +127,8 @@ def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
     assert sorted(custom_rows()) == ["ODinW13_Aquarium", "ODinW13_EgoHands", "ODinW13_PascalVOC"]
     # None can be made a second time.
     assert import_set("ODinW13", folder, "--partial", "--only", "EgoHands,pistols") == 2
-    assert "ODinW13_EgoHands was imported before (--replace)" in capsys.readouterr().out
+    again = f"data import {folder} --set ODinW13 --partial --replace"
+    assert f"EgoHands is there already. To make it again: {again}" in capsys.readouterr().out
 
 
 def test_rf100_vl(tmp_path, capsys) -> None:

@@ -16,6 +16,7 @@ from test_importing import all_images_are_there, import_set, known, meta, metric
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
 from vlmeval_findit.cli import main
+from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.data.sources import SOURCES
 from vlmeval_findit.storage.folders import custom_datasets_file
@@ -64,6 +65,46 @@ def test_every_copy_gives_the_published_splits(tmp_path, copy: str, capsys) -> N
         assert all_images_are_there(f"FindIt_RefCOCOFull_{split}_xyxy_json")
     half = metrics_of(tmp_path, VAL, lambda query: query.label != "dog")
     assert half["F1@0.5"] == 60
+
+
+@pytest.mark.parametrize(
+    ("row", "stem", "parts"),
+    [("RefCOCOplusFull", "refcoco+", "val,testA"), ("RefCOCOgFull", "refcocog", "val")],
+)
+def test_the_other_sets_have_files_of_their_own(
+    tmp_path, monkeypatch, row: str, stem: str, parts: str
+) -> None:
+    known(monkeypatch, row, parts=copies.COUNTS)
+    folder = copies.write_lines(tmp_path / "copy", stem)
+    copies.write_train2014(folder)
+    assert import_set(SET, folder, "--partial") == 2
+    assert import_set(row, folder, "--only", parts) == 0
+    assert sorted(custom_rows()) == sorted(f"{row}_{part}" for part in parts.split(","))
+
+
+def test_splits_of_a_table_are_told_apart(tmp_path, monkeypatch) -> None:
+    known(monkeypatch, "RefCOCOplusFull", parts={"testA": Counts(images=1, queries=1)})
+    folder = copies.write_tsv(tmp_path / "copy")
+    assert import_set("RefCOCOplusFull", folder, "--only", "testA") == 0
+    queries = load_dataset("FindIt_RefCOCOplusFull_testA_xyxy_json").queries
+    assert [query.label for query in queries.values()] == ["bus"]
+
+
+def test_what_is_there_is_made_again_on_demand(tmp_path, capsys) -> None:
+    folder = copies.write_image_rows(tmp_path / "hub")
+    get = ["data", "get", SET, "--from", str(folder)]
+    assert main(get) == 0
+    before = ledger("RefCOCOFull_val")
+    assert main(get) == 2
+    again = f"data import {folder} --set RefCOCOFull --replace"
+    assert f"RefCOCOFull_val is there already. To make it again: {again}" in (
+        capsys.readouterr().out
+    )
+    assert import_set(SET, folder, "--replace") == 0
+    assert ledger("RefCOCOFull_val") == before
+    assert import_set(SET, folder, "--name", "Mine") == 0
+    assert import_set(SET, folder, "--name", "Mine") == 2
+    assert "--set RefCOCOFull --name Mine --replace" in capsys.readouterr().out
 
 
 def test_names_are_not_those_of_the_subsets(tmp_path, capsys) -> None:

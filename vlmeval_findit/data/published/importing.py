@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...benchmarks.findit.findit_datasets import custom_rows
 from ...core.formatting import nearest
 from ..annotated_samples import AnnotationError
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
@@ -71,6 +72,12 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
 def _import(
     row: DataSource, part: PublishedPart, name: str, options: ImportOptions
 ) -> ImportedDataset:
+    if name in custom_rows() and not options.replace:
+        typed = ["data import", str(options.folder), "--set", row.name]
+        typed += ["--name", options.name] if options.name else []
+        typed += ["--partial"] if options.partial else []
+        again = " ".join([*typed, "--replace"])
+        raise AnnotationError(f"{name} is there already. To make it again: {again}")
     check_name(name, options.replace)
     samples = part.read()
     differences = row.differences(part.name, samples)
