@@ -4,23 +4,34 @@
 
     python -m pytest benchmarks/test_label_audit.py --benchmark-enable -s
 
-prints the tables of docs/design/statistics.md: average precision by task and number of models, and
-the seconds of 10,000 queries and five models. Annotations are made up, errors are injected. The
-comparison needs cleanlab (``pip install cleanlab``), the false alarms FindIt-Nano.
+prints the table of docs/design/statistics.md: average precision by task and number of models; the
+seconds of 10,000 queries and five models; and the same from runs of the shipped models over Scenes,
+at a lower resolution and with sampled replies too, to a reviewed score. Annotations of the first
+are made up, errors are injected. The comparison needs cleanlab (``pip install cleanlab``).
 """
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from simulated_labels import Task, World, simulate
+from wrong_scenes import TABLES, WrongScenes, scripted_reviews, with_wrong_labels
 
+from vlmeval_findit.analysis.label_audit import LabelAudit, audit_labels
 from vlmeval_findit.analysis.label_votes import ClassedBoxes, count_votes
+from vlmeval_findit.analysis.run_statistics import intervals
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.label_voters import choose_voters
+from vlmeval_findit.models.model_table import SHIPPED
+from vlmeval_findit.scoring.reviewed_runs import reviewed_runs
+from vlmeval_findit.scoring.scored_run import load_runs
 from vlmeval_findit.statistics.label_doubts import label_doubts
 
 Scores = NDArray[np.float64]
@@ -148,3 +159,102 @@ def test_ten_thousand_queries_take_less_than_a_minute(
 
 def _repeated(values: Sequence[ClassedBoxes], count: int) -> list[ClassedBoxes]:
     return [values[at % len(values)] for at in range(count)]
+
+
+# --- shipped models over Scenes -------------------------------------------------------------------
+
+SCENES, FEW_SCENES = 240, 30
+FORMATS = {"FindIt-Nano": "xyxy", "FindIt-Nano-px": "xywh"}
+SMALLER = 15_552  # Most pixels that the models of a lower resolution see
+FIRST = 50  # Rows of the list that are reviewed
+
+
+@pytest.fixture(scope="module")
+def scene_runs(tmp_path_factory: pytest.TempPathFactory, measures: bool) -> Path:
+    """Return runs over Scenes: two models, each at a lower resolution and with sampled replies."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("scenes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder / "data"))
+        for name, representation in FORMATS.items():
+            checkpoint = {"checkpoint": SHIPPED[name], "like": name}
+            models: list[object] = [
+                name,
+                {"name": f"{name}-sampled", "temperature": 0.7, **checkpoint},
+                {"name": f"{name}-small", "settings": {"max_pixels": SMALLER}, **checkpoint},
+            ]
+            sweep = {
+                "models": models if measures else models[:2],
+                "datasets": list(TABLES) if measures else ["Scenes_refexp"],
+                "representations": [representation],
+                "outputs": "json",
+                "limit": SCENES if measures else FEW_SCENES,
+                "work_dir": str(folder / "runs"),
+            }
+            file = folder / f"{name}.yaml"
+            file.write_text(json.dumps(sweep), encoding="utf-8")
+            assert main(["sweep", str(file)]) == 0
+    return folder
+
+
+def audits(runs: Path) -> list[LabelAudit]:
+    """Audit every dataset of a folder of runs."""
+    scored = load_runs([runs])
+    names = sorted({run.variant.board_dataset for run in scored})
+    return [audit_labels(choose_voters(scored, name).runs) for name in names]
+
+
+def test_right_scenes_are_hardly_ever_doubted(
+    scene_runs: Path,
+    measures: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LMUData", str(scene_runs / "data"))
+    found = audits(scene_runs / "runs")
+    listed = sum(len(audit.listed()) for audit in found)
+    rows = sum(len(audit.rows) for audit in found)
+    if measures:
+        with capsys.disabled():
+            print(f"\n{listed} of {rows} right labels of Scenes are listed")
+    assert listed <= rows / 200
+
+
+@pytest.fixture
+def wrong(scene_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WrongScenes:
+    monkeypatch.setenv("LMUData", str(scene_runs / "data"))
+    return with_wrong_labels(scene_runs / "runs", tmp_path, monkeypatch)
+
+
+def test_the_list_begins_with_wrong_labels_and_reviews_bring_scores_back(
+    scene_runs: Path,
+    wrong: WrongScenes,
+    measures: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A reviewer of the first rows and of random ones; true scores are those of right labels."""
+    true_runs = {
+        (run.model, TABLES[run.variant.table][0]): run for run in load_runs([scene_runs / "runs"])
+    }
+    for audit in audits(wrong.runs):
+        table = audit.dataset.variant.table
+        faults = wrong.faults[table]
+        first = audit.rows[: len(faults)]
+        hits = sum(row.index in faults for row in first)
+        if measures:
+            with capsys.disabled():
+                print(f"\n{table}: of the first {len(first)} rows {hits} are wrong")
+        assert hits > 0.6 * len(faults)
+        reviews = scripted_reviews(wrong, audit, FIRST if measures else len(faults))
+        scored = [run for run in load_runs([wrong.runs]) if run.variant.table == table]
+        for run in reviewed_runs(scored, reviews).runs:
+            metric = run.benchmark.metrics[0]
+            interval = intervals(run)[metric.name]
+            truth = metric.value(true_runs[run.model, table].sums)
+            assert truth is not None
+            assert interval is not None
+            if measures:
+                with capsys.disabled():
+                    value = metric.value(run.sums)
+                    print(f"  {run.model}: reviewed {value:.1f} {interval}, true {truth:.1f}")
+            assert interval.low <= truth <= interval.high

@@ -1,4 +1,4 @@
-"""Scenes with injected label errors, and runs of shipped models over them.
+"""Scenes with injected label errors, runs of shipped models, and a scripted reviewer.
 
 Models answer the right scenes; their replies are scored over tables with wrong labels.
 """
@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from simulated_labels import SHARE, Scene, Task, apart, label_of
 
+from vlmeval_findit.analysis.label_audit import LabelAudit, audit_record, draw_rows
 from vlmeval_findit.analysis.label_votes import classed_boxes
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
 from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer
+from vlmeval_findit.protocol.reviews import Answer, Review, Reviews, Verdict, row_hash
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
@@ -78,6 +79,34 @@ def with_wrong_labels(
         write_identity(RunFiles(path).identity, changed)
         write_score(score_file(path, Settings(force=True)), path)
     return WrongScenes(folder, truth, faults)
+
+
+def scripted_reviews(wrong: WrongScenes, audit: LabelAudit, listed: int) -> Reviews:
+    """Review the first listed rows, and the random rows that are drawn with them, rightly."""
+    table = audit.dataset.variant.table
+    rows = audit.listed(listed)
+    reviews = []
+    for row, drawn in ((each.row, each.drawn) for each in draw_rows(audit, rows)):
+        right = wrong.truth[table][row.index]
+        verdict, accepted = Verdict.LABEL, row.label
+        if row.index in wrong.faults[table]:
+            is_proposed = row.proposal.is_like(right)
+            verdict = Verdict.MODEL if is_proposed else Verdict.EDITED
+            accepted = row.proposal if is_proposed else right
+        review = Review(
+            table=audit.table,
+            index=row.index,
+            row=row_hash(audit.dataset.queries[row.index], row.label),
+            verdict=verdict,
+            accept=(accepted,),
+            kind=row.fault.value if row.fault is not None else "",
+            reviewer="script",
+            date="2026-01-31",
+            drawn=drawn,
+            voters=row.voters,
+        )
+        reviews.append(review)
+    return Reviews(tuple(reviews), (audit_record(audit, rows),))
 
 
 def _write(
