@@ -132,6 +132,42 @@ def write_objects(folder: Path) -> Path:
     return folder
 
 
+def write_lists(folder: Path) -> Path:
+    """Write the lists of VLM-R1."""
+    place = folder / "rec_jsons_processed"
+    place.mkdir(parents=True)
+    for split in COUNTS:
+        entries = [
+            {
+                "image": f"coco/train2014/{file_name(thing.image)}",
+                "normal_caption": text,
+                "problem": f"Where is {text}?",
+                "solution": corners(thing),
+            }
+            for thing in of_split(split)
+            for text in thing.texts
+        ]
+        (place / f"refcoco_{split}.json").write_text(json.dumps(entries))
+    return folder
+
+
+def write_expressions(folder: Path) -> Path:
+    """Write Kangheng/refcoco."""
+    for split in COUNTS:
+        rows = [
+            {
+                "question": text,
+                "bbox": json.dumps(corners(thing)),
+                "image": {"bytes": picture(thing.image, "PNG"), "path": None},
+                "image_size": [WIDTH, HEIGHT],
+            }
+            for thing in of_split(split)
+            for text in thing.texts
+        ]
+        write_parquet(folder, split, rows)
+    return folder
+
+
 def image_cell(image: int) -> dict[str, Any]:
     return {"bytes": picture(image), "path": None}
 
@@ -220,5 +256,7 @@ COPIES: dict[str, Callable[[Path], Path]] = {
     "the authors' refs(…).p": _with_images(write_refs),
     "jxu124/refcoco of the hub": _with_images(write_objects),
     "jxu124/refcoco-benchmark of the hub": write_image_rows,
+    "VLM-R1's lists": _with_images(write_lists),
+    "Kangheng's of the hub": write_expressions,
     "VLMEvalKit's RefCOCO.tsv": write_tsv,
 }

@@ -14,6 +14,10 @@ What people have, established from cards and from programs that read it:
 * lmms-lab/RefCOCO (RefCOCOplus, RefCOCOg): an object a row, ``answer`` has its expressions,
   ``bbox`` is [x, y, width, height].  ``val`` has 8,811 objects (RefCOCOg: 7,573): those of UNC's
   val and 5,000 more, which is the size of Google's (lmms-eval#1066).  ``test`` is no split of UNC;
+* Kangheng/refcoco (refcocop, refcocog): an expression a row, ``question``, with its image; ``bbox``
+  is a text of JSON, corners in pixels;
+* VLM-R1's ``refcocop_testA.json``: a list of expressions, ``normal_caption``, with corners in
+  pixels as ``solution``;
 * VLMEvalKit's ``RefCOCO.tsv``: all splits, the question has InternVL's prompt around the
   expression, the answer is in fractions, and expressions can have lost a blank (VLMEvalKit#1330).
 """
@@ -42,7 +46,7 @@ from ..custom.annotation_values import (
 )
 from ..custom.jsonl import lines_of
 from ..sources import PublishedPart
-from .parquet_images import ParquetImages, parquet_images
+from .parquet_images import ImageBytes, ParquetImages, parquet_images
 from .plain_pickle import read_plain_pickle
 from .refcoco_splits import (
     SET_NAMES,
@@ -99,6 +103,14 @@ def _read(folder: Path, split: Split, there: Sequence[Copy]) -> Samples:
     return copied.samples()
 
 
+def _image_of(cell: str | bytes, where: str) -> tuple[str, bytes]:
+    """Return the name of an image without one, made of its content, and its bytes."""
+    try:
+        return named_image(cell)
+    except ValueError as error:
+        raise AnnotationError(f"{where}, image: {error}") from None
+
+
 # --- Qwen-VL's lines ------------------------------------------------------------------------------
 
 
@@ -125,6 +137,33 @@ def _read_lines(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSpli
         image = coco_name(line.image, where)
         state_size(copied.sizes, image, (line.width, line.height), where)
         copied.add(image, [line.sent], line.bbox, where)
+    return copied
+
+
+# --- VLM-R1's lists -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    image: Text
+    normal_caption: Text
+    solution: CornersOfJson
+
+
+def _list_files(folder: Path, split: Split) -> Sequence[Path]:
+    name = f"{split.stem.replace('+', 'p')}_{split.name}.json"
+    places = (folder / name, folder / "rec_jsons_processed" / name)
+    return [place for place in places if place.is_file()][:1]
+
+
+def _read_list(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSplit:
+    (path,) = files
+    copied = CopiedSplit(path, needed_train2014(folder))
+    entries = validated(list[_Entry], json_of(text_of(path), str(path)), str(path))
+    for at, entry in enumerate(entries):
+        where = f"{path}[{at}]"
+        image = coco_name(entry.image, where)
+        copied.add(image, [entry.normal_caption], entry.solution, where)
     return copied
 
 
@@ -297,6 +336,33 @@ def _read_image_rows(folder: Path, split: Split, files: Sequence[Path]) -> Copie
 
 
 @dataclass(frozen=True, slots=True)
+class _ExpressionRow:
+    image: ImageBytes
+    question: Text
+    bbox: Text
+    image_size: tuple[Count, Count]
+
+
+def _expression_files(folder: Path, split: Split) -> Sequence[Path]:
+    return _parquet(folder, split.name, "image_size")
+
+
+def _read_expressions(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSplit:
+    parquet = parquet_images(folder, split.name)
+    copied = CopiedSplit(files[0], parquet)
+    names = []
+    for where, row in parquet.rows(_ExpressionRow):
+        image, _ = _image_of(row.image, where)
+        names.append(image)
+        state_size(copied.sizes, image, row.image_size, where)
+        place = f"{where}, bbox"
+        corners = validated(CornersOfJson, json_of(row.bbox, place), place)
+        copied.add(image, [row.question], corners, where)
+    copied.images = replace(parquet, names=tuple(names), repeated=True)
+    return copied
+
+
+@dataclass(frozen=True, slots=True)
 class _AnswerRow:
     file_name: Text
     bbox: SidesOfJson
@@ -373,7 +439,7 @@ class _TsvImages:
     def unpack(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for where, cells in _tsv_rows(self.path, self.split):
-            name, data = _tsv_image(cells, where)
+            name, data = _image_of(cells["image"], where)
             if not (folder / name).exists():
                 (folder / name).write_bytes(data)
 
@@ -394,14 +460,6 @@ def _tsv_rows(path: Path, split: Split) -> Iterator[tuple[str, Mapping[str, str]
         raise AnnotationError(f"{error} (expected is VLMEvalKit's RefCOCO.tsv)") from None
 
 
-def _tsv_image(cells: Mapping[str, str], where: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of a row's image."""
-    try:
-        return named_image(cells["image"])
-    except ValueError as error:
-        raise AnnotationError(f"{where}, image: {error}") from None
-
-
 def _read_tsv(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSplit:
     (path,) = files
     copied = CopiedSplit(path, _TsvImages(path, split), Units.FRACTIONS)
@@ -411,7 +469,7 @@ def _read_tsv(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSplit:
             raise AnnotationError(f"{where}, question: no expression between <ref> and </ref>")
         place = f"{where}, answer"
         corners = validated(CornersOfJson, json_of(cells["answer"], place), place)
-        image, _ = _tsv_image(cells, where)
+        image, _ = _image_of(cells["image"], where)
         copied.add(image, [asked[1]], corners, where)
     if not copied.expressions:
         raise AnnotationError(f"{path}: no row has the category of {split.stem} {split.name}")
@@ -434,6 +492,12 @@ COPIES = (
         _read_refs,
     ),
     Copy(
+        "VLM-R1's lists",
+        "an expression an entry, with a prompt of its own, which is not asked",
+        _list_files,
+        _read_list,
+    ),
+    Copy(
         "jxu124/refcoco of the hub",
         "an object a row; testA is called test",
         _object_files,
@@ -444,6 +508,13 @@ COPIES = (
         "an image a row, the splits of others are apart",
         _image_row_files,
         _read_image_rows,
+        has_images=True,
+    ),
+    Copy(
+        "Kangheng's of the hub",
+        "an expression a row; images have no names, ours are made of their content",
+        _expression_files,
+        _read_expressions,
         has_images=True,
     ),
     Copy(
