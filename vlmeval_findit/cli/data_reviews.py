@@ -110,13 +110,13 @@ def _summaries(reviews: Reviews, table: ReviewedTable | None) -> list[ReviewSumm
     name = table.dataset.variant.table
     for message in matched.changed:
         print_folded(message)
-    if matched.absent:
-        indices = rows_text({review.index for review in matched.absent})
-        print_folded(
-            f"{counted(len(matched.absent), 'review')} of rows that {name} lacks: {indices}"
-        )
-    if matched.elsewhere:
-        print_folded(f"{counted(len(matched.elsewhere), 'review')} of other tables than {name}")
+    for whose, others in (
+        (f"of rows that {name} lacks", matched.absent),
+        (f"of other tables than {name}", matched.elsewhere),
+    ):
+        if others:
+            indices = rows_text({review.index for review in others})
+            print_folded(f"{counted(len(others), 'review')} {whose}, by index: {indices}")
     if not matched.reviews.reviews:
         raise ReviewsError(f"no review is of a row of {name}: are they of another dataset?")
     return [summarise(table.hash, matched.reviews)]
