@@ -29,13 +29,18 @@ from vlmeval_findit.analysis.label_audit import (
     audit_labels,
     audit_record,
     draw_rows,
+    family_of,
+    known_family,
+    why_no_voter,
     with_reviews,
 )
+from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.coords.run_check import NotBoxesError
 from vlmeval_findit.leaderboard.label_voters import VotersError, choose_voters
 from vlmeval_findit.protocol.identity import Identity
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.protocol.reviews import Drawn, Review, Reviews, Verdict, row_hash
+from vlmeval_findit.scoring.score_reviews import ScoreReviews
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.statistics.label_doubts import LabelFault
 
@@ -177,6 +182,59 @@ def test_one_family_gives_an_order_and_no_probabilities(world: World) -> None:
     assert audit.families == ("Qwen3-VL",)
     assert {row.p for row in audit.rows} == {None}
     assert audit.listed(1)[0].index == 7
+
+
+def test_a_model_that_reads_like_another_is_of_its_family(world: World) -> None:
+    right = expressions(world, {})
+
+    def like_qwen(run: Identity) -> Identity:
+        return replace(run, reads_like="Qwen3-VL")
+
+    run = world.run("mine", EXPRESSIONS, answering(EXPRESSIONS, right), change=like_qwen)
+    assert family_of(run) == "Qwen3-VL"
+    assert family_of(replace(run, model="Qwen3-VL-8B")) == "Qwen3-VL"
+    unknown = world.run("other", EXPRESSIONS, answering(EXPRESSIONS, right))
+    assert (family_of(unknown), known_family(unknown)) == ("other", None)
+
+
+def test_a_second_model_of_a_family_adds_less(world: World) -> None:
+    right = expressions(world, {7: ELSEWHERE})
+    left, other, third = two_models(
+        world, EXPRESSIONS, right, Third=answering(EXPRESSIONS, right, noise=1.0)
+    )
+    identity = third.provenance.identity
+    assert identity is not None
+    row = replace(identity.answering, row="Left")
+    known = replace(third.provenance, identity=replace(identity, answering=row))
+    apart = audit_labels([left, other, third])
+    alike = audit_labels([left, other, replace(third, provenance=known)])
+    assert len(alike.families) == 2
+    assert (row_of(alike, 7).p or 0) < (row_of(apart, 7).p or 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("FindIt_iGround_f8_xyxy_json", "its boxes lie in the frames of a video"),
+        ("FindIt_Pascal_point_json", "its answers are points"),
+        ("VPBench_Scenes", "the answers of VP-Bench are no boxes"),
+        ("SelfRetrieval_Scenes", "the answers of Self-Retrieval are no boxes"),
+        ("FindIt_iGround_f1_xyxy_json", ""),
+        ("FindIt_RefL4Full_val_xyxy_json", ""),
+    ],
+)
+def test_only_boxes_in_one_image_can_be_audited(world: World, name: str, why: str) -> None:
+    run = world.run("A", EXPRESSIONS, answering(EXPRESSIONS, expressions(world, {})))
+    assert why_no_voter(replace(run, variant=parse(name))).startswith(why)
+    assert bool(why_no_voter(replace(run, variant=parse(name)))) is bool(why)
+
+
+def test_runs_without_rows_and_scores_with_reviews_do_not_vote(world: World) -> None:
+    run = world.run("A", EXPRESSIONS, answering(EXPRESSIONS, expressions(world, {})))
+    assert why_no_voter(replace(run, rows=())) == "no row was scored"
+    reviews = ScoreReviews("1a2b3c4d", 0, 0, 0, 0, 0, 0)
+    reviewed = replace(run, provenance=replace(run.provenance, reviews=reviews))
+    assert why_no_voter(reviewed).startswith("a score with reviews")
 
 
 def test_formats_of_a_model_are_one_voter(world: World) -> None:

@@ -56,8 +56,9 @@ def test_kinds_runs_and_reasons_follow(right: dict[int, Right], capsys: Capture)
     assert main(["audit", "runs"]) == 0
     out = capsys.readouterr().out
     assert "By kind: wrong object 1\n" in out
-    assert "Compared: 2 runs\n  Left xyxy_json\n  Right xyxy_json\n" in out
-    assert "Left out: 1 run\n  Few " in out
+    own = "(not in the model table: taken for one of its own)"
+    voters = [f"  {name} xyxy_json, family {name} {own}" for name in ("Left", "Right")]
+    assert "\n".join(["Compared: 2 runs", *voters, "Left out: 1 run"]) in out
     assert "other rows: 5 scored" in out
 
 

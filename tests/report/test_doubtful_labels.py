@@ -131,7 +131,9 @@ def test_without_predictions_there_is_no_bound(board: Board) -> None:
         (doubts,) = doubts_of(board)
     finally:
         path.write_bytes(text)
-    assert board.runs[0].run.model not in {each.model for each in doubts.bounds}
+    model = board.runs[0].run.model
+    assert doubts.unbounded == (model,)
+    assert model not in {each.model for each in doubts.bounds}
     assert len(doubts.listed) == len(WRONG)
 
 

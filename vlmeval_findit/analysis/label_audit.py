@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 
 from ..benchmarks.findit.findit_datasets import Family
 from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.box_records import FormatFailure
-from ..boxes.matching import plain_label
-from ..boxes.representation import Corners, MatchRule
+from ..boxes.representation import MatchRule
 from ..coords.run_check import NotBoxesError
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import AnyDataset
@@ -29,15 +27,13 @@ from ..scoring.scored_run import Run, read_details
 from ..statistics.doubt_calibration import DoubtCalibration, calibrate_doubts
 from ..statistics.label_doubts import (
     CORRELATION,
-    FAULTS,
     IN_FAMILY,
-    UNKNOWN_CLASS,
     LabelDoubts,
     LabelFault,
     Votes,
     label_doubts,
-    strongest_claim,
 )
+from .label_proposals import ClassNumbers, Proposals
 from .label_votes import ClassedBoxes, classed_boxes, count_votes
 from .scored_tables import load_scored_dataset
 
@@ -58,7 +54,7 @@ class Voter:
     """A run whose answers are compared with the labels."""
 
     run: Run
-    family: str  # Its row of the model table; its name, if it has none
+    family: str  # Its row of the model table; its own name, if no row is known
     silent: int  # Rows about which it says nothing: failed calls and unreadable replies
 
 
@@ -156,6 +152,8 @@ def why_no_voter(run: Run) -> str:
         return "scored in another space than the run recorded"
     if run.provenance.coords_doubt:
         return f"its coordinates are in doubt: {run.provenance.coords_doubt}"
+    if not run.rows:
+        return "no row was scored"
     if run.failed == len(run.rows):
         return "all its calls failed"
     return ""
@@ -163,18 +161,27 @@ def why_no_voter(run: Run) -> str:
 
 def family_of(run: Run) -> str:
     """Return the family of a run's model: its row of the model table, else its own name."""
+    return known_family(run) or run.model
+
+
+def known_family(run: Run) -> str | None:
+    """Return the row of the model table of a run's model, by its record or its name."""
     identity = run.provenance.identity
-    if identity is not None and identity.answering.row:
-        return identity.answering.row
+    if identity is not None:
+        recorded = identity.answering.row or identity.reads_like
+        if recorded:
+            return recorded
     row = find_model(run.model)
-    return row.name if row is not None else run.model
+    return row.name if row is not None else None
 
 
 # --- the audit ------------------------------------------------------------------------------------
 
 
-def audit_labels(runs: Sequence[Run]) -> LabelAudit:
+def audit_labels(runs: Sequence[Run], dataset: AnyDataset | None = None) -> LabelAudit:
     """Audit the labels of a dataset by runs over the same rows, one of each model.
+
+    The dataset is loaded unless it is given, as :func:`.load_scored_dataset` returns it.
 
     Raises:
         NotBoxesError: a run cannot vote; the message says why.
@@ -184,9 +191,9 @@ def audit_labels(runs: Sequence[Run]) -> LabelAudit:
     for run in runs:
         if why := why_no_voter(run):
             raise NotBoxesError(f"{run.path}: {why}")
-    dataset = load_scored_dataset(runs[0])
+    dataset = dataset or load_scored_dataset(runs[0])
     labels = _labels(runs[0], dataset)
-    classes = _Classes(label.labels for label in labels.values())
+    classes = ClassNumbers(label.labels for label in labels.values())
     answers = []
     voters = []
     unheard = []
@@ -205,21 +212,51 @@ def audit_labels(runs: Sequence[Run]) -> LabelAudit:
     given = [classes.boxes_of(label) for label in labels.values()]
     votes = count_votes(given, answers, _asks_for_one(runs[0].variant, labels.values()))
     doubts = label_doubts(votes, _correlation([voter.family for voter in voters]))
-    rows = _AuditedRows(voters, labels, classes, votes, doubts)
-    most_doubtful_first = np.argsort(-doubts.wrong, kind="stable").tolist()
-    heard: list[bool] = np.any(votes.spoke, axis=1).tolist()
+    rows = _rows(voters, labels, classes, votes, doubts)
     return LabelAudit(
         dataset=dataset,
         table=f"sha256:{runs[0].provenance.table_sha256}",
         voters=tuple(voters),
         unheard=tuple(unheard),
-        rows=tuple(rows.row(place) for place in most_doubtful_first if heard[place]),
-        unjudged=tuple(index for index, said in zip(labels, heard, strict=True) if not said),
+        rows=tuple(row for row in rows if row.models),
+        unjudged=tuple(sorted(row.index for row in rows if not row.models)),
     )
 
 
+def _rows(
+    voters: Sequence[Voter],
+    labels: Mapping[int, Answer],
+    classes: ClassNumbers,
+    votes: Votes,
+    doubts: LabelDoubts,
+) -> list[AuditedRow]:
+    """Make the record of each label, the most doubtful first."""
+    names = [voter.run.provenance.voter for voter in voters]
+    has_probabilities = len(_families(voters)) > 1
+    indices = list(labels)
+    proposals = Proposals(list(labels.values()), classes, votes, doubts)
+    rows = []
+    for place in np.argsort(-doubts.wrong, kind="stable").tolist():
+        label = labels[indices[place]]
+        proposal = proposals.of_row(place)
+        spoke = np.flatnonzero(votes.spoke[place]).tolist()
+        rows.append(
+            AuditedRow(
+                index=indices[place],
+                p=float(doubts.wrong[place]) if has_probabilities else None,
+                fault=proposal.fault if proposal else None,
+                label=label,
+                proposal=proposal.answer if proposal else label,
+                agreeing=proposal.agreeing if proposal else 0,
+                models=len(spoke),
+                voters=tuple(names[at] for at in spoke),
+            )
+        )
+    return rows
+
+
 def _answers(
-    run: Run, labels: Mapping[int, Answer], classes: _Classes
+    run: Run, labels: Mapping[int, Answer], classes: ClassNumbers
 ) -> list[ClassedBoxes | None]:
     """Return what a run says about each label; None: nothing."""
     by_index = {row.index: row for row in read_details(run)}
@@ -253,36 +290,7 @@ def _correlation(families: Sequence[str]) -> float:
     return fmean(each) if each else CORRELATION
 
 
-class _Classes:
-    """Numbers the classes that labels have; a class that only models name is unknown."""
-
-    def __init__(self, labels: Iterable[Sequence[str]]) -> None:
-        self.names: list[str] = []
-        self._numbers: dict[str, int] = {}
-        for of_row in labels:
-            for name in of_row:
-                plain = plain_label(name)
-                if plain not in self._numbers:
-                    self._numbers[plain] = len(self.names)
-                    self.names.append(name)
-
-    def numbers(self, labels: Sequence[str], boxes: int) -> list[int]:
-        """Return the class of each of so many boxes; 0 where queries have no classes."""
-        if not self.names:
-            return [0] * boxes
-        if not labels:
-            return [UNKNOWN_CLASS] * boxes
-        return [self._numbers.get(plain_label(label), UNKNOWN_CLASS) for label in labels]
-
-    def boxes_of(self, answer: Answer) -> ClassedBoxes:
-        return classed_boxes(answer.boxes, self.numbers(answer.labels, len(answer.boxes)))
-
-    def name(self, number: int) -> str:
-        """Return the name of a class; "" where queries have no classes."""
-        return self.names[number] if self.names else ""
-
-
-def _said(row: ScoredRow, classes: _Classes) -> ClassedBoxes | None:
+def _said(row: ScoredRow, classes: ClassNumbers) -> ClassedBoxes | None:
     """Return the boxes of a reply; None if it says nothing that could be held against a label.
 
     Boxes on objects that do not count are left out, and so are boxes without an area.
@@ -300,138 +308,13 @@ def _said(row: ScoredRow, classes: _Classes) -> ClassedBoxes | None:
     return classed_boxes([boxes[place] for place in kept], [numbers[place] for place in kept])
 
 
-# --- from claims to proposals ---------------------------------------------------------------------
-
-
-class _Claim(NamedTuple):
-    """A claim about a row: its fault, and its place among the claims of that fault."""
-
-    fault: LabelFault
-    place: int
-
-
-class _AuditedRows:
-    """Makes the records of rows from votes and doubts."""
-
-    def __init__(
-        self,
-        voters: Sequence[Voter],
-        labels: Mapping[int, Answer],
-        classes: _Classes,
-        votes: Votes,
-        doubts: LabelDoubts,
-    ) -> None:
-        self.labels = list(labels.items())
-        self.classes = classes
-        self.votes = votes
-        self.doubts = doubts
-        self.digests = [voter.run.provenance.voter for voter in voters]
-        self.has_probabilities = len(_families(voters)) > 1
-        self.strongest = {fault: strongest_claim(doubts, fault) for fault in FAULTS}
-        counts = [len(label.boxes) for label in labels.values()]
-        self.first_object = np.cumsum(counts) - counts  # (n,) place of each row's first object
-
-    def row(self, place: int) -> AuditedRow:
-        """Make the record of the label at a place."""
-        index, label = self.labels[place]
-        spoke = self.votes.spoke[place]
-        fault = FAULTS[int(self.doubts.by_fault[place].argmax())]
-        claim = _Claim(fault, int(self.strongest[fault][place]))
-        contradicted = claim.place >= 0
-        return AuditedRow(
-            index=index,
-            p=float(self.doubts.wrong[place]) if self.has_probabilities else None,
-            fault=fault if contradicted else None,
-            label=label,
-            proposal=self._proposal(place, claim) if contradicted else label,
-            agreeing=self._agreeing(place, claim) if contradicted else 0,
-            models=int(spoke.sum()),
-            voters=tuple(self.digests[at] for at in np.flatnonzero(spoke).tolist()),
-        )
-
-    def _agreeing(self, place: int, claim: _Claim) -> int:
-        """Count the models whose answer to a row fits a claim."""
-        labelled = self.votes.labelled
-        at = claim.place
-        if claim.fault.of_other_object:
-            return int(self.votes.others.seen[at].sum())
-        found = labelled.found[at]
-        if claim.fault is LabelFault.SUPERFLUOUS:
-            return int((self.votes.spoke[place] & ~found).sum())
-        if claim.fault is LabelFault.WRONG_CLASS:
-            return int((labelled.named[at] == self.doubts.rival[at]).sum())
-        to_label = np.abs(labelled.answered[at] - labelled.boxes[at]).sum(1)
-        to_middle = np.abs(labelled.answered[at] - self.doubts.middle[at]).sum(1)
-        return int((found & (to_middle < to_label)).sum())
-
-    def _proposal(self, place: int, claim: _Claim) -> Answer:
-        """Correct a label by a claim, and that of a set by whatever else is likely."""
-        _, label = self.labels[place]
-        if self.votes.single:
-            box = self.doubts.middle[claim.place]
-            if claim.fault.of_other_object:
-                box = self.votes.others.boxes[claim.place]
-            return Answer((_corners(box),), label.labels)
-        names = label.labels or ("",) * len(label.boxes)
-        objects = list(zip(label.boxes, names, strict=True))
-        corrected = []
-        for at, (box, name) in enumerate(objects, start=int(self.first_object[place])):
-            match self._fault_of_object(at, claim):
-                case LabelFault.SUPERFLUOUS:
-                    continue
-                case LabelFault.BOX:
-                    corrected.append((_corners(self.doubts.middle[at]), name))
-                case LabelFault.WRONG_CLASS:
-                    corrected.append((box, self.classes.name(int(self.doubts.rival[at]))))
-                case _:
-                    corrected.append((box, name))
-        for at in self._missing_objects(place, claim):
-            other = self.votes.others
-            corrected.append((_corners(other.boxes[at]), self.classes.name(int(other.classes[at]))))
-        boxes = tuple(box for box, _ in corrected)
-        return Answer(boxes, tuple(name for _, name in corrected) if self.classes.names else ())
-
-    def _fault_of_object(self, at: int, claim: _Claim) -> LabelFault | None:
-        """Return what is to be corrected of a labelled object: by the claim, or likelier than not.
-
-        Of several claims about an object only the likeliest can be true.
-        """
-        if not claim.fault.of_other_object and claim.place == at:
-            return claim.fault
-        faults = (LabelFault.SUPERFLUOUS, LabelFault.WRONG_CLASS, LabelFault.BOX)
-        odds = {fault: self.doubts.claims[fault].odds[at] for fault in faults}
-        likeliest = max(faults, key=odds.__getitem__)
-        return likeliest if odds[likeliest] > 1 else None
-
-    def _missing_objects(self, place: int, claim: _Claim) -> list[int]:
-        """Return the places of objects that a label lacks: by the claim, or as most models say.
-
-        A label with a box on a wrong object lacks one, too: neither need be likely by itself.
-        """
-        others = self.votes.others
-        first, end = np.searchsorted(others.row, [place, place + 1]).tolist()
-        half = self.votes.spoke[place].sum() / 2
-        return [
-            at
-            for at in range(first, end)
-            if others.seen[at].sum() > half or claim == (LabelFault.MISSING, at)
-        ]
-
-
-def _corners(box: Sequence[float]) -> Corners:
-    """Return a box in tenths of a pixel: models' medians are no more exact."""
-    x1, y1, x2, y2 = (round(float(number), 1) for number in box)
-    return (x1, y1, x2, y2)
-
-
 # --- reviews --------------------------------------------------------------------------------------
 
 
 def with_reviews(audit: LabelAudit, reviews: Reviews) -> LabelAudit:
     """Add reviews to an audit, and calibrate its probabilities if they are enough.
 
-    Rows that were reviewed because they are on a published list do not count: who made the list
-    did not know what the models answered, but not how it was drawn either.
+    Rows of a published list calibrate nothing: it may have been made of wrong labels.
 
     Raises:
         ReviewsError: a review is of another row than the table has.

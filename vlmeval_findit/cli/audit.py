@@ -16,6 +16,7 @@ from ..analysis.label_audit import (
     Voter,
     audit_labels,
     audit_record,
+    known_family,
     with_reviews,
 )
 from ..core.command import as_called
@@ -166,8 +167,9 @@ def _print_voters(audit: LabelAudit, left_out: Sequence[ExcludedRun]) -> None:
 def _voter_line(voter: Voter) -> str:
     run = voter.run
     line = f"{printable(run.model)} {run.variant.format}"
-    if voter.family != run.model:
-        line += f", of {voter.family}"
+    line += f", family {voter.family}"
+    if known_family(run) is None:
+        line += " (not in the model table: taken for one of its own)"
     if voter.silent:
         line += f"; {counted(voter.silent, 'answer')} failed or not readable"
     return line

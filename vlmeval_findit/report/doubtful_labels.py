@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..analysis.label_audit import AuditedRow, LabelAudit, audit_labels, family_of, why_no_voter
 from ..analysis.label_bound import sums_if_wrong
+from ..analysis.scored_tables import load_scored_dataset
 from ..coords.run_check import NotBoxesError
 from ..leaderboard.board import Board, best_first
 from ..protocol.metric import Metric
@@ -43,7 +44,8 @@ class DatasetDoubts:
     rows: int  # That were judged
     listed: tuple[AuditedRow, ...]
     voters: tuple[str, ...]  # Models whose answers were compared
-    bounds: tuple[Bound, ...]  # By rank; empty where predictions or labels are not at hand
+    bounds: tuple[Bound, ...]  # By rank
+    unbounded: tuple[str, ...]  # Models whose predictions are not at hand
 
     @property
     def by_fault(self) -> dict[LabelFault, int]:
@@ -68,8 +70,11 @@ def doubts_of(board: Board) -> tuple[DatasetDoubts, ...]:
             continue
         listed = audit.listed()
         voters = tuple(voter.run.model for voter in audit.voters)
-        bounds = tuple(_bounds(board, runs[:MODELS], audit, listed))
-        found.append(DatasetDoubts(dataset.name, len(audit.rows), listed, voters, bounds))
+        bounds = tuple(_bounds(board, runs[:MODELS], listed))
+        bounded = {each.model for each in bounds}
+        unbounded = tuple(run.model for run in runs[:MODELS] if run.model not in bounded)
+        doubts = DatasetDoubts(dataset.name, len(audit.rows), listed, voters, bounds, unbounded)
+        found.append(doubts)
     return tuple(found)
 
 
@@ -79,15 +84,17 @@ def _audit(runs: Iterable[Run]) -> LabelAudit | None:
     if len({family_of(run) for run in voters}) < 2:
         return None
     try:
-        audit = audit_labels(voters)
-    except (FileNotFoundError, NotBoxesError, ValueError):
+        dataset = load_scored_dataset(voters[0])
+    except (FileNotFoundError, ValueError):
         return None  # The gallery says which table is not at hand.
+    try:
+        audit = audit_labels(voters, dataset)
+    except NotBoxesError:
+        return None  # None has readable answers to most rows.
     return audit if audit.has_probabilities else None
 
 
-def _bounds(
-    board: Board, runs: Iterable[Run], audit: LabelAudit, listed: tuple[AuditedRow, ...]
-) -> Iterator[Bound]:
+def _bounds(board: Board, runs: Iterable[Run], listed: tuple[AuditedRow, ...]) -> Iterator[Bound]:
     """Yield the models of a dataset by rank; nothing where no label is listed."""
     if not listed:
         return
