@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...benchmarks.findit.findit_datasets import Family
+from ...benchmarks.vpbench.stage1_release import named_image
 from ...boxes.representation import Corners
 from ...storage.image_files import Size
 from ..annotated_samples import (
@@ -91,6 +92,17 @@ class CopiedSplit:
         return replace(samples, units=self.units, units_stated=True, ledger=self.ledger)
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the three sets, as people have it."""
+
+    name: str  # In messages
+    differs: str  # From the authors' annotations
+    files: Callable[[Path, Split], Sequence[Path]]  # That it has of a split; none: no such copy
+    read: Callable[[Path, Split, Sequence[Path]], CopiedSplit]
+    has_images: bool = False
+
+
 def corners_of(sides: Corners) -> Corners:
     """Return the corners of a box [x, y, width, height]."""
     x, y, width, height = sides
@@ -132,3 +144,11 @@ def coco_name(text: str, where: str) -> str:
     if found is None:
         raise AnnotationError(f"{where}: {text!r} names no image of COCO train2014")
     return f"{found[0]}.jpg"
+
+
+def image_of(cell: str | bytes, where: str) -> tuple[str, bytes]:
+    """Return the name of an image without one, made of its content, and its bytes."""
+    try:
+        return named_image(cell)
+    except ValueError as error:
+        raise AnnotationError(f"{where}, image: {error}") from None
