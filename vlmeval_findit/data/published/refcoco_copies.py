@@ -34,7 +34,6 @@ from .refcoco_files import AUTHORS, QWEN_VL, VLM_R1, VLMEVALKIT
 from .refcoco_hub import JXU124, JXU124_BENCHMARK, KANGHENG, LMMS_LAB
 from .refcoco_splits import SPLITS, Copy, Split, train2014
 
-
 # The copies, the most exact first
 COPIES = (
     QWEN_VL,
