@@ -106,7 +106,7 @@ AREAS = {
     ),
     "imports": (
         ["data/ledger.py", "data/custom/checks.py", "data/custom/coco.py"],
-        ["data/custom"],
+        ["data/custom", "data/test_ledger.py"],
     ),
 }
 """Area -> modules below ``vlmeval_findit``, test files or folders below ``tests``."""

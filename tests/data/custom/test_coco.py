@@ -199,6 +199,34 @@ def test_a_mask_must_roughly_fill_its_box(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("area", "is_kept", "is_noted"),
+    [
+        (3200, False, False),
+        (3201.5, False, False),
+        (2000, True, False),
+        (3361, True, False),
+        (3362, True, True),
+        (0, False, False),
+        (-9, False, False),
+        (True, False, False),
+        (None, False, False),
+        ("2000", False, False),
+        (float("nan"), False, False),
+        (float("inf"), False, False),
+    ],
+)
+def test_an_area_that_is_not_that_of_its_box_is_kept(
+    tmp_path, area: Any, is_kept: bool, is_noted: bool
+) -> None:
+    """The box is 40 x 80; a mask is smaller, and nothing is larger but by a line of pixels."""
+    samples = read(tmp_path, annotation(3, area=area))
+    box = ("sub/two.png", "traffic light", (4.0, 8.0, 44.0, 88.0))
+    assert samples.areas == ({box: area} if is_kept else {})
+    noted = {"annotations whose area is larger than their box": 1}
+    assert entries(samples, Fate.NOTED) == (noted if is_noted else {})
+
+
+@pytest.mark.parametrize(
     ("keys", "size"),
     [
         ({"width": 0, "height": 0}, None),
