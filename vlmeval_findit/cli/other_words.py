@@ -49,6 +49,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "rank": ["leaderboard (models x datasets)"],
     "summarize": ["leaderboard (models x datasets)"],
     "results": ["leaderboard (models x datasets)", _REPORT],
+    "review": ["audit --review review.html (a page on which a person judges doubtful labels)"],
     "diff": ["compare (how two runs differ)"],
     "push": ["export --to hub"],
     "upload": ["export --to hub"],
