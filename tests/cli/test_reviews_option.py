@@ -336,6 +336,19 @@ def test_scores_with_other_reviews_are_not_compared(
     assert main(["compare", str(one), str(same)]) == 0
 
 
+def test_exports_and_audits_take_scores_without_reviews(
+    audited: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", str(audited.runs), "--reviews", str(reviews_of(audited))]) == 0
+    named = [str(path) for path in audited.runs.glob("*_score.reviewed-*.csv")]
+    capsys.readouterr()
+    out = str(audited.folder / "coco")
+    assert main(["export", *named, "--to", "coco", "--out", out]) == 2
+    assert f"Name its predictions: {audited.runs}" in capsys.readouterr().err
+    assert main(["audit", *named]) == 2
+    assert "scored with reviews" in capsys.readouterr().err
+
+
 # --- report ---------------------------------------------------------------------------------------
 
 

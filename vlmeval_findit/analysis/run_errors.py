@@ -181,7 +181,7 @@ class RejectionShare:
 
 def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     """Return the share of each outcome; empty where every query has something to find."""
-    counts = rejections(run.sums)
+    counts = rejections(run.sums_of_rows)
     if not counts:
         return ()
     sums = clustered_sums(run.rows, run.variant.images)

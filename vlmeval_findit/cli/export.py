@@ -104,11 +104,16 @@ def default_folder(target: str) -> Path | None:
 
 
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
-    """Refuse runs inside the folder that is written, and scores in another than the run's space."""
+    """Refuse runs inside the folder that is written, scores in another space or with reviews."""
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):
             # No command would find it there any more.
             raise ValueError(f"--out {out}: the run {run.path} is in it. Name another folder")
         if run.other_space:
             raise ValueError(f"{run.path}: scored in another space than the run recorded")
+        if run.provenance.reviews is not None:
+            raise ValueError(
+                f"{run.files.score}: scored with reviews, but exports have the table's labels. "
+                f"Name its predictions: {run.path}"
+            )
     return runs

@@ -298,7 +298,9 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
             slicing.place[slicing.place >= 0], minlength=len(slicing.values)
         ).tolist()
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
-            sums = {name: run.sums.get(SumKey(name, kind, part), 0) for name in all_sums.sums}
+            sums = {
+                name: run.sums_of_rows.get(SumKey(name, kind, part), 0) for name in all_sums.sums
+            }
             bounds = metric_intervals(estimate_metrics(metrics, slice_of(all_sums, kind, part)))
             cells = []
             for metric in metrics:

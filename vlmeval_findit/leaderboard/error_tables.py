@@ -80,7 +80,7 @@ def errors_table(board: Board) -> Table:
     names = [each.name for each in analysis.error_types if each.name in occurring]
     rows: list[list[Value]] = []
     for row, by_name in zip(board.runs, costs, strict=True):
-        cells = [*run_cells(row), analysis.score.value(row.run.sums)]
+        cells = [*run_cells(row), analysis.score.value(row.run.sums_of_rows)]
         for name in names:
             if (cost := by_name.get(name)) is None:
                 cells += [None, None]
@@ -99,7 +99,7 @@ def errors_table(board: Board) -> Table:
 def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     """Make a row for each error type of a run: its events, and its cost in points."""
     score = run.benchmark.errors.score
-    reached = score.value(run.sums)
+    reached = score.value(run.sums_of_rows)
     lost = sum(cost.points for cost in costs)
     rows: list[list[Value]] = [[score.title, "", reached]]
     rows += [

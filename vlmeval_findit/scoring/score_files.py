@@ -141,14 +141,14 @@ class Provenance:
     made_of: Mapping[str, Any] = field(default_factory=dict)  # The facts of the table's .meta.json
 
     @property
-    def voted(self) -> bool:
-        """Whether reviewers of its labels saw its answers."""
-        return self.reviews is not None and self.reviews.has_voter(self.voter)
+    def voter(self) -> str:
+        """The name of the run among voters: its digest, else that of its predictions."""
+        return self.digest if self.identity is not None else self.predictions_sha256[:12]
 
     @property
-    def voter(self) -> str:
-        """The name of its run among voters: its digest, or that of its predictions without one."""
-        return self.digest if self.identity is not None else self.predictions_sha256[:12]
+    def voted(self) -> bool:
+        """Whether reviewers of its labels saw its answers."""
+        return self.reviews is not None and self.voter in self.reviews.voters
 
     @property
     def answered_note(self) -> str | None:

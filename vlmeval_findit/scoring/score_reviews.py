@@ -64,10 +64,6 @@ class ScoreReviews(Config):
         """Whether random rows stand for all rows that were not listed."""
         return bool(self.random and self.unlisted)
 
-    def has_voter(self, digest: str) -> bool:
-        """Return whether reviewers saw the answers of a run."""
-        return digest in self.voters
-
     @property
     def counts(self) -> str:
         """Say how many rows were reviewed, and what became of them."""

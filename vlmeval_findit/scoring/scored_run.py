@@ -68,10 +68,16 @@ class Run:
         return benchmark_of(self.variant)
 
     @cached_property
+    def sums_of_rows(self) -> Mapping[Key, float]:
+        """The sums of its rows, each once, of their slices too."""
+        return totals(self.rows)
+
+    @cached_property
     def sums(self) -> Mapping[Key, float]:
-        """The sums of all rows, of their slices too."""
-        sums = totals(self.rows)
-        return sums_of_all_rows(sums, self.random) if self.random else sums
+        """The sums that metrics are of: where random rows stand for others, they are weighted."""
+        if self.random is None:
+            return self.sums_of_rows
+        return sums_of_all_rows(self.sums_of_rows, self.random)
 
     @property
     def files(self) -> RunFiles:
