@@ -193,7 +193,7 @@ def sweep_table(board: Board) -> Table:
         cells = run_cells(row)
         for metric in board.metrics:
             interval = row.intervals.get(metric.name)
-            cells.append(TableCell(metric.value(row.run.sums), interval))
+            cells.append(TableCell(row.run.value(metric), interval))
         cells += [test.value if test else None, *_p_values(test)]
         cells += [len(row.run.rows), row.run.failed]
         rows.append(cells)
@@ -223,7 +223,7 @@ def excluded_table(board: Board) -> Table:
     for excluded in board.excluded:
         run = excluded.run
         row: list[Value] = [run.model, run.variant.name, excluded.reason]
-        row += [len(run.rows), run.failed, metric.value(run.sums), str(run.path)]
+        row += [len(run.rows), run.failed, run.value(metric), str(run.path)]
         rows.append(row)
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
 

@@ -40,6 +40,7 @@ def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
     }
     if cell.run is not None:
         known = [metric for metric in board.metrics if metric.name in values]
-        values |= {metric.name: metric.printed(cell.run.sums) for metric in known}
+        if cell.run.random is None:
+            values |= {metric.name: metric.printed(cell.run.sums) for metric in known}
     overall = values.get(board.headline.name)
     return {"Overall": overall, **values, "Format": cell.format, "Queries": cell.queries}

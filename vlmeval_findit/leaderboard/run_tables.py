@@ -32,7 +32,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
         bounds = intervals(run) if run.rows else {}
         row: list[Value] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
-        row += [TableCell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
+        row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
     fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
     fields += [count("queries"), count("failed calls")]
@@ -66,7 +66,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         if metric.name not in differences:
             continue
         test = differences[metric.name]
-        values = metric.value(run.sums), metric.value(other.sums)
+        values = run.value(metric), other.value(metric)
         sign = OTHER_QUERIES if metric.name in untested else ""
         rows.append(_compared(metric.title, values, test, test.p_value, sign))
     notes = list(_NOTES)
@@ -105,7 +105,7 @@ def datasets_table(
     tests = correct(test for *_, test in as_labelled) + correct(test for *_, test in reviewed)
     rows = []
     for (run, other, metric, _), test in zip(as_labelled + reviewed, tests, strict=True):
-        values = metric.value(run.sums), metric.value(other.sums)
+        values = run.value(metric), other.value(metric)
         row = _compared(run.board_dataset, values, test, test.corrected)
         rows.append([*row, run.failed, other.failed] if any_failed else row)
     fields = _comparison_fields("dataset", "p (Holm)")

@@ -90,7 +90,7 @@ def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
     """Return the values of a model's formats, in the benchmark's order."""
     cells, metric = [], board.headline
     for row in sorted(rows, key=lambda row: row.run.variant.format_place):
-        if (value := metric.value(row.run.sums)) is not None:
+        if (value := row.run.value(metric)) is not None:
             bounds = row.intervals.get(metric.name)
             place = row.run.variant.format_cell
             queries = len(row.run.rows)

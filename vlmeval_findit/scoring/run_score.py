@@ -16,11 +16,11 @@ from ..protocol.benchmark import Benchmark, Scorer
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import GIVEN, Identity
-from ..protocol.metric import Key, metric_values
+from ..protocol.metric import Key, Metric, metric_values
 from ..protocol.replies import Reply
 from ..protocol.scored_row import ScoredRow, add_up, totals
 from ..protocol.thoughts import ThoughtMarks, unnamed_marks
-from ..statistics.reviewed_estimates import sums_of_all_rows
+from ..statistics.reviewed_estimates import sums_of_all_rows, value_of_all_rows
 from ..storage.predictions import SHOWN
 from ..storage.run_files import OTHER_SPACE, REVIEWED
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
@@ -53,16 +53,18 @@ class RunScore:
     def benchmark(self) -> Benchmark:
         return benchmarks.benchmark_of(self.dataset.variant)
 
-    @property
-    def sums_of_all_rows(self) -> Mapping[Key, float]:
-        """The sums that metrics are of: where random rows stand for others, they are weighted."""
+    def values(self, metrics: Iterable[Metric]) -> Mapping[str, float | None]:
+        """Return metrics by name, in percent; where random rows stand for others, of all rows."""
         random = self.reviews.random_rows(self.rows) if self.reviews else None
-        return sums_of_all_rows(self.sums, random) if random else self.sums
+        if random is None:
+            return metric_values(metrics, self.sums)
+        sums = sums_of_all_rows(self.sums, random)
+        return {metric.name: value_of_all_rows(metric, sums) for metric in metrics}
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:
         """The metrics in percent, by name."""
-        return metric_values(self.benchmark.metrics, self.sums_of_all_rows)
+        return self.values(self.benchmark.metrics)
 
     @property
     def mark(self) -> str:

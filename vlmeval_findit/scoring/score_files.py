@@ -66,7 +66,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
     prompts = identity.prompts if identity is not None else None
     counts = {name: run.sums.get(key, 0) for name, key in benchmark.counts.items()}
     scorer = {"scored by": run.scorer.name} if run.scorer else {}
-    metrics = {**run.metric_values, headline.name: headline.value(run.sums_of_all_rows)}
+    metrics = run.values((*benchmark.metrics, headline))
     if run.reviews:
         metrics = {f"{name} {run.reviews.column}": value for name, value in metrics.items()}
         counts |= {
@@ -181,7 +181,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     identity = run.identity
     scored = {row.index for row in run.rows}
     metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
-    sums = run.sums_of_all_rows
+    values = run.values(metrics)
     marks = run.thought_marks
     plugins = _plugins(run)
     return {
@@ -211,7 +211,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "rows_missing": sorted(set(run.dataset.queries) - scored),
         },
         "totals": {key: total for key, total in run.sums.items() if isinstance(key, str)},
-        "metrics": {metric.key or metric.name: metric.value(sums) for metric in metrics},
+        "metrics": {metric.key or metric.name: values[metric.name] for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.
         "scored_with": {

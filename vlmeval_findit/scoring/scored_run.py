@@ -23,9 +23,9 @@ from ..protocol.contradictions import plugin_conflicts
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
-from ..protocol.metric import Key, metric_values
+from ..protocol.metric import Key, Metric
 from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
-from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows
+from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows, value_of_all_rows
 from ..storage.predictions import PredictionError
 from ..storage.run_files import PROVENANCE, REVIEWED, RunFiles, files_below, marked, run_of
 from .new_identity import installed_plugins
@@ -97,10 +97,14 @@ class Run:
         name = self.variant.board_dataset
         return f"{name} {reviews.column}" if reviews else name
 
+    def value(self, metric: Metric) -> float | None:
+        """Return a metric, in percent if it is a share; None: it has no value."""
+        return value_of_all_rows(metric, self.sums) if self.random else metric.value(self.sums)
+
     @cached_property
     def metric_values(self) -> Mapping[str, float | None]:
         """The metrics in percent, by name."""
-        return metric_values(self.benchmark.metrics, self.sums)
+        return {metric.name: self.value(metric) for metric in self.benchmark.metrics}
 
     @property
     def query_scores(self) -> list[float]:

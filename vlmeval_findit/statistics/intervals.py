@@ -89,9 +89,7 @@ def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
             continue
         ends = value - float(reach[at]), value + float(reach[at])
         if metric.share:
-            # An estimate from random rows may lie a little beyond 100 %.
-            if not sampled:
-                _check_share(metric, value)
+            _check_share(metric, value)
             ends = float(low[at]), float(high[at])
         if sampled:
             ends = _with_changes(ends, value, estimate, at)

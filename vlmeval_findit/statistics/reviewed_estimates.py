@@ -89,6 +89,15 @@ def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> di
     return add_up([as_reviewed, {key: random.others * total for key, total in changed.items()}])
 
 
+def value_of_all_rows(metric: Metric, sums: Mapping[Key, float]) -> float | None:
+    """Return a metric by :func:`sums_of_all_rows`: a share is at most 100 %.
+
+    Few random rows may say that there are more hits than rows.
+    """
+    value = metric.value(sums)
+    return min(max(value, 0.0), 100.0) if value is not None and metric.share else value
+
+
 def estimate_all_rows(
     as_reviewed: Estimate, sums: Mapping[Key, float], random: RandomRows
 ) -> Estimate:
@@ -103,7 +112,7 @@ def estimate_all_rows(
     for at, changed in enumerate(random.changes):
         if any(changed.values()):
             change[at] = [_derivative(metric, sums, changed) for metric in as_reviewed.metrics]
-    values = [metric.value(sums) for metric in as_reviewed.metrics]
+    values = [value_of_all_rows(metric, sums) for metric in as_reviewed.metrics]
     return replace(
         as_reviewed,
         values=np.array([np.nan if value is None else value / 100 for value in values]),
