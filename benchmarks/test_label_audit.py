@@ -255,6 +255,6 @@ def test_the_list_begins_with_wrong_labels_and_reviews_bring_scores_back(
             assert interval is not None
             if measures:
                 with capsys.disabled():
-                    value = metric.value(run.sums)
+                    value = run.value(metric)
                     print(f"  {run.model}: reviewed {value:.1f} {interval}, true {truth:.1f}")
             assert interval.low <= truth <= interval.high
