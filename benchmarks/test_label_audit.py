@@ -226,7 +226,7 @@ def wrong(scene_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return with_wrong_labels(scene_runs / "runs", tmp_path, monkeypatch)
 
 
-def test_the_list_begins_with_wrong_labels_and_reviews_bring_scores_back(
+def test_wrong_labels_come_first_and_reviews_bring_scores_back(
     scene_runs: Path,
     wrong: WrongScenes,
     measures: bool,
