@@ -117,7 +117,9 @@ WORDS: list[tuple[str, Sequence[Corners], Sequence[Repair]]] = [
     ("dog (100, 200, 300, 400, 0.98)", [A], [S.CONFIDENCE, S.PROSE]),
     ("[[100, 200, 300, 400, 0.98], [500, 600, 700, 800, .5]]", [A, B],
         [S.NUMBERS, S.CONFIDENCE]),
-    ("[100, 200, 300, 400, 5]", [], []),
+    ("[100, 200, 300, 400, 0.0]", [A], [S.CONFIDENCE]),
+    ("[100, 200, 300, 400, 1.0]", [A], [S.CONFIDENCE]),
+    *((f"[100, 200, 300, 400, {number}]", [], []) for number in ("0", "1", "1.01", "-0.5", "5")),
     ("[0, 0.5, 0.5, 0.2, 0.25]", [], []),
     # Signs of other models
     ("<bbox>100 200 300 400</bbox>", [A], [S.PROSE]),
