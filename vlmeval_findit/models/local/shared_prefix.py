@@ -46,7 +46,7 @@ def prefill(loaded: Loaded, variants: Sequence[Encoded]) -> Prefix | None:
     inner: Any = getattr(loaded.model, "model", None)
     if hasattr(inner, "rope_deltas"):
         inner.rope_deltas = None
-    with torch.no_grad():
+    with torch.inference_mode():
         state = loaded.model(**cut, use_cache=True, logits_to_keep=1).cache
     return Prefix(first.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
 
@@ -66,11 +66,12 @@ def continue_variants(
 def _as_one_batch(
     loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
 ) -> list[Generated]:
-    state = copy.deepcopy(prefix.cache)
-    if len(variants) > 1:
-        state.batch_repeat_interleave(len(variants))
-    if prefix.rope_deltas is not None:
-        loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
+    with torch.inference_mode():
+        state = copy.deepcopy(prefix.cache)
+        if len(variants) > 1:
+            state.batch_repeat_interleave(len(variants))
+        if prefix.rope_deltas is not None:
+            loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
     length = len(prefix.ids)
     pad = loaded.encoder.pad_id
     longest = max(len(query.ids) for query in variants)

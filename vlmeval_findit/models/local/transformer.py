@@ -195,7 +195,7 @@ def continue_rows(
         cancelled = decoding.is_cancelled()
         return torch.full((len(input_ids),), cancelled, device=input_ids.device)
 
-    with torch.no_grad():
+    with torch.inference_mode():
         output = loaded.model.generate(
             **inputs,
             max_new_tokens=decoding.limit,
