@@ -335,3 +335,18 @@ def test_a_name_of_one_dataset_needs_no_note(both_have: None) -> None:
 
     assert check_host_dataset("COCO_VAL") is None
     assert note_of_shared_names(["RefL4", "Demo"]) is None
+
+
+def test_a_split_or_category_of_theirs_is_no_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VLMEvalKit lists RefCOCO's splits, and a category D3: neither can be run."""
+    from vlmeval_findit.cli.early_checks import check_host_dataset
+
+    source = "URL = {'RefCOCO': 'https://x'}\nSPLITS = ['RefCOCO_testA', 'x']\nKINDS = {'D3', 'E'}"
+    monkeypatch.setattr("vlmeval_findit.core.vlmevalkit._text", lambda part: source)
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    assert "RefCOCO is VLMEvalKit's dataset" in str(check_host_dataset("RefCOCO"))
+    for name in ("RefCOCO_testA", "D3"):
+        with pytest.raises(ValueError, match=f"did you mean FindIt_{name}_xyxy_json?"):
+            check_host_dataset(name)

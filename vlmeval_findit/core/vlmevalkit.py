@@ -181,8 +181,11 @@ def may_have_dataset(name: str) -> bool:
 
 
 def has_dataset(name: str) -> bool:
-    """Return whether VLMEvalKit's source names a dataset in full."""
-    return _is_quoted(name, _text("dataset"))
+    """Return whether VLMEvalKit's source has a dataset's name as a key: of an address, a group.
+
+    Splits and categories are in quotes, too.
+    """
+    return re.search(rf"""["']{re.escape(name)}["']\s*:""", _text("dataset")) is not None
 
 
 def dataset_names() -> list[str]:
