@@ -105,6 +105,7 @@ def test_commands_are_named_as_they_were_typed(monkeypatch: pytest.MonkeyPatch) 
         program.cache_clear()
         text = as_called("python run_findit.py data list (names: run_findit.py models)")
         assert text.startswith(expected)
+        assert as_called(text) == text, "a message may pass by twice"
     program.cache_clear()
 
 

@@ -91,9 +91,9 @@ def row_of_checkpoint(
     if space_stated:
         return OTHER
     raise ValueError(
-        f"{where}: {architecture}, and no known model is of that type. State the coordinates that "
-        "it answers in: --space SPACE (names: score --help), or add a row for it "
-        "(six lines: docs/how-to/benchmarks.md, A model)"
+        f"{where}: {architecture}, and no known model is of that type. State the space that it "
+        "answers in when you run it: --space SPACE (names: run_findit.py score --help), or add a "
+        "row for it (six lines: docs/how-to/benchmarks.md, A model)"
     )
 
 
@@ -112,7 +112,9 @@ def fitting(
     where = checkpoint if named is None else f"{named}={checkpoint}"
     if not space_stated:
         instead = f"Type {_likes(decided)}, or state" if decided else "State"
-        raise ValueError(f"{where}: {why}. {instead} the space that it answers in: --space SPACE")
+        raise ValueError(
+            f"{where}: {why}. {instead} the space that it answers in when you run it: --space SPACE"
+        )
     if len(decided) > 1:
         raise ValueError(f"{where}: {why}. Type {_likes(decided)}")
     if not decided and architecture is not None:
