@@ -65,7 +65,7 @@ DEFINITIONS = {
                    lambda box: _probability(box.numbers)),
         Definition("label", "the probability of its label",
                    lambda box: _probability(box.label)),
-        Definition("going-on", "the probability of what leads from the previous box to it",
+        Definition("going-on", "the probability of the tokens between the previous box and it",
                    lambda box: _probability(box.before)),
         Definition("together", "going-on times label (if there are labels) times mean", _together),
     )
