@@ -83,6 +83,22 @@ def test_the_proposal_of_one_object_is_where_the_models_are(world: World) -> Non
     assert [each.index for each in audit.listed()] == [7]
 
 
+def test_models_agree_with_a_box_that_is_nearer_than_the_label(world: World) -> None:
+    """One of four answers as the label, which is drawn too wide."""
+    x1, y1, x2, y2 = pair(9)[0]
+    wide = (x1, y1, x2 + 20, y2 + 10)
+    right = expressions(world, {9: wide})
+
+    def as_labelled(at: int, answer: Right) -> Right:
+        return Right((wide,)) if at == 9 else answer
+
+    third = answering(EXPRESSIONS, right)
+    fourth = answering(EXPRESSIONS, right, change=as_labelled)
+    audit = audit_labels(two_models(world, EXPRESSIONS, right, Third=third, Fourth=fourth))
+    row = row_of(audit, 9)
+    assert (row.fault, row.agreeing, row.models) == (LabelFault.BOX, 3, 4)
+
+
 def test_a_set_is_corrected_in_everything_that_is_likely(world: World) -> None:
     """An object is missing, and another box is on nothing."""
     left, _ = pair(9)
@@ -96,6 +112,19 @@ def test_a_set_is_corrected_in_everything_that_is_likely(world: World) -> None:
     assert boxes[0] == left  # As it is in the table
     assert boxes[1] == pytest.approx(pair(9)[1], abs=2)
     assert len(boxes) == 2
+
+
+def test_several_faults_of_a_label_are_corrected_together(world: World) -> None:
+    """A box is drawn badly, and another one is on nothing."""
+    (x1, y1, x2, y2), right_box = pair(9)
+    wide = (x1, y1, x2 + 20, y2 + 10)
+    right = objects(world, {9: (wide, right_box, (60.0, 60.0, 100.0, 95.0))})
+    more = answering(OBJECTS, right)
+    audit = audit_labels(two_models(world, OBJECTS, right, Third=more, Fourth=more))
+    boxes = row_of(audit, 9).proposal.boxes
+    assert len(boxes) == 2
+    assert boxes[0] == pytest.approx((x1, y1, x2, y2), abs=2)
+    assert boxes[1] == right_box
 
 
 def test_a_class_is_named_as_the_table_names_it(world: World) -> None:
