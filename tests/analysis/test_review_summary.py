@@ -77,6 +77,8 @@ def test_tables_are_summarised_apart() -> None:
     both = Reviews((review(1, "label"), review(1, "model", table=other, row=other)), (AUDIT,))
     actual = by_table(both)
     assert list(actual) == [TABLE, other]
+    assert [each.reviews[0].table for each in actual.values()] == [TABLE, other]
+    assert [len(each.reviews) for each in actual.values()] == [1, 1]
     assert [len(each.audits) for each in actual.values()] == [1, 0]
 
 
