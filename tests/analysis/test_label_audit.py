@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from doubtful_labels import (
     objects,
     pair,
 )
-from scored_runs import World, failing, saying
+from scored_runs import World, failing, query, saying
 
 from vlmeval_findit.analysis.label_audit import (
     FEWEST_RANDOM,
@@ -40,6 +41,7 @@ from vlmeval_findit.leaderboard.label_voters import VotersError, choose_voters
 from vlmeval_findit.protocol.identity import Identity
 from vlmeval_findit.protocol.replies import FAILED
 from vlmeval_findit.protocol.reviews import Drawn, Review, Reviews, Verdict, row_hash
+from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.scoring.score_reviews import ScoreReviews
 from vlmeval_findit.scoring.scored_run import Run
 from vlmeval_findit.statistics.label_doubts import LabelFault
@@ -148,6 +150,21 @@ def test_a_class_that_no_label_has_is_not_proposed(world: World) -> None:
     assert not [row for row in audit.listed() if row.fault is LabelFault.WRONG_CLASS]
 
 
+def test_an_object_of_a_class_that_no_label_has_is_not_missing(world: World) -> None:
+    right = classes(world, {})
+
+    def with_bird(at: int, answer: Right) -> Right:
+        if at != 5:
+            return answer
+        return Right((*answer.boxes, (60.0, 60.0, 100.0, 95.0)), (*answer.labels, "bird"))
+
+    models = answering(CLASSES, right, change=with_bird)
+    audit = audit_labels([world.run(model, CLASSES, models) for model in ("A", "B", "C")])
+    row = row_of(audit, 5)
+    assert row not in audit.listed()
+    assert len(row.proposal.boxes) == 2
+
+
 # --- what says something --------------------------------------------------------------------------
 
 
@@ -187,6 +204,46 @@ def test_rows_about_which_nobody_says_anything_are_named(world: World) -> None:
     audit = audit_labels(runs)
     assert audit.unjudged == (3,)
     assert 3 not in {row.index for row in audit.rows}
+
+
+def with_rows(run: Run, change: Callable[[ScoredRow], ScoredRow]) -> Run:
+    return replace(run, rows=tuple(map(change, run.rows)))
+
+
+def test_a_truncated_answer_says_nothing_although_it_has_boxes(world: World) -> None:
+    """Objects after its end are not missed."""
+    left, other = two_models(world, OBJECTS, objects(world, {}))
+
+    def cut(row: ScoredRow) -> ScoredRow:
+        return replace(row, reason="truncated") if row.index < ROWS // 2 else row
+
+    audit = audit_labels([left, with_rows(other, cut)])
+    assert [voter.silent for voter in audit.voters] == [0, ROWS // 2]  # Half is enough
+    wrong_key = with_rows(other, lambda row: replace(row, reason="wrong key"))
+    assert [voter.silent for voter in audit_labels([left, wrong_key]).voters] == [0, 0]
+
+
+def test_boxes_on_ignored_objects_are_no_answer(world: World) -> None:
+    """Both models have a box on something that does not count."""
+    right = objects(world, {9: pair(9)[:1]})
+
+    def ignoring(row: ScoredRow) -> ScoredRow:
+        ignored = [1] if row.index == 9 else []
+        return replace(row, details={**row.details, "ignored": ignored})
+
+    runs = two_models(world, OBJECTS, right)
+    assert row_of(audit_labels(runs), 9).fault is LabelFault.MISSING
+    audit = audit_labels([with_rows(run, ignoring) for run in runs])
+    assert row_of(audit, 9).fault is not LabelFault.MISSING
+
+
+def test_one_object_is_asked_for_only_if_all_labels_have_one(world: World) -> None:
+    right = expressions(world, {})
+    one = audit_labels(two_models(world, EXPRESSIONS, right))
+    world.table("RefCOCO", [query(at, f"{at}.jpg", "x", pair(at)) for at in range(ROWS)])
+    several = audit_labels(two_models(world, EXPRESSIONS, right))
+    assert (one.asks_for_one, several.asks_for_one) == (True, False)
+    assert {row.fault for row in several.rows} <= {LabelFault.BOX, LabelFault.SUPERFLUOUS}
 
 
 # --- which runs -----------------------------------------------------------------------------------
@@ -392,6 +449,28 @@ def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
     assert p is not None
     assert first.p is not None
     assert 0.001 < p < first.p / 2
+
+
+def test_published_lists_calibrate_nothing(audit: LabelAudit) -> None:
+    drawn = draw_rows(audit, audit.listed(30))
+    reviews = [review(audit, each.row, Drawn.PUBLISHED, Verdict.LABEL) for each in drawn]
+    after = with_reviews(audit, Reviews(tuple(reviews)))
+    assert after.calibration == Calibration(listed=0, random=0, fit=None)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rises"),
+    [(Verdict.MODEL, True), (Verdict.LABEL, False), (Verdict.BOTH, False)],
+)
+def test_verdicts_decide_which_way_probabilities_move(
+    audit: LabelAudit, verdict: Verdict, rises: bool
+) -> None:
+    """Where both boxes are right, the label is."""
+    drawn = draw_rows(audit, audit.listed(30))
+    reviews = [review(audit, each.row, each.drawn, verdict) for each in drawn]
+    after = with_reviews(audit, Reviews(tuple(reviews)))
+    first = audit.rows[0]
+    assert ((after.calibrated(first) or 0) > (first.p or 0)) is rises
 
 
 def test_reviews_change_no_list(world: World) -> None:
