@@ -366,3 +366,10 @@ def test_a_report_has_both_and_draws_the_accepted_answer(audited: World) -> None
             (truth,) = (box for box in card["frames"][0]["boxes"] if box[0] == "truth")
             shown["[reviewed" in run["dataset"]] = tuple(truth[1:5])
     assert shown == {False: WRONG, True: TRUE}
+    # Voters are neither drawn as the best of the column, nor paired with another model.
+    pairs = {
+        (data["runs"][pair["left"]]["model"], data["runs"][pair["right"]]["model"])
+        for pair in data["pairs"]
+        if "[reviewed" in data["runs"][pair["left"]]["dataset"]
+    }
+    assert pairs in ({("First", "Second")}, {("Second", "First")})

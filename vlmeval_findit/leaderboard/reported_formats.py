@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis.best_format import ranked
-from ..analysis.run_statistics import estimate
+from ..analysis.run_statistics import estimate, is_favoured
 from ..core.formatting import nearest
 from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate
@@ -95,17 +95,26 @@ def make_format_rows(
             estimates = [estimate(run) for run in runs]
             chosen = reported.get((model, dataset.name))
             best = next((at for at, run in enumerate(runs) if run is chosen), None)
-            tests = _tests_to_reported(estimates, best) if best is not None else {}
+            tests = {}
+            if best is not None:
+                # Reviews that favour one of two formats would make the difference.
+                alike = [is_favoured(run) == is_favoured(runs[best]) for run in runs]
+                tests = _tests_to_reported(estimates, best, alike)
             for at, run in enumerate(runs):
                 bounds = metric_intervals(estimates[at])
                 rows.append(FormatRow(run, dataset.name, bounds, at == best, tests.get(at)))
     return rows
 
 
-def _tests_to_reported(estimates: Sequence[Estimate], best: int) -> dict[int, Difference]:
-    """Return the differences to the reported format by the headline, by their places."""
+def _tests_to_reported(
+    estimates: Sequence[Estimate], best: int, alike: Sequence[bool]
+) -> dict[int, Difference]:
+    """Return the differences to the reported format by the headline, by their places.
+
+    Only those ``alike`` it are tested.
+    """
     headline = estimates[best].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
-    others = [at for at in known if at != best] if best in known else []
+    others = [at for at in known if at != best and alike[at]] if best in known else []
     tests = correct(difference(estimates[at], estimates[best], headline) for at in others)
     return dict(zip(others, tests, strict=True))

@@ -99,7 +99,9 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
         by_format = {(run.model, run.variant.format): run for run in dataset.runs}
         reported = {(model, ""): board.run(model, dataset.name) for model in board.models}
         left, right = ((reported | by_format).get(side) for side in sides)
-        if left is not None and right is not None and left is not right:
+        if left is None or right is None or left is right:
+            continue
+        if _can_be_compared(left, right):
             pairs.append(Pair(dataset.name, left, right))
     return pairs
 
@@ -108,8 +110,7 @@ def _of_models(board: Board) -> Iterator[Pair]:
     for dataset in board.datasets:
         runs = (board.run(model, dataset.name) for model in board.models[:MODELS])
         for left, right in combinations(filter(None, runs), 2):
-            # Reviews that favour one of them would make the difference.
-            if is_favoured(left) == is_favoured(right):
+            if _can_be_compared(left, right):
                 yield Pair(dataset.name, left, right)
 
 
@@ -117,8 +118,15 @@ def _of_formats(board: Board) -> Iterator[Pair]:
     for dataset in board.datasets:
         for run in dataset.runs:
             reported = board.run(run.model, dataset.name)
-            if run.model in board.models[:MODELS] and reported and run is not reported:
+            if run.model not in board.models[:MODELS] or reported is None or run is reported:
+                continue
+            if _can_be_compared(reported, run):
                 yield Pair(dataset.name, reported, run)
+
+
+def _can_be_compared(left: Run, right: Run) -> bool:
+    """Return whether reviews favour neither run: that would make the difference."""
+    return is_favoured(left) == is_favoured(right)
 
 
 def pairs_note(board: Board) -> str:

@@ -72,8 +72,9 @@ def panels_of(board: Board) -> list[Panel]:
 def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     metric = board.metrics[0]
     known = ((model, board.entry(model, name, metric.name)) for model in board.models)
-    entries = {model: entry for model, entry in known if entry}
-    ranked = sorted(entries, key=lambda model: (entries[model].rank or 0, model))
+    # Models that reviews favour have no rank: the table shows them with their sign.
+    entries = {model: entry for model, entry in known if entry and entry.rank}
+    ranked = sorted(entries, key=lambda model: (entries[model].rank, model))
     # The same models in every panel, and the best of the panel.
     drawn = {*board.models[:MODELS], *ranked[:1]}
     order = [model for model in ranked if model in drawn]
