@@ -346,7 +346,7 @@ def test_exports_and_audits_take_scores_without_reviews(
     assert main(["export", *named, "--to", "coco", "--out", out]) == 2
     assert f"Name its predictions: {audited.runs}" in capsys.readouterr().err
     assert main(["audit", *named]) == 2
-    assert "scored with reviews" in capsys.readouterr().err
+    assert "a score with reviews" in capsys.readouterr().err
 
 
 # --- report ---------------------------------------------------------------------------------------
