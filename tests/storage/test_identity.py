@@ -328,3 +328,23 @@ def test_how_often_a_call_was_tried_is_no_other_run() -> None:
 def test_an_object_that_samples_is_sampled(attributes: dict[str, Any]) -> None:
     note = Answering(attributes=attributes).sampling_note
     assert note == "replies were sampled at temperature 0.7"
+
+
+@pytest.mark.parametrize("temperature", [None, 0, 0.0, "0", "0.0", False])
+def test_a_temperature_of_zero_is_greedy(temperature: Any) -> None:
+    assert Answering(settings={"temperature": temperature}).sampling_note is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ({"temperature": "0.7"}, "0.7"),
+        ({"temperature": "warm"}, "warm"),
+        ({"temperature": [0]}, "[0]"),
+        ({"temperature": 0.7, "sample": 3}, "0.7 (sample 3)"),
+        ({"temperature": 0.7, "sample": "consensus of 3"}, "0.7 (consensus of 3 samples)"),
+    ],
+)
+def test_a_note_says_how_replies_were_sampled(settings: dict[str, Any], note: str) -> None:
+    said = Answering(settings=settings).sampling_note
+    assert said == f"replies were sampled at temperature {note}"

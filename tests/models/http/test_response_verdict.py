@@ -310,7 +310,16 @@ def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
         ({"error": {"code": "insufficient_quota", "message": "pay"}}, CallVerdict.FINAL, "pay"),
         ({"error": {"code": 429, "message": "wait"}}, CallVerdict.PASSING, "HTTP 429: "),
         ({"error": {"code": "502", "message": "gone"}}, CallVerdict.PASSING, "HTTP 502: "),
-        ({"error": True, "message": "out of memory"}, CallVerdict.FINAL, "out of memory"),
+        (
+            {"error": True, "message": "out of memory"},
+            CallVerdict.FINAL,
+            "the service reports: out of memory",
+        ),
+        (
+            {"error": 1, "message": "out of memory"},
+            CallVerdict.FINAL,
+            "the service reports: out of memory",
+        ),
         ({"detail": "model is not loaded"}, CallVerdict.FINAL, "model is not loaded"),
         (
             {"success": False, "errors": [{"message": "no image"}]},
@@ -347,6 +356,7 @@ def test_an_error_inside_a_reply_keeps_its_words(
             '[{"loc": ["body", "top_k"], "msg": "not permitted"}]',
         ),
         ({"error": {"message": "", "code": 7}}, '{"message": "", "code": 7}'),
+        ({"error": {"ret": "余额不足"}}, '{"ret": "余额不足"}'),
         ([], "[]"),
         ("no", "no"),
         ("", "Bad Request"),

@@ -233,8 +233,8 @@ def _reported_error(reply: Mapping[str, Any]) -> CallError | None:
 def _error_in(reply: Mapping[str, Any]) -> object | None:
     error = reply.get("error")
     if _is_error(error):
-        # With "error": true the words are in other fields.
-        return reply if error is True or isinstance(error, int | float) else error
+        # With "error": true or a number the words are in other fields.
+        return reply if isinstance(error, int | float) else error
     if "error" in (reply.get("object"), reply.get("type")):
         return reply
     base = mapping(reply.get("base_resp"))  # MiniMax
