@@ -110,7 +110,10 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
             # No command would find it there any more.
             raise ValueError(f"--out {out}: the run {run.path} is in it. Name another folder")
         if run.other_space:
-            raise ValueError(f"{run.path}: scored in another space than the run recorded")
+            raise ValueError(
+                f"{run.path}: scored in another space than the run recorded. Name its prediction "
+                "file: the recorded score is exported"
+            )
         if run.provenance.reviews is not None:
             raise ValueError(
                 f"{run.files.score}: scored with reviews, but exports have the table's labels. "

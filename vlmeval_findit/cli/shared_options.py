@@ -171,7 +171,10 @@ def error_text(error: ValueError | OSError) -> str:
 
     if not isinstance(error, OSError):
         return as_called(scrub(str(error)))
-    text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+    text = str(error)
+    if error.filename and error.strerror:
+        is_missing = isinstance(error, FileNotFoundError)
+        text = f"{error.filename}: {'does not exist' if is_missing else error.strerror}"
     return as_called(scrub(f"{text}{advice(error)}"))
 
 

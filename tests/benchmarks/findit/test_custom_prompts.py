@@ -134,7 +134,7 @@ def test_refused_before_anything_is_asked(
     served = "--model Qwen3-VL=mine --base-url http://localhost:1/v1"
     for words, why in (
         (f"{served} --prompt-template t.jinja", "unknown variable 'lable': did you mean label"),
-        (f"{served} --system nowhere", "--system nowhere: No such file"),
+        (f"{served} --system nowhere", "--system nowhere: the file does not exist"),
         ("--model FullImage --system t.jinja", "--system has no effect: FullImage is a"),
     ):
         assert main([*command.split(), *words.split()]) == 2
