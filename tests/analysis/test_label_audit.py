@@ -219,6 +219,10 @@ def test_a_truncated_answer_says_nothing_although_it_has_boxes(world: World) -> 
 
     audit = audit_labels([left, with_rows(other, cut)])
     assert [voter.silent for voter in audit.voters] == [0, ROWS // 2]  # Half is enough
+    most = with_rows(
+        other, lambda row: cut(row) if row.index % 5 else replace(row, reason="truncated")
+    )
+    assert [voter.run.model for voter in audit_labels([left, most]).unheard] == ["Right"]
     wrong_key = with_rows(other, lambda row: replace(row, reason="wrong key"))
     assert [voter.silent for voter in audit_labels([left, wrong_key]).voters] == [0, 0]
 
@@ -453,9 +457,15 @@ def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
 
 def test_published_lists_calibrate_nothing(audit: LabelAudit) -> None:
     drawn = draw_rows(audit, audit.listed(30))
-    reviews = [review(audit, each.row, Drawn.PUBLISHED, Verdict.LABEL) for each in drawn]
-    after = with_reviews(audit, Reviews(tuple(reviews)))
+    published = [review(audit, each.row, Drawn.PUBLISHED, Verdict.LABEL) for each in drawn]
+    after = with_reviews(audit, Reviews(tuple(published)))
     assert after.calibration == Calibration(listed=0, random=0, fit=None)
+    ours = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
+    known = {each.row.index for each in drawn}
+    rest = [row for row in audit.rows if row.index not in known]
+    theirs = [review(audit, row, Drawn.PUBLISHED, Verdict.MODEL) for row in rest]
+    with_theirs = with_reviews(audit, Reviews((*ours, *theirs)))
+    assert with_theirs.calibration == with_reviews(audit, Reviews(tuple(ours))).calibration
 
 
 @pytest.mark.parametrize(
