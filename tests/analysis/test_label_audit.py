@@ -85,7 +85,7 @@ def test_the_proposal_of_one_object_is_where_the_models_are(world: World) -> Non
     assert [each.index for each in audit.listed()] == [7]
 
 
-def test_models_agree_with_a_box_that_is_nearer_than_the_label(world: World) -> None:
+def test_models_agree_with_a_box_nearer_than_the_label(world: World) -> None:
     """One of four answers as the label, which is drawn too wide."""
     x1, y1, x2, y2 = pair(9)[0]
     wide = (x1, y1, x2 + 20, y2 + 10)
@@ -150,7 +150,7 @@ def test_a_class_that_no_label_has_is_not_proposed(world: World) -> None:
     assert not [row for row in audit.listed() if row.fault is LabelFault.WRONG_CLASS]
 
 
-def test_an_object_of_a_class_that_no_label_has_is_not_missing(world: World) -> None:
+def test_an_object_of_a_class_without_labels_is_not_missing(world: World) -> None:
     right = classes(world, {})
 
     def with_bird(at: int, answer: Right) -> Right:
@@ -241,7 +241,7 @@ def test_boxes_on_ignored_objects_are_no_answer(world: World) -> None:
     assert row_of(audit, 9).fault is not LabelFault.MISSING
 
 
-def test_one_object_is_asked_for_only_if_all_labels_have_one(world: World) -> None:
+def test_one_object_is_asked_for_if_all_labels_have_one(world: World) -> None:
     right = expressions(world, {})
     one = audit_labels(two_models(world, EXPRESSIONS, right))
     world.table("RefCOCO", [query(at, f"{at}.jpg", "x", pair(at)) for at in range(ROWS)])

@@ -319,7 +319,7 @@ def test_a_line_that_another_process_tore_costs_only_itself(written: int, tmp_pa
     assert [r["prompt_sha256"] for r in records(path)] == ["a", "b", "c"]
 
 
-def test_a_whole_journal_that_is_opened_again_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_whole_journal_stays_as_it_is_when_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal, Journal(path, shared=True) as other:
         journal.append([record("a")])

@@ -215,7 +215,7 @@ def test_a_mask_must_roughly_fill_its_box(tmp_path) -> None:
         (float("inf"), False, False),
     ],
 )
-def test_an_area_that_is_not_that_of_its_box_is_kept(
+def test_an_area_other_than_its_box_is_kept(
     tmp_path, area: Any, is_kept: bool, is_noted: bool
 ) -> None:
     """The box is 40 x 80; a mask is smaller, and nothing is larger but by a line of pixels."""
