@@ -159,7 +159,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([GOOD, but(GOOD, label=None, expression="x")], "line 2: has 'expression', but "),
     ([GOOD, but(GOOD, boxes=[DOG])], "line 2: the same query as "),
     ([but(GOOD, boxes=[{"box": CAT, "ignore": 2}])], "boxes[0], ignore: 2 should be true or false"),
-    ([but(GOOD, image="gone.png")], "gone.png is missing"),
+    ([but(GOOD, image="gone.png")], "does not have the only image, gone.png. Name"),
     ([but(GOOD, tags="night")], "line 1, tags: 'night' should be an object"),
     ([but(GOOD, tags={"t": 0.5})], "line 1, tags: t: 0.5 is neither text, a whole number, true no"),
     ([but(GOOD, tags={"t": "a\nb"})], "line 1: tags: 'a\\nb' is not plain text on one line"),

@@ -159,11 +159,11 @@ def checked_images(
         if is_transparent(image.content):
             samples.ledger.note("transparent images: models are shown them on white", name)
     problems = {name: why for name, why in by_name.items() if isinstance(why, str)}
-    if len(problems) > 1 and not any((folder / name).exists() for name in names):
-        raise AnnotationError(
-            f"none of the {len(names)} images is in {folder}; the first is {next(iter(names))}. "
-            "Name the folder of the images: --image-root DIR"
-        )
+    if problems and not any((folder / name).exists() for name in names):
+        first = next(iter(names))
+        several = f"none of the {len(names)} images is in {folder}; the first is {first}"
+        which = several if len(names) > 1 else f"{folder} does not have the only image, {first}"
+        raise AnnotationError(f"{which}. Name the folder of the images: --image-root DIR")
     if problems and (not skip or not images):
         raise refusal(list(problems.values()), len(names), "images", "--skip-unreadable-images")
     return _drop_unusable(samples, problems), images
