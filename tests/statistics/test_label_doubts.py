@@ -126,6 +126,23 @@ def test_one_model_estimates_nothing() -> None:
     assert int(doubts.wrong.argmax()) == ODD
 
 
+def test_objects_that_are_often_missed_are_not_superfluous() -> None:
+    """In every third row nobody finds the second object: it is hard."""
+    labels = [boxes_of(TWO)] * ROWS
+    answers = [
+        [boxes_of(TWO if row % 3 else ONE, 1.0, row + ROWS * model) for row in range(ROWS)]
+        for model in range(3)
+    ]
+    assert label_doubts(count_votes(labels, answers, single=False)).wrong.max() < 0.5
+
+
+def test_the_share_of_ambiguous_labels_is_not_estimated() -> None:
+    """Else it grows from pass to pass, as hard objects look like two right answers."""
+    doubts = label_doubts(votes_of(ONE, ONE, ONE, {THERE: 0}, ONE, {THERE: 0}, single=True))
+    assert doubts.shares[LabelFault.AMBIGUOUS] == 0.02
+    assert doubts.shares[LabelFault.BOX] != 0.02
+
+
 def test_no_answer_and_no_label_are_no_doubt() -> None:
     nothing = [boxes_of({})]
     doubts = label_doubts(count_votes(nothing, [nothing, nothing], single=False))
