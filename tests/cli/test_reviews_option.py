@@ -19,12 +19,19 @@ from vlmeval_findit.boxes.writing import write as write_boxes
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.reviews import Answer, Drawn, Verdict
+from vlmeval_findit.scoring.reviewed_runs import reviewed_runs
 from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.storage.review_files import read_reviews
+from vlmeval_findit.storage.run_files import (
+    RunFiles,
+    scores_in_other_spaces,
+    scores_with_reviews,
+)
 
 __all__ = ["world"]
 
 NAME = "FindIt_RefCOCO_xyxy_json"
+TEXT = "FindIt_RefCOCO_xyxy_text"
 CUT = "FindIt_PhraseCut_xyxy_json"
 ROWS = 40
 TRUE = (20.0, 20.0, 80.0, 80.0)
@@ -142,6 +149,8 @@ def test_reviews_and_another_space_are_two_marks(audited: World) -> None:
     )
     loaded = load_runs([audited.runs / both])[0]
     assert loaded.model == "First (space-pixels)"
+    assert len(scores_in_other_spaces(audited.runs)) == 1
+    assert len(scores_with_reviews(audited.runs)) == 1
     assert "[reviewed" in loaded.board_dataset
 
 
@@ -161,7 +170,10 @@ def test_a_board_has_both_columns_and_one_mean(
         assert value(rows, model, "RefCOCO") == as_labelled
         assert value(rows, model, column) == reviewed
         assert value(rows, model, "mean: Overall") == as_labelled
-    assert [row for row in rows if row["dataset"] != column] == before
+    seen = "answers seen by reviewers"
+    others = [row for row in rows if row["dataset"] != column]
+    assert [{name: row[name] for name in row if name != seen} for row in others] == before
+    assert {row["model"] for row in rows if row[seen]} == {"First", "Second"}
     # Once more nothing is scored; without the flag nothing is shown.
     assert board(audited, "--reviews", str(reviews)) == rows
     assert "scored with reviews" not in capsys.readouterr().err
@@ -218,6 +230,35 @@ def test_scores_with_reviews_follow_runs_scored_again(audited: World) -> None:
     rows = board(audited, "--reviews", str(reviews))
     (column,) = {row["dataset"] for row in rows if "[reviewed " in row["dataset"]}
     assert value(rows, "First", column) == 0
+
+
+def test_scores_with_reviews_follow_the_space_of_the_others(audited: World) -> None:
+    reviews = reviews_of(audited)
+    files = RunFiles(audited.runs / f"First_{NAME}.json")
+    files.identity.unlink()
+    found = []
+    for space in ("grid1000", "unit"):
+        assert main(["score", str(files.predictions), "--space", space]) == 0
+        (run,) = reviewed_runs(load_runs([files.predictions]), read_reviews([reviews])).runs
+        found.append(run.metric_values["F1@0.5"])
+    assert found == [80, 0]
+
+
+def test_reviews_do_not_choose_the_reported_format(audited: World) -> None:
+    """One format finds what is labelled, the other what is right."""
+
+    def labelled(asked: FindItQuery, generator: np.random.Generator) -> str:
+        boxes = [BoxToWrite(grid(asked.truth.boxes[0]), "", 0)]
+        return write_boxes(boxes, load_dataset(NAME).variant.reply)
+
+    def right(asked: FindItQuery, generator: np.random.Generator) -> str:
+        return write_boxes([BoxToWrite(grid(TRUE), "", 0)], load_dataset(TEXT).variant.reply)
+
+    audited.run("Both", NAME, labelled)
+    audited.run("Both", TEXT, right)
+    rows = board(audited, "--reviews", str(reviews_of(audited)))
+    formats = {row["dataset"]: row["format"] for row in rows if row["model"] == "Both"}
+    assert {name for dataset, name in formats.items() if "mean" not in dataset} == {"xyxy_json"}
 
 
 def test_published_lists_have_no_voters_and_rank_all(audited: World) -> None:

@@ -207,6 +207,36 @@ def test_excluded_random_rows_stand_for_others(world: World) -> None:
     assert loaded.sums["n_gt"] == 12
 
 
+def test_random_rows_have_one_order_in_all_runs(world: World) -> None:
+    """Their changes are paired between runs, whatever the order of the replies."""
+    reviewer = Reviewer(NAME)
+    reviews = Reviews(
+        tuple(
+            reviewer.review(index, Verdict.MODEL, Answer((ELSEWHERE,)), drawn=Drawn.RANDOM)
+            for index in (5, 3, 8)
+        ),
+        (reviewer.audit(listed=[]),),
+    )
+    path = world.predict("Truthful", NAME, truthful)
+    straight = score_file(path, reviews=reviews).reviews
+    path.write_text(json.dumps(json.loads(path.read_text())[::-1]))
+    reverse = score_file(path, reviews=reviews).reviews
+    assert straight is not None
+    assert [row.index for row in straight.labelled] == [3, 5, 8]
+    assert reverse == straight
+
+
+def test_all_rows_reviewed_favour_nobody(world: World) -> None:
+    reviewer = Reviewer(NAME, voters=("ab12",))
+    path = world.predict("Truthful", NAME, truthful)
+    for known, favours in ((12, False), (11, True)):
+        reviews = tuple(reviewer.review(index, Verdict.LABEL) for index in range(known))
+        audit = reviewer.audit(listed=range(12))
+        run = score_file(path, reviews=Reviews(reviews, (audit,)))
+        assert run.reviews is not None
+        assert run.reviews.favours_voters == favours
+
+
 def test_random_rows_of_an_unknown_list_stand_for_themselves(world: World) -> None:
     reviewer = Reviewer(NAME)
     review = reviewer.review(5, Verdict.MODEL, Answer((ELSEWHERE,)), drawn=Drawn.RANDOM)

@@ -123,6 +123,7 @@ def formats_table(board: Board) -> Table:
 def values_table(board: Board) -> Table:
     """Make a row for each model and dataset or mean, with all values; then published values."""
     datasets = {each.name: each for each in board.datasets}
+    any_reviews = any(each.reviews is not None for each in board.datasets)
     rows: list[list[Value]] = []
     for cell in board.ordered_cells():
         row: list[Value]
@@ -136,6 +137,8 @@ def values_table(board: Board) -> Table:
             row += _ranked_cells(cell.entries.get(metric.name))
         if board.published:
             row.append("")
+        if any_reviews:
+            row.append("yes" if cell.run and cell.run.provenance.voted else "")
         rows.append(row)
     for each in board.published:
         row = [each.model, each.dataset, datasets[each.dataset].family, ""]
@@ -143,6 +146,8 @@ def values_table(board: Board) -> Table:
         for metric in board.metrics:
             row += [each.values.get(metric.name), None, None, None, ""]
         row.append(each.where)
+        if any_reviews:
+            row.append("")
         rows.append(row)
     fields = [Field("model"), Field("dataset"), Field("family"), Field("format")]
     fields += [count("queries"), count("images"), count("failed calls"), count("formats tried")]
@@ -152,6 +157,8 @@ def values_table(board: Board) -> Table:
         fields.append(Field(f"{name} tied"))
     if board.published:
         fields.append(Field("published in"))
+    if any_reviews:
+        fields.append(Field("answers seen by reviewers"))
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
 
 

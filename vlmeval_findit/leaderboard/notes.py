@@ -216,7 +216,7 @@ def _review_lines(board: Board) -> list[str]:
         if not voters:
             continue
         text = f": {VOTED} reviewers saw the answers of {', '.join(voters)}"
-        if not dataset.reviews.is_weighted:
+        if dataset.reviews.favours_voters:
             text += (
                 ", which gain by that; they have no rank among others, as no random rows were "
                 "reviewed"

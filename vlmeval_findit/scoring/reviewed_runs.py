@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from ..data.loading import load_dataset
@@ -81,6 +82,12 @@ def reviewed_runs(
     return ReviewedRuns(tuple(found), tuple(scored))
 
 
+# What a score with reviews shares with that without them
+_RESTS_ON = attrgetter(
+    "predictions_sha256", "table_sha256", "spaces", "forced", "scored_with", "plugins"
+)
+
+
 def _stored(files: RunFiles, run: Run, keep: RowData) -> Run | None:
     """Load a score with reviews; None if there is none of this run as it is scored now."""
     if not files.provenance.is_file():
@@ -90,8 +97,8 @@ def _stored(files: RunFiles, run: Run, keep: RowData) -> Run | None:
     except RunError:
         return None
     its, other = reviewed.provenance, run.provenance
-    same = its.predictions_sha256 == other.predictions_sha256
-    return reviewed if same and its.scored_at >= other.scored_at else None
+    is_like = _RESTS_ON(its) == _RESTS_ON(other) and its.scored_at >= other.scored_at
+    return reviewed if is_like else None
 
 
 def _score(run: Run, reviews: Reviews) -> RunScore:

@@ -65,6 +65,12 @@ class ScoreReviews(Config):
         return bool(self.random and self.unlisted)
 
     @property
+    def favours_voters(self) -> bool:
+        """Whether voters gain: mistakes that all of them share with a label were not looked for."""
+        is_whole = self.unlisted == 0 and not self.not_reviewed
+        return bool(self.voters) and not self.is_weighted and not is_whole
+
+    @property
     def counts(self) -> str:
         """Say how many rows were reviewed, and what became of them."""
         parts = [f"{self.changed:,} changed", f"{self.excluded:,} excluded"]
