@@ -60,6 +60,9 @@ def parsed_reply(
     labels: list[str] = []
     frames: list[int] = []
     for label, values, index in raw_boxes:
+        if type(values) is FormatFailure:
+            reason = reason or values
+            continue
         frame = index - first_frame
         in_range = 0 <= frame < frame_count
         try:
@@ -79,8 +82,6 @@ def parsed_reply(
 
 
 def _why_no_box(width: int, values: Any, in_range: bool) -> FormatFailure:
-    if isinstance(values, FormatFailure):
-        return values
     if not in_range:
         return FormatFailure.FRAME_OUT_OF_RANGE
     if len(values) != width:
