@@ -192,6 +192,20 @@ def test_it_is_read_back(tmp_path: Path) -> None:
     assert read_identity(tmp_path / "T20260101-000000" / path.name) == run
 
 
+def test_a_record_that_says_the_same_is_not_written_again(tmp_path: Path) -> None:
+    """As versions since 1.0 write it: a key a line, in any script."""
+    path = tmp_path / "x_identity.json"
+    run = replace(RUN, model="猫")
+    text = json.dumps(identity_values(run), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+    before = path.stat()
+    write_identity(path, run)
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    write_identity(path, RUN)
+    assert read_identity(tmp_path / "x.json") == RUN
+
+
 def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None:
     run = setting(sizes=(256, 1280))
     write_identity(tmp_path / "x_identity.json", run)
