@@ -194,6 +194,22 @@ def test_voters_have_a_sign_and_no_rank_among_others(audited: World) -> None:
     assert "[reviewed " in (out / "leaderboard.json").read_text()
 
 
+def test_another_format_of_a_voters_model_votes_too(audited: World) -> None:
+    audited.run("First", TEXT, finding(5))
+    reviewer = Reviewer(NAME, (digest_of(audited, "Second"),))
+    reviews = [reviewer.review(at, Verdict.MODEL, Answer((TRUE,))) for at in WRONG_ROWS]
+    audit = reviewer.audit(list(WRONG_ROWS), models=["First", "Second"])
+    path = write(audited.folder / "reviews.jsonl", *reviews, audits=[audit])
+    scored = reviewed_runs(load_runs([audited.runs]), read_reviews([path]))
+    voted = {(run.model, run.variant.format): run.voted for run in scored.runs}
+    assert voted == {
+        ("First", "xyxy_json"): True,
+        ("First", "xyxy_text"): True,
+        ("Second", "xyxy_json"): True,
+        ("Other", "xyxy_json"): False,
+    }
+
+
 def test_random_rows_let_voters_be_ranked(audited: World) -> None:
     reviews = reviews_of(audited, random=[1, 2, 3, 5, 6, 7, 9, 10, 11])
     rows = board(audited, "--reviews", str(reviews))

@@ -174,7 +174,7 @@ def test_missing_files_are_left_out_with_the_reason(
     data = gallery_of(other_words)
     prompt = data["texts"][data["cards"][0]["prompt"]]
     assert prompt.startswith("Asked in release 4d99, whose words are not at hand")
-    assert "FINDIT_PROMPTS names a clone" in prompt
+    assert "FINDIT_PROMPTS names a family's prompt, or a clone" in prompt
     (tmp_path / "pictures" / "0.jpg").unlink()
     run.path.unlink()
     data = gallery_of(run)

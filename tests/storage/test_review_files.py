@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> Path:
 def test_a_line_is_as_the_documents_say(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     audit = {"table": TABLE, "rows": 10, "listed": [3, 5], "unlisted": 8, "seed": 0}
-    assert lines[0] == {"format": 1, "audit": audit | {"voters": ["m1", "m2"]}}
+    assert lines[0] == {"format": 1, "audit": audit | {"voters": ["m1", "m2"], "models": []}}
     assert lines[1] == {
         "format": 1,
         "table": TABLE,

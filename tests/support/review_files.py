@@ -72,11 +72,11 @@ class Reviewer:
             voters=self.voters,
         )
 
-    def audit(self, listed: Sequence[int]) -> AuditRecord:
+    def audit(self, listed: Sequence[int], models: Sequence[str] = ()) -> AuditRecord:
         """Return the record of an audit of the whole table."""
         rows = len(self._dataset.queries)
         unlisted = rows - len(listed)
-        return AuditRecord(self.table, rows, tuple(listed), unlisted, 7, self.voters)
+        return AuditRecord(self.table, rows, tuple(listed), unlisted, 7, self.voters, tuple(models))
 
 
 def write(path: Path, *reviews: Review, audits: Sequence[AuditRecord] = ()) -> Path:

@@ -394,4 +394,5 @@ def audit_record(audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SE
         unlisted=len(audit.rows) - len(listed),
         seed=seed,
         voters=tuple(voter.run.provenance.voter for voter in audit.voters),
+        models=tuple(voter.run.model for voter in audit.voters),
     )

@@ -94,7 +94,7 @@ def is_favoured(run: Run) -> bool:
     What all voters get wrong together no reviewer saw, so such a run leads others as good.
     """
     reviews = run.provenance.reviews
-    return reviews is not None and run.provenance.voted and reviews.favours_voters
+    return reviews is not None and run.voted and reviews.favours_voters
 
 
 def check_comparable(run: Run, other: Run) -> None:

@@ -172,7 +172,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
 def _remarks(run: Run) -> list[str]:
     """Return what a reader of its values must know of a run."""
     provenance = run.provenance
-    voted = "reviewers saw its answers" if provenance.voted else ""
+    voted = "reviewers saw its answers" if run.voted else ""
     return [*filter(None, (provenance.custom_words, provenance.answered_note, voted))]
 
 
@@ -182,7 +182,7 @@ def _reviews_of(run: Run) -> dict[str, Any]:
         return {}
     counts = ("reviewed", "changed", "excluded", "unsure", "random", "unlisted")
     shown = {name: getattr(reviews, name) for name in counts}
-    return {"reviews": {"digest": reviews.digest, **shown, "voted": run.provenance.voted}}
+    return {"reviews": {"digest": reviews.digest, **shown, "voted": run.voted}}
 
 
 def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:

@@ -321,7 +321,7 @@ def _values(runs: Sequence[Run], metrics: Sequence[Metric]) -> dict[str, RankedV
     """Make the values of a model, not ranked yet, by the names of metrics."""
     estimate_of_model = mean_estimate(runs, metrics)
     intervals = metric_intervals(estimate_of_model)
-    voted = any(run.provenance.voted for run in runs)
+    voted = any(run.voted for run in runs)
     values = {}
     for metric in metrics:
         value = estimate_of_model.value(metric.name)

@@ -138,7 +138,7 @@ def values_table(board: Board) -> Table:
         if board.published:
             row.append("")
         if any_reviews:
-            row.append("yes" if cell.run and cell.run.provenance.voted else "")
+            row.append("yes" if cell.run and cell.run.voted else "")
         rows.append(row)
     for each in board.published:
         row = [each.model, each.dataset, datasets[each.dataset].family, ""]

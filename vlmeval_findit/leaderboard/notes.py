@@ -212,7 +212,7 @@ def _review_lines(board: Board) -> list[str]:
         if dataset.reviews is None:
             continue
         lines.append((dataset.name, f": {dataset.reviews.counts}"))
-        voters = sorted({run.model for run in dataset.runs if run.provenance.voted})
+        voters = sorted({run.model for run in dataset.runs if run.voted})
         if not voters:
             continue
         text = f": {VOTED} reviewers saw the answers of {', '.join(voters)}"

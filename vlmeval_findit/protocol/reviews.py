@@ -223,6 +223,7 @@ class AuditRecord(Config):
     unlisted: _Number  # Rows that the random ones were drawn from
     seed: Whole
     voters: tuple[Name, ...]  # Digests of the runs whose answers were compared
+    models: tuple[Name, ...] = ()  # Their models, which err alike in any format
 
     def __post_init__(self) -> None:
         """Refuse numbers of rows that do not add up."""

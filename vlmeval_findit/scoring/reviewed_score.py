@@ -41,6 +41,11 @@ class TableDecisions:
         return tuple(sorted(seen))
 
     @property
+    def voting_models(self) -> tuple[str, ...]:
+        """Models of these runs, as far as audits recorded them."""
+        return tuple(sorted({model for audit in self.audits for model in audit.models}))
+
+    @property
     def listed(self) -> frozenset[int]:
         return frozenset(index for audit in self.audits for index in audit.listed)
 
@@ -224,5 +229,6 @@ def _record(
         unlisted=decided.unlisted(rows),
         not_reviewed=len(listed.intersection(rows).difference(by_row)),
         voters=decided.voters,
+        voting_models=decided.voting_models,
         labelled=tuple(labelled_row(before[index]) for index in random if index in before),
     )

@@ -146,11 +146,6 @@ class Provenance:
         return self.digest if self.identity is not None else self.predictions_sha256[:12]
 
     @property
-    def voted(self) -> bool:
-        """Whether reviewers of its labels saw its answers."""
-        return self.reviews is not None and self.voter in self.reviews.voters
-
-    @property
     def answered_note(self) -> str | None:
         """Say that several models answered, or another than was asked."""
         return answered_by.answered_note(self.answered_by, self.identity)

@@ -48,6 +48,7 @@ class ScoreReviews(Config):
     unlisted: Whole | None = None  # Rows that random ones were drawn from (None: not recorded)
     not_reviewed: Whole = 0  # Listed rows without a review: their label stays
     voters: tuple[Text, ...] = ()  # Digests of the runs whose answers reviewers saw
+    voting_models: tuple[Text, ...] = ()  # Their models, as far as the audit recorded them
     labelled: tuple[LabelledRow, ...] = ()
 
     @property

@@ -120,6 +120,14 @@ class Run:
         return any(f"({GIVEN}" in space for space in self.provenance.spaces)
 
     @property
+    def voted(self) -> bool:
+        """Whether reviewers of its labels saw its answers, or others of its model."""
+        reviews = self.provenance.reviews
+        if reviews is None:
+            return False
+        return self.provenance.voter in reviews.voters or self.model in reviews.voting_models
+
+    @property
     def failed(self) -> int:
         """Number of failed calls."""
         return failures(self.rows)
