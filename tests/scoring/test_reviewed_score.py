@@ -17,7 +17,9 @@ from vlmeval_findit.boxes.writing import write as write_boxes
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.protocol.reviews import Answer, Drawn, Review, Reviews, ReviewsError, Verdict
 from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.protocol.settings import settings_from
 from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.reviewed_runs import score_file_reviewed
 from vlmeval_findit.scoring.run_score import RunScore
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import load_run
@@ -57,7 +59,7 @@ def found(run: RunScore, index: int) -> tuple[float, float]:
 
 
 def scored(path: Path, *reviews: Review) -> RunScore:
-    return score_file(path, reviews=Reviews(reviews))
+    return score_file_reviewed(path, settings_from({}), None, Reviews(reviews))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_random_rows_stand_for_the_rows_that_were_not_listed(world: World) -> No
         (reviewer.audit(listed=[0, 1]),),
     )
     path = world.predict("Misplaced", NAME, misplaced)
-    run = score_file(path, reviews=reviews)
+    run = score_file_reviewed(path, settings_from({}), None, reviews)
     assert run.reviews is not None
     assert (run.reviews.random, run.reviews.unlisted, run.reviews.not_reviewed) == (2, 10, 1)
     # As labelled it finds nothing; as reviewed, one listed row, and half of ten.
@@ -200,7 +202,7 @@ def test_excluded_random_rows_stand_for_others(world: World) -> None:
         (reviewer.audit(listed=[]),),
     )
     path = world.predict("Truthful", NAME, truthful)
-    run = score_file(path, reviews=reviews)
+    run = score_file_reviewed(path, settings_from({}), None, reviews)
     assert len(run.rows) == 11
     assert run.metric_values["F1@0.5"] == 100
     loaded = load_run(write_score(run, path).provenance)
@@ -218,9 +220,9 @@ def test_random_rows_have_one_order_in_all_runs(world: World) -> None:
         (reviewer.audit(listed=[]),),
     )
     path = world.predict("Truthful", NAME, truthful)
-    straight = score_file(path, reviews=reviews).reviews
+    straight = score_file_reviewed(path, settings_from({}), None, reviews).reviews
     path.write_text(json.dumps(json.loads(path.read_text())[::-1]))
-    reverse = score_file(path, reviews=reviews).reviews
+    reverse = score_file_reviewed(path, settings_from({}), None, reviews).reviews
     assert straight is not None
     assert [row.index for row in straight.labelled] == [3, 5, 8]
     assert reverse == straight
@@ -232,7 +234,7 @@ def test_all_rows_reviewed_favour_nobody(world: World) -> None:
     for known, favours in ((12, False), (11, True)):
         reviews = tuple(reviewer.review(index, Verdict.LABEL) for index in range(known))
         audit = reviewer.audit(listed=range(12))
-        run = score_file(path, reviews=Reviews(reviews, (audit,)))
+        run = score_file_reviewed(path, settings_from({}), None, Reviews(reviews, (audit,)))
         assert run.reviews is not None
         assert run.reviews.favours_voters == favours
 

@@ -6,16 +6,13 @@ torch nor VLMEvalKit.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from .. import benchmarks
-from ..boxes.spaces import SpaceError
 from ..data.loading import load_dataset
-from ..models.dual_encoder.encoder import EncoderError
-from ..models.model_table import UnknownModelError, thought_rule
+from ..models.model_table import thought_rule
 from ..protocol.contradictions import (
     OF_SOMETHING_ELSE,
     Predictions,
@@ -27,56 +24,28 @@ from ..protocol.contradictions import (
 from ..protocol.dataset_variant import AnyDataset
 from ..protocol.identity import Identity, IdentityError
 from ..protocol.replies import Reply
-from ..protocol.reviews import Reviews
 from ..protocol.settings import Settings, settings_from
 from ..protocol.thoughts import USUAL
 from ..storage.identity_file import read_identity
 from ..storage.predictions import read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
-from .reviewed_score import decisions_of, score_reviewed
-from .run_score import RunScore, check_coordinates, score_rows
+from .run_score import RunScore, check_coordinates, say_how_to_score, score_rows
 
 
 def score_file(
-    path: Path,
-    settings: Settings | None = None,
-    dataset: str | None = None,
-    reviews: Reviews | None = None,
+    path: Path, settings: Settings | None = None, dataset: str | None = None
 ) -> RunScore:
     """Score a prediction file: open it, score its rows, check their coordinates.
 
     Raises:
         PredictionError, DatasetNameError, IdentityError: as of :func:`open_predictions`.
-        ReviewsError: ``reviews`` have no row of its table, or a row is another one now.
         ValueError: the benchmark cannot score them; the message says how it can.
     """
     opened = open_predictions(path, settings or settings_from({}), dataset)
-    try:
-        if reviews is None:
-            run = score_rows(opened)
-        else:
-            decided = decisions_of(opened.dataset, opened.benchmark, reviews)
-            run = score_reviewed(opened, decided)
-    except (SpaceError, EncoderError) as error:
-        words = ["score", *_what_helps(error)]
-        if dataset is not None:
-            words += ["--data", dataset]
-        command = f"python run_findit.py {shlex.join([*words, str(path)])}"
-        raise type(error)(
-            f"{error}\nThe predictions are safe in {path}; score them without running the model "
-            f"again:\n  {command}"
-        ) from None
+    with say_how_to_score(path, dataset):
+        run = score_rows(opened)
     return check_coordinates(run)
-
-
-def _what_helps(error: SpaceError | EncoderError) -> tuple[str, str]:
-    """Return the flag of ``score`` that such an error asks for, and its value."""
-    if isinstance(error, UnknownModelError):
-        return "--reads-like", "MODEL"
-    if isinstance(error, SpaceError):
-        return "--space", "SPACE"
-    return "--encoder", "ENCODER"
 
 
 def open_predictions(path: Path, settings: Settings, named: str | None = None) -> Predictions:

@@ -11,9 +11,9 @@ from ..data.loading import load_dataset
 from ..protocol.reviews import Reviews, ReviewsError
 from ..protocol.settings import Settings, settings_from
 from ..storage.run_files import REVIEWED, RunFiles, space_mark
-from .pipeline import score_file
-from .reviewed_score import TableDecisions, find_decisions
-from .run_score import RunScore
+from .pipeline import open_predictions, score_file
+from .reviewed_score import TableDecisions, decisions_of, find_decisions, score_reviewed
+from .run_score import RunScore, check_coordinates, say_how_to_score
 from .score_files import open_score, settings_of_score, write_score
 from .scored_run import RowData, Run, RunError, load_run
 
@@ -25,7 +25,7 @@ def score_beside(path: Path, settings: Settings, dataset: str | None, reviews: R
     """
     if settings.space is None:
         settings = settings_of_score(path, settings)
-    run = score_file(path, settings, dataset, reviews)
+    run = score_file_reviewed(path, settings, dataset, reviews)
     if not RunFiles(path, space_mark(run.mark)).provenance.is_file():
         write_score(score_file(path, settings, dataset), path)
     return run
@@ -107,4 +107,20 @@ def _score(run: Run, reviews: Reviews) -> RunScore:
         _, settings = open_score(run.files.provenance, settings)
     else:
         settings = settings_of_score(run.path, settings)
-    return score_file(run.path, settings, run.variant.name, reviews)
+    return score_file_reviewed(run.path, settings, run.variant.name, reviews)
+
+
+def score_file_reviewed(
+    path: Path, settings: Settings, dataset: str | None, reviews: Reviews
+) -> RunScore:
+    """Score a prediction file as :func:`.score_file`, with reviews of its table.
+
+    Raises:
+        ReviewsError: no review is of a row of its table, or a row is another one now.
+        ValueError: as :func:`.score_file`; or an accepted answer cannot be a row's label.
+    """
+    opened = open_predictions(path, settings, dataset)
+    decided = decisions_of(opened.dataset, opened.benchmark, reviews)
+    with say_how_to_score(path, dataset):
+        run = score_reviewed(opened, decided)
+    return check_coordinates(run)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
+from ..boxes.spaces import SpaceError
 from ..coords import score_check
 from ..coords.run_arrays import AnsweredQuery
+from ..models.dual_encoder.encoder import EncoderError
+from ..models.model_table import UnknownModelError
 from ..protocol.benchmark import Benchmark, Scorer
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
@@ -97,6 +102,31 @@ class RunScore:
     @property
     def reasons(self) -> Counter[str]:
         return Counter(row.reason for row in self.rows if row.reason is not None)
+
+
+@contextmanager
+def say_how_to_score(path: Path, dataset: str | None) -> Iterator[None]:
+    """Add to the error of rows that cannot be scored what to type; the predictions are safe."""
+    try:
+        yield
+    except (SpaceError, EncoderError) as error:
+        words = ["score", *_what_helps(error)]
+        if dataset is not None:
+            words += ["--data", dataset]
+        command = f"python run_findit.py {shlex.join([*words, str(path)])}"
+        raise type(error)(
+            f"{error}\nThe predictions are safe in {path}; score them without running the model "
+            f"again:\n  {command}"
+        ) from None
+
+
+def _what_helps(error: SpaceError | EncoderError) -> tuple[str, str]:
+    """Return the flag of ``score`` that such an error asks for, and its value."""
+    if isinstance(error, UnknownModelError):
+        return "--reads-like", "MODEL"
+    if isinstance(error, SpaceError):
+        return "--space", "SPACE"
+    return "--encoder", "ENCODER"
 
 
 def score_rows(opened: Predictions) -> RunScore:
