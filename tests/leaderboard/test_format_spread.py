@@ -1,0 +1,99 @@
+"""How much the format matters: best, median, worst and commonest format of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+from scored_runs import World, failing, speaking, world
+
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.leaderboard.format_spread import (
+    format_spreads,
+    spread_sentence,
+    spread_table,
+)
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.scoring.scored_run import load_runs
+
+__all__ = ["world"]
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def name(format_: str) -> str:
+    return f"FindIt_Pascal_{format_}"
+
+
+def board_of(world: World, chances: Mapping[str, Mapping[str, float]]) -> Board:
+    """Run models in formats, in which they find their share of the objects."""
+    for model, by_format in chances.items():
+        for format_, chance in by_format.items():
+            world.run(model, name(format_), speaking(name(format_), chance))
+    return make_board(load_runs([world.runs]))
+
+
+FOUR = {"xyxy_text": 1.0, "xywh_text": 0.8, "xyxy_json": 0.6, "xywh_json": 0.0}
+
+
+def test_the_spread_of_a_model_with_four_formats(world: World) -> None:
+    (spread,) = format_spreads(board_of(world, {"A": FOUR, "B": {"xyxy_json": 0.9}}))
+    assert (spread.model, spread.dataset, spread.formats) == ("A", "Pascal", 4)
+    assert spread.reported.run.variant.format == "xyxy_text"
+    assert spread.median.run.variant.format == "xyxy_json"
+    assert spread.worst.run.variant.format == "xywh_json"
+    assert spread.commonest is not None
+    assert spread.commonest.run.variant.format == "xyxy_json"
+
+
+@pytest.mark.parametrize(
+    ("chances", "says"),
+    [
+        ({"A": FOUR, "B": {"xyxy_json": 0.9}}, "In xyxy_json, in which most models were asked, A"),
+        ({"A": FOUR, "B": {"xyxy_text": 0.9}}, "In xyxy_text, in which most models were asked, no"),
+        ({"A": FOUR, "B": {"cxcywh_json": 1}, "C": {"cxcywh_json": 1}}, "loses 100.0 points"),
+        ({"A": {"xyxy_text": 1.0}, "B": {"xyxy_json": 0.9}}, ""),
+    ],
+    ids=["commonest costs", "commonest is best", "not asked in the commonest", "one format each"],
+)
+def test_a_sentence_says_what_the_wrong_format_costs(
+    chances: Mapping[str, Mapping[str, float]], says: str, world: World
+) -> None:
+    board = board_of(world, chances)
+    sentence = spread_sentence(board, format_spreads(board))
+    assert says in sentence
+    if says:
+        assert sentence.startswith("In its worst of 4 formats, xywh_json, A loses 100.0 points (")
+        assert sentence.endswith(".")
+    else:
+        assert sentence == ""
+
+
+def test_the_table_has_differences_to_the_best_format(world: World) -> None:
+    board = board_of(world, {"A": FOUR, "B": {"xyxy_json": 0.9, "xyxy_text": 0.8}})
+    table = spread_table(board, format_spreads(board))
+    first, second = table.records()
+    assert (first["model"], first["best"], first["worst"]) == ("A", "xyxy_text", "xywh_json")
+    assert first["to worst"] == -100.0
+    assert first["to worst low"] <= -100.0 <= first["to worst high"]
+    assert second["model"] == "B"
+    # Two formats were asked as often: the benchmark's first.
+    assert (second["best"], second["commonest"]) == ("xyxy_json", "xyxy_text")
+    assert second["to commonest"] == second["to worst"] < 0
+
+
+def test_failed_calls_are_misses_in_a_format(world: World) -> None:
+    world.run("A", name("xyxy_text"), speaking(name("xyxy_text"), 0.5))
+    world.run("A", name("xyxy_json"), failing)
+    (spread,) = format_spreads(make_board(load_runs([world.runs])))
+    assert spread.worst.run.variant.format == "xyxy_json"
+
+
+@pytest.mark.parametrize(("more", "shown"), [(FOUR, True), ({"xyxy_json": 0.5}, False)])
+def test_the_report_shows_how_much_the_format_matters(
+    more: Mapping[str, float], shown: bool, world: World
+) -> None:
+    page = make_page(board_of(world, {"A": more, "B": {"xyxy_json": 0.9}}), NOW)
+    assert ("In its worst of 4 formats, xywh_json, A loses 100.0 points (" in page) == shown
+    assert ("How much the format matters" in page) == shown
