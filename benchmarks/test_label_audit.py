@@ -60,7 +60,7 @@ def by_count(world: World) -> Scores:
     counts = np.zeros(len(world.labels))
     np.maximum.at(counts, votes.others.row, votes.others.seen.sum(1))
     if world.task is not Task.ONE:
-        np.maximum.at(counts, labelled.row, (~labelled.found).sum(1))
+        np.maximum.at(counts, labelled.row, (~labelled.detected).sum(1))
         np.maximum.at(counts, labelled.row, labelled.misnamed.sum(1))
     return counts
 

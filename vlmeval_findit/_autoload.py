@@ -12,7 +12,7 @@ import sys
 
 
 class _Waiter:
-    """Finds nothing itself: it wraps the loader that another finder found."""
+    """Finds nothing itself: it wraps the loader of another finder."""
 
     def __init__(self):
         self.waiting = {

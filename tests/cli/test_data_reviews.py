@@ -173,10 +173,10 @@ def test_a_published_list_becomes_reviews(
     path = str(write_list(Path("refcoco_testA_reviewed.json"), entries))
     lines = printed(capsys, path, "--data", NAME, "--out", "reviews.jsonl").splitlines()
     assert lines[:5] == [
-        "48 of 50 rows of Scenes_mini_refexp are in the list, found by their expressions: "
+        "48 of 50 rows of Scenes_mini_refexp are in the list, identified by their expressions: "
         "48 by image and box",
         "2 rows without an entry",
-        "Scenes_mini_refexp has no row of 1 expression, such as",
+        "Scenes_mini_refexp has no row of 1 expression, for example",
         "  refcoco_testA_reviewed.json, entry 48: nobody asked",
         "",
     ]

@@ -283,7 +283,7 @@ def test_reviews_of_several_tables_are_told_apart() -> None:
     actual = both.of_table(TABLE, {1: row(1)})
     assert actual.reviews.reviews == (review(1),)
     assert (actual.absent, actual.elsewhere) == ((), (elsewhere,))
-    with pytest.raises(ReviewsError, match="review 2: row 1 is another one than before"):
+    with pytest.raises(ReviewsError, match="review 2: row 1 has changed"):
         both.decisions()
 
 

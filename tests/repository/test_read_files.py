@@ -24,6 +24,7 @@ KNOWN = {
     "data/probe_scenes.py": _OURS,
     "data/rendered/tables.py": _OURS,
     "data/sources.py": _OURS,
+    "data/published_figures.py": _OURS,
     "report/page.py": _OURS,
     "engine/ray_cluster.py": _OURS,
     "models/checkpoint_files.py": "transformers' own code",

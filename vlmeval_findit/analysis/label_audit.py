@@ -54,7 +54,7 @@ class Voter:
     """A run whose answers are compared with the labels."""
 
     run: Run
-    family: str  # Its row of the model table; its own name, if no row is known
+    family: str  # Its row of the model table; the model's name, if no row is known
     silent: int  # Rows about which it says nothing: failed calls and unreadable replies
 
 
@@ -68,7 +68,7 @@ class AuditedRow:
     label: Answer
     proposal: Answer  # The corrected label; of an ambiguous one the other right answer
     agreeing: int  # Models whose answer fits the correction
-    models: int  # Models that said anything about the row
+    models: int  # Models that answered about the row
     voters: tuple[str, ...]  # Digests of the runs of these
 
 
@@ -81,7 +81,7 @@ class LabelAudit:
     voters: tuple[Voter, ...]
     unheard: tuple[Voter, ...]  # Runs that say nothing about more than half of the rows: left out
     rows: tuple[AuditedRow, ...]
-    unjudged: tuple[int, ...]  # Rows about which no voter said anything
+    unjudged: tuple[int, ...]  # Rows that no voter answered
     decided: Mapping[int, Decision] = field(default_factory=dict)  # Reviewed rows
     calibration: Calibration | None = None  # None: there are no reviews
 
@@ -160,7 +160,7 @@ def why_no_voter(run: Run) -> str:
 
 
 def family_of(run: Run) -> str:
-    """Return the family of a run's model: its row of the model table, else its own name."""
+    """Return the family of a run's model: its row of the model table, else its name."""
     return known_family(run) or run.model
 
 
@@ -198,13 +198,13 @@ def audit_labels(runs: Sequence[Run], dataset: AnyDataset | None = None) -> Labe
     voters = []
     unheard = []
     for run in runs:
-        said = _answers(run, labels, classes)
-        voter = Voter(run, family_of(run), said.count(None))
-        if 2 * voter.silent > len(said):
+        of_run = _answers(run, labels, classes)
+        voter = Voter(run, family_of(run), of_run.count(None))
+        if 2 * voter.silent > len(of_run):
             unheard.append(voter)
         else:
             voters.append(voter)
-            answers.append(said)
+            answers.append(of_run)
     if not voters:
         first = unheard[0]
         count = f"{first.silent} of {len(labels)} answers"
@@ -284,7 +284,7 @@ def _asks_for_one(variant: object, labels: Iterable[Answer]) -> bool:
 
 
 def _correlation(families: Sequence[str]) -> float:
-    """Return how alike models err, over all pairs of models."""
+    """Return how correlated the models' errors are, over all pairs of models."""
     pairs = combinations(families, 2)
     each = [IN_FAMILY if one == other else CORRELATION for one, other in pairs]
     return fmean(each) if each else CORRELATION
@@ -300,12 +300,12 @@ def _said(row: ScoredRow, classes: ClassNumbers) -> ClassedBoxes | None:
         return None
     ignored = {*row.details.get("ignored", ())}
     numbers = classes.numbers(row.details.get("labels") or (), len(boxes))
-    kept = [
+    whole = [
         place
         for place, box in enumerate(boxes)
         if place not in ignored and None not in box and box[0] < box[2] and box[1] < box[3]
     ]
-    return classed_boxes([boxes[place] for place in kept], [numbers[place] for place in kept])
+    return classed_boxes([boxes[place] for place in whole], [numbers[place] for place in whole])
 
 
 # --- reviews --------------------------------------------------------------------------------------

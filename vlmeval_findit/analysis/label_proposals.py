@@ -93,14 +93,14 @@ class Proposals:
         at = claim.place
         if claim.fault.of_other_object:
             return int(self.votes.others.seen[at].sum())
-        found = labelled.found[at]
+        detected = labelled.detected[at]
         if claim.fault is LabelFault.SUPERFLUOUS:
-            return int((self.votes.spoke[place] & ~found).sum())
+            return int((self.votes.spoke[place] & ~detected).sum())
         if claim.fault is LabelFault.WRONG_CLASS:
             return int((labelled.named[at] == self.doubts.rival[at]).sum())
         to_label = np.abs(labelled.answered[at] - labelled.boxes[at]).sum(1)
         to_middle = np.abs(labelled.answered[at] - self.doubts.middle[at]).sum(1)
-        return int((found & (to_middle < to_label)).sum())
+        return int((detected & (to_middle < to_label)).sum())
 
     def _answer(self, place: int, claim: _Claim) -> Answer:
         """Correct a label by a claim, and that of a set by whatever else is likely."""

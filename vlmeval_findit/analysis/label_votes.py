@@ -14,7 +14,7 @@ from ..protocol.metric import Array
 from ..statistics.label_doubts import UNKNOWN_CLASS, UNNAMED, LabelledObjects, OtherObjects, Votes
 
 _ANSWERS = 0.3  # IoU from which a box answers a labelled object, whose box may be drawn badly
-_SAME = 0.5  # IoU from which two boxes beside the label are of one object
+_SAME = 0.5  # IoU from which two boxes that the label lacks are of one object
 _SAME_CLASS = 0.01  # What an agreeing class adds to an IoU: it decides between equal boxes
 
 
@@ -56,14 +56,14 @@ def count_votes(
 
     Args:
         labels: (n,).
-        answers: (K,) times (n,); None: the model said nothing, as its call failed.
+        answers: (K,) times (n,); None: no answer, as its call failed.
         single: every query asks for exactly one object.
 
     >>> label = classed_boxes([(10, 10, 50, 50)], [0])
     >>> near = classed_boxes([(12, 10, 50, 50)], [0])
     >>> elsewhere = classed_boxes([(60, 60, 90, 90)], [0])
     >>> votes = count_votes([label], [[near], [elsewhere], [elsewhere], [None]], single=True)
-    >>> votes.spoke.tolist(), votes.labelled.found.tolist()
+    >>> votes.spoke.tolist(), votes.labelled.detected.tolist()
     ([[True, True, True, False]], [[True, False, False, False]])
     >>> votes.others.boxes.tolist(), votes.others.seen.tolist()
     ([[60.0, 60.0, 90.0, 90.0]], [[False, True, True, False]])
@@ -136,7 +136,7 @@ def _matched(label: ClassedBoxes, answer: ClassedBoxes) -> list[tuple[int, int]]
 
 
 def _add_others(others: list[_OtherObject], model: int, answer: ClassedBoxes) -> None:
-    """Add a model's boxes to the objects that other models have, or as objects of their own.
+    """Add a model's boxes to the objects that other models have, or as new objects.
 
     Two boxes of one model are two objects, however close.
     """

@@ -91,7 +91,7 @@ def _failed_queries(run: Run) -> set[int]:
 def is_favoured(run: Run) -> bool:
     """Return whether reviews favour a run: its answers chose their rows, and no random rows.
 
-    What all voters get wrong together no reviewer saw, so such a run leads others as good.
+    What all voters get wrong together no reviewer saw, so a voter leads others as good.
     """
     reviews = run.provenance.reviews
     return reviews is not None and run.voted and reviews.favours_voters

@@ -44,7 +44,7 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
 
     Args:
         paths: prediction files, or folders of them.
-        reviews: as for :func:`open_runs`; the name of such a ``dataset`` ends in ``[reviewed …]``.
+        reviews: as for :func:`open_runs`; their ``dataset`` ends in ``[reviewed …]``.
 
     Returns:
         ``image`` is the absolute path of the image (a list of several), ``truth`` the ground truth
@@ -112,7 +112,7 @@ def open_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> list[Run]
     Args:
         paths: prediction files, or folders of them.
         reviews: files of reviews of labels: runs whose table they review follow, scored with them.
-            Such a score is made, and written beside the other, where it is missing.
+            Where it is missing it is made, and written next to the other score.
 
     Raises:
         FileNotFoundError: a path does not exist.

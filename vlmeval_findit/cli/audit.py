@@ -169,7 +169,7 @@ def _voter_line(voter: Voter) -> str:
     line = f"{printable(run.model)} {run.variant.format}"
     line += f", family {voter.family}"
     if known_family(run) is None:
-        line += " (not in the model table: taken for one of its own)"
+        line += " (not in the model table: taken for a family)"
     if voter.silent:
         line += f"; {counted(voter.silent, 'answer')} failed or not readable"
     return line

@@ -36,7 +36,7 @@ from .shared_options import FILE, PATH, Command, complete_datasets, json_option,
     ],
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
-@option("--out", "FILE", "Write the reviews of all files to this one.", type=FILE)
+@option("--out", "FILE", "Write the reviews of all files to a new file.", type=FILE)
 @option(
     "--data",
     "NAME",
@@ -199,7 +199,7 @@ def _reviews_of(lists: Sequence[Path], table: ReviewedTable | None) -> Reviews:
     if table is None:
         raise ReviewsError(
             f"{names}: a list of Ref-L4's authors becomes reviews of a dataset: say which, with "
-            "--data (such as RefCOCOFull_testA)"
+            "--data (for example RefCOCOFull_testA)"
         )
     entries: list[PublishedEntry] = []
     for path in lists:
@@ -221,7 +221,7 @@ _MOST_EXAMPLES = 3
 def _join_lines(result: PublishedReviews, name: str, rows: int) -> list[str]:
     ways = [f"{number:,} by {way.value}" for way, number in result.ways.items() if number]
     lines = [
-        f"{len(result.reviews):,} of {rows:,} rows of {name} are in the list, found by their "
+        f"{len(result.reviews):,} of {rows:,} rows of {name} are in the list, identified by their "
         f"expressions: {', '.join(ways)}"
     ]
     if result.contradicted:
@@ -238,7 +238,7 @@ def _examples(what: str, entries: Sequence[PublishedEntry]) -> list[str]:
     if not entries:
         return []
     shown = [f"  {entry.place}: {entry.expression}" for entry in entries[:_MOST_EXAMPLES]]
-    return [f"{what} {counted(len(entries), 'expression')}, such as", *shown]
+    return [f"{what} {counted(len(entries), 'expression')}, for example", *shown]
 
 
 # --- JSON -----------------------------------------------------------------------------------------

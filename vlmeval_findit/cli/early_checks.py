@@ -112,9 +112,9 @@ def parse_ours(name: str) -> DatasetVariant:
 
 def _refuse_unmade(name: str) -> None:
     """Refuse the name of a published set whose dataset is not here."""
-    found = published_dataset(name)
-    if found is not None and found[1] not in DATASETS:
-        row, dataset = found
+    published = published_dataset(name)
+    if published is not None and published[1] not in DATASETS:
+        row, dataset = published
         raise ValueError(
             f"unknown dataset {name!r}: FindIt's is made of files that you have. Type: "
             f"run_findit.py data get {row.name} --from PATH, then --data FindIt_{dataset}_xyxy_json"

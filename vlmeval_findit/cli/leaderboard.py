@@ -75,7 +75,7 @@ def command(
     """Rank models over datasets, with intervals, and write the tables.
 
     RUN is a scored prediction file, or a folder of them. With --reviews, each dataset whose labels
-    were reviewed has a second column, beside its own.
+    were reviewed has a second column, next to its first.
     """
     if suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
         raise ValueError(
@@ -116,7 +116,7 @@ def boards_from(
     unshown = [path for folder in runs for path in scores_with_reviews(folder)]
     if unshown and decided is None and not is_quiet():
         say(
-            f"not shown: {counted(len(unshown), 'score')} with reviews; to see them beside the "
+            f"not shown: {counted(len(unshown), 'score')} with reviews; to see them next to the "
             "others: --reviews FILE",
             file=sys.stderr,
         )

@@ -141,8 +141,8 @@ def _rows(run: RunScore, written: RunFiles) -> Iterator[Mapping[str, Any]]:
     if run.reviews is None:
         yield score_row(run)
         return
-    beside = replace(written, mark=space_mark(written.mark))
-    with open_text(beside.score) as lines:
+    without_reviews = replace(written, mark=space_mark(written.mark))
+    with open_text(without_reviews.score) as lines:
         yield from csv.DictReader(lines)
     yield {**score_row(run), **run.metric_values, "column": run.reviews.column}
 

@@ -224,7 +224,7 @@ reviews_option = click.option(
     metavar="FILE",
     multiple=True,
     type=PATH,
-    help="Also score with these reviews of labels (`audit --review`), beside the score without "
+    help="Also score with these reviews of labels (`audit --review`), next to the score without "
     "them; again for another file.",
 )
 

@@ -49,7 +49,7 @@ def config_here_or_shipped(path: Path) -> Path:
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name
     # datasets.yaml names folders of images.
-    names = sorted({found.name for found in folder.glob("*.yaml")} - {"datasets.yaml"})
+    names = sorted({path.name for path in folder.glob("*.yaml")} - {"datasets.yaml"})
     sweeps = ", ".join(f"configs/{name}" for name in names)
     raise FileNotFoundError(f"{path}: the file does not exist; the package has {sweeps}")
 

@@ -154,8 +154,8 @@ class PublishedFigure:
     @property
     def row(self) -> str:
         """The row of the model table that has the model; "" if none has."""
-        found = find_model(self.model)
-        return found.name if found is not None else ""
+        row = find_model(self.model)
+        return row.name if row is not None else ""
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -221,13 +221,13 @@ def published_dataset(name: str) -> tuple[DataSource, str] | None:
     ('RefCOCOFull_val', None)
     """
     text = name.removeprefix(PREFIX)
-    found = []
+    matching = []
     for row in published_sets().values():
         datasets = [row.dataset(part) for part in row.parts or ("",)]
         if text == row.name:
             return row, datasets[0]
-        found += [(row, each) for each in datasets if f"{text}_".startswith(f"{each}_")]
-    return max(found, key=lambda item: len(item[1]), default=None)
+        matching += [(row, each) for each in datasets if f"{text}_".startswith(f"{each}_")]
+    return max(matching, key=lambda item: len(item[1]), default=None)
 
 
 def made_sources() -> Mapping[str, DataSource]:

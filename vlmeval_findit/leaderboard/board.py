@@ -183,7 +183,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
 def _means_over(datasets: Sequence[ComparableRuns]) -> tuple[DatasetMean, ...]:
     """Return the mean over all datasets, then those over each family.
 
-    A dataset with reviews has the queries of another one, which would count twice.
+    A dataset with reviews has the queries of another dataset, which would count twice.
     """
     counted = [dataset for dataset in datasets if dataset.reviews is None] or datasets
     means = [DatasetMean(OVERALL, tuple(dataset.name for dataset in counted))]

@@ -10,7 +10,7 @@ Of several runs of a model in a format the run counts that was asked last. If th
 contradict each other they are different models or settings under one name: none of them counts, and
 the reason tells the user how to choose.
 
-Scores with reviews of labels are a dataset of their own, those with other reviews another one.
+Scores with reviews of labels are a separate dataset for each set of reviews.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much the format matters: what a model's other formats lose against the one it is reported in.
+"""How much the format matters: what a model's other formats lose against its reported format.
 
 The best of many formats is optimistic on the queries that it was chosen on, so differences are
 corrected for the number of formats.

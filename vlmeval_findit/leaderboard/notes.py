@@ -27,7 +27,7 @@ SIGNS = (
 NOTE = (
     "Values in percent with 95 % intervals over images: queries of one image count together, and "
     f"so does an image that datasets share; there is no interval where {TOO_FEW}, nor of a mean "
-    f"over such a dataset ({COUNTING}). {'; '.join(SIGNS)} (at 5 %: paired "
+    f"over that dataset ({COUNTING}). {'; '.join(SIGNS)} (at 5 %: paired "
     "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
     "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
     "answered calls only, and rank no model that has failed calls. "

@@ -1,4 +1,4 @@
-"""Published figures beside measured ones of the same dataset: marked, and never ranked."""
+"""Published figures next to measured values of the same dataset: marked, and never ranked."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def published_rows(
 ) -> tuple[Published, ...]:
     """Return what is published of datasets, by the benchmark's authors and by others."""
     names = [dataset.name for dataset in datasets]
-    own = [each for each in benchmark.published() if each.dataset in names]
+    of_benchmark = [each for each in benchmark.published() if each.dataset in names]
     whole = [dataset.name for dataset in datasets if _is_as_published(dataset)]
-    return (*own, *_figures(benchmark, whole)) if whole else tuple(own)
+    return (*of_benchmark, *_figures(benchmark, whole)) if whole else tuple(of_benchmark)
 
 
 def _is_as_published(dataset: ComparableRuns) -> bool:
     """Tell whether a dataset is a published set, and none of its rows is missing from it."""
-    found = published_dataset(dataset.name)
+    published = published_dataset(dataset.name)
     made_of = dataset.runs[0].provenance.made_of
-    is_set = found is not None and made_of.get("set") == found[0].name
+    is_set = published is not None and made_of.get("set") == published[0].name
     return is_set and "unlike published" not in made_of
 
 

@@ -98,8 +98,8 @@ def make_format_rows(
             tests = {}
             if best is not None:
                 # Reviews that favour one of two formats would make the difference.
-                alike = [is_favoured(run) == is_favoured(runs[best]) for run in runs]
-                tests = _tests_to_reported(estimates, best, alike)
+                testable = [is_favoured(run) == is_favoured(runs[best]) for run in runs]
+                tests = _tests_to_reported(estimates, best, testable)
             for at, run in enumerate(runs):
                 bounds = metric_intervals(estimates[at])
                 rows.append(FormatRow(run, dataset.name, bounds, at == best, tests.get(at)))
@@ -107,14 +107,14 @@ def make_format_rows(
 
 
 def _tests_to_reported(
-    estimates: Sequence[Estimate], best: int, alike: Sequence[bool]
+    estimates: Sequence[Estimate], best: int, testable: Sequence[bool]
 ) -> dict[int, Difference]:
     """Return the differences to the reported format by the headline, by their places.
 
-    Only those ``alike`` it are tested.
+    Only ``testable`` formats are tested.
     """
     headline = estimates[best].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
-    others = [at for at in known if at != best and alike[at]] if best in known else []
+    others = [at for at in known if at != best and testable[at]] if best in known else []
     tests = correct(difference(estimates[at], estimates[best], headline) for at in others)
     return dict(zip(others, tests, strict=True))

@@ -1,7 +1,7 @@
 """What people decided about labels: reviews, and the decision about each row.
 
 A review never changes a table. It says which answers to a row are right, how the row was drawn, and
-whose answers the reviewer saw: scores with reviews stand beside those without.
+whose answers the reviewer saw: scores with reviews stand next to those without.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Answer(Config):
     def is_like(self, other: Answer) -> bool:
         """Return whether two answers differ no more than two hands do.
 
-        Each box overlaps another one of the same label with an IoU of at least 0.7.
+        Each box overlaps a box of the same label with an IoU of at least 0.7.
         """
         others = other.values
         for label, *box in self.values:
@@ -176,7 +176,7 @@ def _area(box: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Review(Config):
-    """What one reviewer said of one row: a line of ``reviews.jsonl``."""
+    """What one reviewer decided about one row: a line of ``reviews.jsonl``."""
 
     table: Hash  # Of the table's content
     index: Index
@@ -223,7 +223,7 @@ class AuditRecord(Config):
     unlisted: _Number  # Rows that the random ones were drawn from
     seed: Whole
     voters: tuple[Name, ...]  # Digests of the runs whose answers were compared
-    models: tuple[Name, ...] = ()  # Their models, which err alike in any format
+    models: tuple[Name, ...] = ()  # Their models, whose errors are correlated in any format
 
     def __post_init__(self) -> None:
         """Refuse numbers of rows that do not add up."""
@@ -271,7 +271,7 @@ class TableReviews:
     reviews: Reviews
     absent: tuple[Review, ...]  # Of this table, or one that shares rows: it lacks these rows
     elsewhere: tuple[Review, ...]  # Of other tables
-    changed: tuple[str, ...]  # A message for each review of a row that is another one now
+    changed: tuple[str, ...]  # A message for each review of a row that has changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class Reviews:
         """Select the reviews of a table as :meth:`match_table`.
 
         Raises:
-            ReviewsError: a reviewed row is another one now.
+            ReviewsError: a reviewed row has changed.
         """
         result = self.match_table(table, rows)
         if result.changed:
@@ -358,7 +358,7 @@ class Reviews:
         for review, place in zip(self.reviews, self._all_places, strict=True):
             by_reviewer = last.setdefault(review.index, {})
             if any(each.row != review.row for each in by_reviewer.values()):
-                why = f"row {review.index} is another one than before: these are several tables"
+                why = f"row {review.index} has changed: these are several tables"
                 raise ReviewsError(f"{place}: {why}")
             by_reviewer[review.reviewer] = review
         result: dict[int, tuple[Review, ...]] = {}

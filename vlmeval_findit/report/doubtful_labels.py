@@ -55,13 +55,13 @@ class DatasetDoubts:
 
     @property
     def moves(self) -> tuple[Bound, ...]:
-        """Return the models whose rank would be another one."""
+        """Return the models whose rank would change."""
         return tuple(each for each in self.bounds if each.rank != each.rank_if_true)
 
 
 def doubts_of(board: Board) -> tuple[DatasetDoubts, ...]:
     """Audit the labels of each dataset of a board on which models of two families were run."""
-    found = []
+    doubtful = []
     for dataset in board.datasets:
         reported = [board.run(model, dataset.name) for model in board.models]
         runs = [run for run in reported if run is not None]
@@ -74,8 +74,8 @@ def doubts_of(board: Board) -> tuple[DatasetDoubts, ...]:
         bounded = {each.model for each in bounds}
         unbounded = tuple(run.model for run in runs[:MODELS] if run.model not in bounded)
         doubts = DatasetDoubts(dataset.name, len(audit.rows), listed, voters, bounds, unbounded)
-        found.append(doubts)
-    return tuple(found)
+        doubtful.append(doubts)
+    return tuple(doubtful)
 
 
 def _audit(runs: Iterable[Run]) -> LabelAudit | None:
@@ -126,6 +126,6 @@ def _ranks(metric: Metric, values: Mapping[str, float]) -> dict[str, int]:
     return ranks
 
 
-def doubts_by_row(found: Iterable[DatasetDoubts]) -> Doubts:
+def doubts_by_row(doubtful: Iterable[DatasetDoubts]) -> Doubts:
     """Return the listed rows by dataset and index."""
-    return {each.dataset: {row.index: row for row in each.listed} for each in found}
+    return {each.dataset: {row.index: row for row in each.listed} for each in doubtful}

@@ -45,7 +45,7 @@ Key = tuple[str, str]
 def key_of(run: Run) -> Key:
     """Return the key of a run on a page: a board has each model and variant once.
 
-    A variant that is scored with reviews is another one.
+    A variant that is scored with reviews is another variant.
     """
     return run.model, run.dataset_name
 

@@ -1,6 +1,6 @@
 """The page on which a person judges doubtful labels, without knowing which candidate is the label.
 
-It has no network and no server: decisions are kept in the browser and saved as ``reviews.jsonl``.
+It has no network and no server: decisions are stored in the browser and saved as ``reviews.jsonl``.
 Neither models' names nor scores are on the page. What is told after a choice (which candidate is
 the label, votes, kind) and what only the file needs lie in it as base64, so that nobody reads it
 before.

@@ -40,7 +40,7 @@ class ReviewRow:
     other: Answer | None  # The second candidate; None: there is none
     source: Source  # Of the second candidate
     drawn: Drawn
-    voters: tuple[str, ...]  # Digests of the runs whose answer is shown, or another one
+    voters: tuple[str, ...]  # Digests of the runs whose answer is shown, or a similar answer
     votes: int  # Of these, those whose answer is shown
     kind: str = ""
     p: float | None = None
@@ -170,7 +170,7 @@ def decoy(label: Answer, single: bool, boxes: Sequence[Box], random: Random) -> 
         return None
     if not single and len(label.boxes) > 1:
         return _without(label, random.randrange(len(label.boxes)))
-    others = [box for box in boxes if all(iou(box, own) < _OTHER for own in label.boxes)]
+    others = [box for box in boxes if all(iou(box, labelled) < _OTHER for labelled in label.boxes)]
     if not others:
         return None
     other = random.choice(sorted(set(others)))

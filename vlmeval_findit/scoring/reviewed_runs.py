@@ -44,17 +44,17 @@ def reviewed_runs(
 ) -> ReviewedRuns:
     """Return the scores with reviews of runs whose table was reviewed; no model is asked.
 
-    A score that is missing, or older than that without reviews, is made and written beside it.
+    A score that is missing, or older than that without reviews, is made and written next to it.
 
     Raises:
-        ReviewsError: no run is over a table that was reviewed, or a row is another one now.
+        ReviewsError: no run is over a table that was reviewed, or a row has changed.
         ValueError, OSError: as of :func:`.score_file` and :func:`.load_run`.
     """
     runs = list(runs)
     if not reviews.reviews:
         raise ReviewsError("the files of reviews hold none: leave out --reviews, or name others")
     decided: dict[tuple[object, ...], TableDecisions | None] = {}
-    found: list[Run] = []
+    result: list[Run] = []
     scored: list[Path] = []
     for run in runs:
         if run.provenance.reviews is not None:
@@ -72,14 +72,14 @@ def reviewed_runs(
             write_score(_score(run, reviews), run.path)
             scored.append(files.provenance)
             reviewed = load_run(files.provenance, keep)
-        found.append(reviewed)
-    if not found:
+        result.append(reviewed)
+    if not result:
         names = sorted({run.variant.board_dataset for run in runs})
         raise ReviewsError(
             f"no run is over a table that was reviewed: these are over {', '.join(names)}. Name "
             "other reviews, or leave out --reviews"
         )
-    return ReviewedRuns(tuple(found), tuple(scored))
+    return ReviewedRuns(tuple(result), tuple(scored))
 
 
 # What a score with reviews shares with that without them
@@ -116,7 +116,7 @@ def score_file_reviewed(
     """Score a prediction file as :func:`.score_file`, with reviews of its table.
 
     Raises:
-        ReviewsError: no review is of a row of its table, or a row is another one now.
+        ReviewsError: no review is of a row of its table, or a row has changed.
         ValueError: as :func:`.score_file`; or an accepted answer cannot be a row's label.
     """
     opened = open_predictions(path, settings, dataset)

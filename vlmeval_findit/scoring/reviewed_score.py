@@ -1,4 +1,4 @@
-"""Score a run with reviews of labels: beside its score, never instead of it.
+"""Score a run with reviews of labels: next to its score, never instead of it.
 
 Each accepted answer of a row is tried as its label, for every model, and the best query score
 counts. Excluded rows are left out; where reviewers are unsure the label stays. Nothing depends on
@@ -66,7 +66,7 @@ def find_decisions(
     """Return what reviews decide about a dataset's rows; None if no review is of this table.
 
     Raises:
-        ReviewsError: a reviewed row is another one now.
+        ReviewsError: a reviewed row has changed.
     """
     shared = dataset.shared_dataset
     hashes = benchmark.row_hashes(shared)
@@ -80,7 +80,7 @@ def decisions_of(dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews) ->
     """Return what reviews decide about a dataset's rows.
 
     Raises:
-        ReviewsError: no review is of this table, or a row is another one now.
+        ReviewsError: no review is of this table, or a row has changed.
     """
     decided = find_decisions(dataset, benchmark, reviews)
     if decided is None:
@@ -111,8 +111,8 @@ def score_reviewed(opened: Predictions, decided: TableDecisions) -> RunScore:
         if reply.index in decided.decisions
     }
     excluded = {index for index, each in by_row.items() if each.verdict is Verdict.EXCLUDE}
-    kept = [reply for reply in opened.replies if reply.index not in excluded]
-    labelled = score_rows(replace(opened, replies=kept))
+    counted = [reply for reply in opened.replies if reply.index not in excluded]
+    labelled = score_rows(replace(opened, replies=counted))
     best = _best_rows(opened, by_row)
     rows = [best.get(row.index, row) for row in labelled.rows]
     rows = [_with_verdict(row, by_row.get(row.index)) for row in rows]

@@ -121,7 +121,7 @@ def say_how_to_score(path: Path, dataset: str | None) -> Iterator[None]:
 
 
 def _what_helps(error: SpaceError | EncoderError) -> tuple[str, str]:
-    """Return the flag of ``score`` that such an error asks for, and its value."""
+    """Return the flag of ``score`` that an error asks for, and its value."""
     if isinstance(error, UnknownModelError):
         return "--reads-like", "MODEL"
     if isinstance(error, SpaceError):

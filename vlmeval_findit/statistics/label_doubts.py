@@ -6,7 +6,7 @@ drawn badly, one is missing or too many, one has the wrong class. The odds of a 
     odds = prior / (1 - prior) · [Π_k P(answer of k | corrected) / P(answer of k | label)]^γ
     γ = 1 / (1 + (K - 1) ρ)
 
-γ discounts K models that err alike (ρ: the correlation of their errors). How well models find
+γ discounts K models whose errors are correlated (ρ). How well models find
 objects, how often they add others, and how often labels are wrong is estimated from the same
 answers, in a few passes. A label is right if none of its claims is true.
 
@@ -34,8 +34,11 @@ IN_FAMILY = 0.6  # Of the errors of two models of one family, or two samples of 
 _PASSES = 10
 _SHARE = 0.02  # Share of each fault that is expected beforehand …
 _SHARE_ROWS = 100  # … and how many rows this belief weighs
-_FOUND = (8, 10)  # Objects found, of objects shown: what is believed of every model beforehand
-_NAMED = (9, 10)  # Classes named as in the label, of objects found
+_DETECTED = (
+    8,
+    10,
+)  # Objects detected, of objects shown: what is believed of every model beforehand
+_NAMED = (9, 10)  # Classes named as in the label, of objects detected
 _EXTRA = {False: (0.5, 10), True: (0.5, 1)}  # Other boxes, of queries; True: where some were missed
 _SHARED = (5, 12)  # Other boxes that two models have in common, of pairs of models that have some
 _ROUGH = 0.2  # Mean distance of the edges of a badly drawn box, in sides of the box
@@ -49,8 +52,8 @@ class LabelFault(Enum):
     """What may be wrong with a label."""
 
     BOX = "box"  # An object's box is drawn badly
-    WRONG_OBJECT = "wrong object"  # Of a query with one object: another one is meant
-    AMBIGUOUS = "ambiguous"  # Of a query with one object: another one fits as well
+    WRONG_OBJECT = "wrong object"  # Of a query with one object: another object is meant
+    AMBIGUOUS = "ambiguous"  # Of a query with one object: another object fits as well
     MISSING = "missing"  # An object has no box
     SUPERFLUOUS = "superfluous"  # A box is on nothing that is asked for
     WRONG_CLASS = "wrong class"
@@ -77,15 +80,15 @@ class LabelledObjects:
     named: Places  # (g, K) class that each model named; UNNAMED: it did not find the object
 
     @property
-    def found(self) -> Flags:
-        """Return whether each model found each object, (g, K)."""
-        found: Flags = self.named != UNNAMED
-        return found
+    def detected(self) -> Flags:
+        """Return whether each model detected each object, (g, K)."""
+        detected: Flags = self.named != UNNAMED
+        return detected
 
     @property
     def misnamed(self) -> Flags:
-        """Return whether a model found an object but named another class, (g, K)."""
-        misnamed: Flags = self.found & (self.named != self.classes[:, None])
+        """Return whether a model detected an object but named another class, (g, K)."""
+        misnamed: Flags = self.detected & (self.named != self.classes[:, None])
         return misnamed
 
 
@@ -101,7 +104,7 @@ class OtherObjects:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What K models said about the labels of n queries.
+    """What K models answered about the labels of n queries.
 
     A call that failed and a reply that cannot be read say nothing (``spoke``); a reply without
     boxes says that there is no object.
@@ -118,7 +121,7 @@ class Votes:
 
     @property
     def faults(self) -> tuple[LabelFault, ...]:
-        """Return the faults that labels of such queries may have."""
+        """Return the faults that labels of these queries may have."""
         if self.single:
             return LabelFault.WRONG_OBJECT, LabelFault.AMBIGUOUS, LabelFault.BOX
         return (
@@ -154,7 +157,7 @@ def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
     """Estimate how doubtful each label is.
 
     The answers of a single model are judged by what is believed of models beforehand: it cannot
-    tell its own errors from those of the labels. The result is an order then, not probabilities.
+    tell its errors from those of the labels. The result is an order then, not probabilities.
 
     Three models put the object of the last of 20 queries elsewhere than its label:
 
@@ -205,17 +208,17 @@ class _Evidence:
         self.votes = votes
         self.correlation = correlation
         self.power = 1 / (1 + np.maximum(votes.spoke.sum(1) - 1, 0) * correlation)  # (n,) γ
-        self.found = labelled.found  # (g, K)
+        self.detected = labelled.detected  # (g, K)
         self.misnamed = labelled.misnamed  # (g, K)
         self.rival = _most_named(labelled.named, self.misnamed)  # (g,)
         self.extra = np.zeros(votes.spoke.shape)  # (n, K) other objects of each model
         np.add.at(self.extra, others.row, others.seen)
         self.missed = np.zeros(votes.spoke.shape, bool)  # (n, K) some labelled object
-        np.logical_or.at(self.missed, labelled.row, ~self.found)
+        np.logical_or.at(self.missed, labelled.row, ~self.detected)
         self.hit = np.zeros(votes.spoke.shape, bool)  # (n, K) some labelled object
-        np.logical_or.at(self.hit, labelled.row, self.found)
+        np.logical_or.at(self.hit, labelled.row, self.detected)
         self.witnesses = others.seen.sum(1)  # (c,) models that have each other object
-        counts = self.found.sum(1)
+        counts = self.detected.sum(1)
         # (g,) share of the labelled objects that just as many models find
         self.usual = np.bincount(counts)[counts] / max(len(counts), 1)
         self.middle = _median_boxes(labelled)  # (g, 4)
@@ -225,7 +228,7 @@ class _Evidence:
         self.offset = (np.abs(self.middle - labelled.boxes) / self.sides).mean(1)
         # (g,) mean distance of the models' edges from the median box's, in sides
         apart = np.abs(labelled.answered - self.middle[:, None]) / self.sides[:, None]
-        total = np.where(self.found[:, :, None], apart, 0).sum((1, 2))
+        total = np.where(self.detected[:, :, None], apart, 0).sum((1, 2))
         self.spread = total / np.maximum(4 * counts, 1)
 
     def add_up(self, log_ratios: Array, rows: Places) -> Array:
@@ -244,9 +247,9 @@ def _most_named(named: Places, where: Flags) -> Places:
 
 
 def _median_boxes(labelled: LabelledObjects) -> Array:
-    """Return the models' median box of each labelled object; its own where nobody found it."""
+    """Return the models' median box of each labelled object; its label's if none detected it."""
     middle = labelled.boxes.astype(float)
-    seen = labelled.found.any(1)
+    seen = labelled.detected.any(1)
     if seen.any():
         middle[seen] = np.nanmedian(labelled.answered[seen], axis=1)
     return middle
@@ -261,15 +264,15 @@ class _Habits:
 
     recall: Array  # (K,) share of the objects that they find
     extra: Mapping[bool, Array]  # (K,) chance of one more box; True: where they missed some object
-    named: Array  # (K,) share of the objects found whose class they name as the label does
+    named: Array  # (K,) share of the objects detected whose class they name as the label does
     shared: float  # Chance that two wrong boxes of two models are on one object
 
     @property
-    def found(self) -> Array:
+    def detected(self) -> Array:
         return np.log(self.recall)
 
     @property
-    def not_found(self) -> Array:
+    def not_detected(self) -> Array:
         return np.log1p(-self.recall)
 
 
@@ -277,7 +280,7 @@ def _habits(evidence: _Evidence, right: Array) -> _Habits:
     """Estimate habits; ``right`` (n,) are the probabilities that the labels are right."""
     votes = evidence.votes
     of_object = right[votes.labelled.row, None] * votes.spoke[votes.labelled.row]
-    found = of_object * evidence.found
+    detected = of_object * evidence.detected
     extra = {}
     for missed, prior in _EXTRA.items():
         weight = right[:, None] * (evidence.missed == missed)
@@ -287,9 +290,9 @@ def _habits(evidence: _Evidence, right: Array) -> _Habits:
     pairs = right * (with_extra**2 - with_extra)
     common = right[votes.others.row] * evidence.witnesses * (evidence.witnesses - 1)
     return _Habits(
-        recall=_share(found, of_object, _FOUND),
+        recall=_share(detected, of_object, _DETECTED),
         extra=extra,
-        named=_share(found * ~evidence.misnamed, found, _NAMED),
+        named=_share(detected * ~evidence.misnamed, detected, _NAMED),
         shared=float(np.clip(_share(common, pairs, _SHARED), 0.05, 0.95)),
     )
 
@@ -306,7 +309,7 @@ def _share(part: Array, whole: Array, prior: tuple[float, float]) -> Array:
 def _claims(
     evidence: _Evidence, habits: _Habits, right: Array, shares: Mapping[LabelFault, float]
 ) -> dict[LabelFault, Claims]:
-    """Return the claims of each fault that such labels may have."""
+    """Return the claims of each fault that these labels may have."""
     votes = evidence.votes
     log_ratios = _of_one_object if votes.single else _of_sets
     by_fault = log_ratios(evidence, habits)
@@ -325,9 +328,9 @@ def _of_one_object(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Arr
     others = evidence.votes.others
     seen = others.seen
     hit = evidence.hit[others.row]
-    # Whoever has the other object found what is meant, where they would have missed it and added
-    # a box beside it.
-    turn = habits.found - habits.not_found - np.log(habits.extra[True])
+    # Whoever has the other object detected what is meant, where they would have missed it and added
+    # a box elsewhere.
+    turn = habits.detected - habits.not_detected - np.log(habits.extra[True])
     turn = turn + np.log((1 - habits.extra[False]) / (1 - habits.extra[True]))
     # Whoever is at the label is wrong in turn, at an object that others err on as well.
     back = np.log(habits.shared) - turn
@@ -347,16 +350,16 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
     others = evidence.votes.others
     # (n, K) one more box, of a model that missed some object or none
     extra = np.log(np.where(evidence.missed, habits.extra[True], habits.extra[False]))
-    missing = np.where(others.seen, habits.found - extra[others.row], habits.not_found)
-    # Whoever found a superfluous object has a wrong box where the annotator has one, too.
-    common = extra[labelled.row] + np.log(habits.shared) - habits.found
-    superfluous = np.where(evidence.found, common, -habits.not_found)
+    missing = np.where(others.seen, habits.detected - extra[others.row], habits.not_detected)
+    # Whoever detected a superfluous object has a wrong box where the annotator has one, too.
+    common = extra[labelled.row] + np.log(habits.shared) - habits.detected
+    superfluous = np.where(evidence.detected, common, -habits.not_detected)
     # That just as many models find an object is no more surprising than it is rare: else objects
     # that are hard to find would flood the list.
     rare = -np.log(evidence.usual)
     turn = np.log(habits.named / (1 - habits.named) / habits.shared)
     for_rival = labelled.named == evidence.rival[:, None]
-    as_label = evidence.found & ~evidence.misnamed
+    as_label = evidence.detected & ~evidence.misnamed
     renamed = evidence.add_up(turn * (for_rival * 1.0 - as_label), labelled.row)
     crowd = _surprise_of_crowd(evidence, habits)
     return {
@@ -381,7 +384,7 @@ def _of_edges(evidence: _Evidence, right: Array) -> Array:
     (g,) are the probabilities that the label of each object is right.
     """
     log_ratios = np.full(len(evidence.offset), _NEVER)
-    finders = evidence.found.sum(1)
+    finders = evidence.detected.sum(1)
     for count in range(1, finders.max(initial=0) + 1):
         some = finders == count
         believed, weight = _NARROW

@@ -35,7 +35,7 @@ def reaches_of_changes(changes: SampledChanges, place: int) -> tuple[float, floa
     unsampled = 1 - sampled / changes.drawn_from
     if unsampled <= 0:
         return 0.0, 0.0
-    # What a row does to its own score, from -1 to 1
+    # What a row does to its score, from -1 to 1
     scale = changes.drawn_from / changes.rows
     by_row = changes.change[:, place] / scale
     mean = float(by_row.mean())

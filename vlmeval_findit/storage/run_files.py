@@ -94,8 +94,8 @@ def space_mark(mark: str) -> str:
 
 def scores_in_other_spaces(folder: Path) -> list[Path]:
     """List the scores below a folder that are in another space than the recorded space."""
-    found = _matching(folder, f"*_provenance{OTHER_SPACE}*.json")
-    return [path for path in found if REVIEWED not in path.name]
+    matching = _matching(folder, f"*_provenance{OTHER_SPACE}*.json")
+    return [path for path in matching if REVIEWED not in path.name]
 
 
 def scores_with_reviews(folder: Path) -> list[Path]:
@@ -132,7 +132,7 @@ def files_below(folder: Path) -> list[Path]:
     Those of a probe are listed only where there is nothing else. A folder of all these that is
     named itself has its files.
     """
-    found: list[Path] = []
+    of_runs: list[Path] = []
     of_probes: list[Path] = []
     for name, folders, files in os.walk(folder):
         place = Path(name)
@@ -144,8 +144,8 @@ def files_below(folder: Path) -> list[Path]:
         if _is_of_probe(place, folder):
             of_probes += inside
         else:
-            found += inside
-    return found or of_probes
+            of_runs += inside
+    return of_runs or of_probes
 
 
 def _is_of_probe(place: Path, folder: Path) -> bool:

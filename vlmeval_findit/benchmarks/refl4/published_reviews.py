@@ -259,13 +259,13 @@ def _partners(
     """Return how a row is joined, and its entries: several where an object has one name twice."""
     for key in _keys_of(query):
         way = key[0]
-        found = by_key.get(key, [])
+        entries_found = by_key.get(key, [])
         if way is Way.IMAGE:
-            found = _with_box(found, label)
+            entries_found = _with_box(entries_found, label)
         if way is Way.BOX:
-            found = _of_one_image(found, label)
-        if found:
-            return way, found
+            entries_found = _of_one_image(entries_found, label)
+        if entries_found:
+            return way, entries_found
     return Way.IMAGE, []
 
 
@@ -295,12 +295,12 @@ def _with_box(entries: Sequence[PublishedEntry], label: Answer) -> list[Publishe
 
 def _of_one_image(entries: Sequence[PublishedEntry], label: Answer) -> list[PublishedEntry]:
     """Select entries with the label's box up to rounding; none if they are of several images."""
-    found = [
+    entries_found = [
         entry
         for entry in entries
         if entry.box is not None and any(_is_rounded(entry.box, box) for box in label.boxes)
     ]
-    return found if len({entry.image for entry in found}) == 1 else []
+    return entries_found if len({entry.image for entry in entries_found}) == 1 else []
 
 
 def _is_rounded(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -12,7 +12,7 @@ from ..annotated_samples import AnnotationError
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Refuses everything that a pickle names: functions, classes, and objects kept elsewhere."""
+    """Refuses everything that a pickle names: functions, classes, and objects stored elsewhere."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")

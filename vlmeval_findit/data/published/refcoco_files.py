@@ -104,7 +104,7 @@ def _read_list(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSplit
 
 VLM_R1 = Copy(
     "VLM-R1's lists",
-    "an expression an entry, with a prompt of its own, which is not asked",
+    "an expression an entry, with a prompt, which is not asked",
     _list_files,
     _read_list,
 )

@@ -209,7 +209,7 @@ def _read_answers(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSp
 
 
 def _images_beside(folder: Path, split: Split) -> set[str]:
-    """Return the images of a split by the annotations beside a copy that mixes two splits.
+    """Return the images of a split by the annotations next to a copy that mixes two splits.
 
     Raises:
         AnnotationError: there are none.
@@ -226,7 +226,7 @@ def _images_beside(folder: Path, split: Split) -> set[str]:
     raise AnnotationError(
         f"{folder}: val of this copy (lmms-lab's) holds {split.provider.upper()}'s val and 5,000 "
         f"objects more, and nothing in it tells which. Put the authors' {name} or "
-        f"{split.stem}_val.jsonl beside it: then only the images that it names are taken. "
+        f"{split.stem}_val.jsonl next to it: then only the images that it names are taken. "
         f"Without: data import {folder} --set {SET_NAMES[split.stem]} --only {rest}"
     )
 

@@ -98,7 +98,7 @@ class Copy:
 
     name: str  # In messages
     differs: str  # From the authors' annotations
-    files: Callable[[Path, Split], Sequence[Path]]  # That it has of a split; none: no such copy
+    files: Callable[[Path, Split], Sequence[Path]]  # That it has of a split; empty: it has none
     read: Callable[[Path, Split, Sequence[Path]], CopiedSplit]
     has_images: bool = False
 
@@ -140,10 +140,10 @@ def coco_name(text: str, where: str) -> str:
     >>> coco_name("COCO_train2014_000000581857_16.jpg", "a.parquet, row 0")
     'COCO_train2014_000000581857.jpg'
     """
-    found = re.search(r"COCO_train2014_\d{12}", text)
-    if found is None:
+    match = re.search(r"COCO_train2014_\d{12}", text)
+    if match is None:
         raise AnnotationError(f"{where}: {text!r} names no image of COCO train2014")
-    return f"{found[0]}.jpg"
+    return f"{match[0]}.jpg"
 
 
 def image_of(cell: str | bytes, where: str) -> tuple[str, bytes]:
