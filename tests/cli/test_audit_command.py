@@ -56,7 +56,7 @@ def test_kinds_runs_and_reasons_follow(right: dict[int, Right], capsys: Capture)
     assert main(["audit", "runs"]) == 0
     out = capsys.readouterr().out
     assert "By kind: wrong object 1\n" in out
-    own = "(not in the model table: taken for one of its own)"
+    own = "(not in the model table: taken for a family)"
     voters = [f"  {name} xyxy_json, family {name} {own}" for name in ("Left", "Right")]
     assert "\n".join(["Compared: 2 runs", *voters, "Left out: 1 run"]) in out
     assert "other rows: 5 scored" in out
