@@ -128,6 +128,8 @@ TEST = [
     "globox>=2.9",
     "label-studio-converter>=0.0.59",
     "labelformat>=0.1.17",
+    # What doubtful labels are compared with (benchmarks/test_label_audit.py).
+    "cleanlab>=2.9",
     # `transformers serve`
     "psutil",
     "jsonschema>=4",

@@ -102,8 +102,11 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, short_tmp
                 os.kill(run.process.pid, number)
             else:
                 run.release()
-                answered = begun
             assert run.ends() == 130
+            if times == 1:
+                # The word to stop travels: on a slow machine a replica begins more calls before.
+                assert begun <= run.asked() < 100
+                begun = answered = run.asked()
             assert stop_line(run)
             assert not list(short_tmp.glob("findit-ray-*"))
             assert not rays(short_tmp)

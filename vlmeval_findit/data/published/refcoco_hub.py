@@ -185,7 +185,7 @@ def _read_answers(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSp
     parquet = parquet_images(folder, split.name)
     copied = CopiedSplit(files[0], parquet)
     is_mixed = split.name == "val"
-    published = _images_beside(folder, split) if is_mixed else set()
+    published = _published_images(folder, split) if is_mixed else set()
     seen: set[tuple[str, Corners, tuple[str, ...]]] = set()
     names = []
     for where, row in parquet.rows(_AnswerRow):
@@ -208,7 +208,7 @@ def _read_answers(folder: Path, split: Split, files: Sequence[Path]) -> CopiedSp
     return copied
 
 
-def _images_beside(folder: Path, split: Split) -> set[str]:
+def _published_images(folder: Path, split: Split) -> set[str]:
     """Return the images of a split by the annotations next to a copy that mixes two splits.
 
     Raises:
