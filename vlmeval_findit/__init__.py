@@ -23,6 +23,7 @@ Folders are rooms.  A room imports only itself and those above it in this table
 ``analysis``     what scored runs say: errors, calibration, samples, the best format
 ``engine``       who answers calls and when, the journal, the files of a cell
 ``sweeps``       models x tables x formats: settings, stages, races, dry runs
+``reproduction`` whether a setup gives the published number, and if not, why
 ``leaderboard``  models x datasets, of runs that can be compared
 ``report``       a page with plots and every answer on its image
 ``api``          the public Python API

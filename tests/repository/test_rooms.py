@@ -30,6 +30,7 @@ ROOMS = {
     "analysis": "What scored runs say: errors, calibration, samples, the best format.",
     "engine": "Who answers calls and when, the journal, the files of a cell.",
     "sweeps": "Models x tables x formats: settings, stages, races, dry runs.",
+    "reproduction": "Whether a setup gives the published number, and if not, why.",
     "leaderboard": "Models x datasets, of runs that can be compared.",
     "report": "A page with plots and every answer on its image.",
     "api": "The public Python API.",

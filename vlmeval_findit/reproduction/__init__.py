@@ -1,0 +1,1 @@
+"""Whether a setup gives the published number, and if not, why."""

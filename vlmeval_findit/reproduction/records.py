@@ -1,0 +1,137 @@
+"""What a reproduction consists of: records, in the order in which they are made.
+
+A figure is chosen, a setup asks as it was published, an attempt measures it on a sample of
+pictures, a judgement compares both values, and causes explain what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from ..data.published_figures import PublishedFigure
+from ..models.model_entry import ModelEntry
+from ..protocol.contradictions import Predictions
+from ..protocol.dataset_variant import DatasetVariant
+from ..statistics.influences import Estimate
+from ..statistics.intervals import Interval
+
+
+class Agreement(Enum):
+    """How a condition of a setup agrees with the published one."""
+
+    AS_PUBLISHED = "as published"
+    NOT_TOLD = "not told"  # The figure's authors do not say it
+    CANNOT_BE_SET = "cannot be set"
+    YOURS = "yours"  # The user states another one
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionSet:
+    """One condition of a figure, and what a setup makes of it."""
+
+    name: str  # A field of :class:`.Conditions`
+    published: str  # In words; "" if not told
+    here: str  # In words; "" if not known
+    agreement: Agreement
+    advice: str = ""  # Why it cannot be set, and what to type
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """How a model is asked to reproduce a figure."""
+
+    figure: PublishedFigure
+    entry: ModelEntry  # With the space and the settings in force
+    variants: tuple[DatasetVariant, ...]  # One for each dataset of the figure
+    prompts: str  # A row of the family prompts; "" for the benchmark's own words
+    conditions: tuple[ConditionSet, ...]
+    pictures: int  # So many of each dataset are drawn
+    seed: int
+
+    def agreement(self, name: str) -> Agreement:
+        """Return how a condition agrees."""
+        return next(each.agreement for each in self.conditions if each.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The published metric, measured in a setup."""
+
+    setup: Setup
+    predictions: tuple[Predictions, ...]  # By variant
+    estimate: Estimate  # Of the published metric alone; a mean over the figure's datasets
+    hits: Mapping[str, Mapping[int, float]]  # By dataset and row, 0 to 1; a failed call is a miss
+    failed: int
+    pictures: int
+
+    @property
+    def value(self) -> float:
+        """The metric in percent, with failed calls as misses."""
+        (metric,) = self.estimate.metrics
+        value = self.estimate.value(metric.name)
+        assert value is not None
+        return value
+
+    @property
+    def queries(self) -> int:
+        return sum(len(rows) for rows in self.hits.values())
+
+
+class Verdict(Enum):
+    """What an attempt says of a figure."""
+
+    AGREES = "agrees"
+    LOWER = "lower"
+    HIGHER = "higher"
+    CANNOT_BE_TOLD = "cannot be told"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """An attempt compared with the published value; values in percent."""
+
+    verdict: Verdict
+    published: float
+    measured: float
+    interval: Interval | None  # 95 % over pictures; None: too few
+    tolerance: float  # By what repeats in equal conditions differ, in points
+    difference: float  # Measured minus published
+    difference_interval: Interval | None  # With the tolerance
+    pictures: int
+    enough: int | None = None  # Pictures that would do, where it cannot be told
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason why an attempt is lower than the figure."""
+
+    name: str  # A row of the table of causes
+    finding: str  # One sentence
+    explains: float | None  # The value in percent without this fault; None: cannot be computed
+    advice: str  # What to type or change
+    sure: bool = True  # False: it may be, and was not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One look for a cause: what was looked at, also where nothing was wrong."""
+
+    name: str
+    result: str  # In words
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A whole reproduction."""
+
+    attempt: Attempt
+    judgement: Judgement
+    checked: Sequence[Checked]  # In order of cost; stops where what is missing is explained
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """What was noticed, the cheapest first."""
+        return tuple(each.cause for each in self.checked if each.cause is not None)
