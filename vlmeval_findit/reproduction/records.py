@@ -7,7 +7,7 @@ pictures, a judgement compares both values, and causes explain what is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ..data.published_figures import PublishedFigure
@@ -62,9 +62,12 @@ class Attempt:
     setup: Setup
     predictions: tuple[Predictions, ...]  # By variant
     estimate: Estimate  # Of the published metric alone; a mean over the figure's datasets
-    hits: Mapping[str, Mapping[int, float]]  # By dataset and row, 0 to 1; a failed call is a miss
+    # By ``board_dataset`` of the variant and row, 0 to 1; a failed call is a miss
+    hits: Mapping[str, Mapping[int, float]]
     failed: int
     pictures: int
+    # How much each row counts, where it is not 1: of F1 its predicted boxes and its objects
+    weights: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
