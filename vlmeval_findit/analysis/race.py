@@ -9,7 +9,6 @@ rounds, stages and formats, and is spent on the least likely formats first, litt
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
+from ..protocol.picture_sample import picture_places
 from ..protocol.scored_row import ScoredRow, totals
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
 from ..statistics.intervals import ALPHA, chance_of_lead
@@ -37,22 +37,15 @@ RULE = (
 def rounds_of(dataset: AnyDataset, rows: Sequence[int]) -> list[tuple[int, ...]]:
     """Return the rows that are asked by the end of each round, in their order.
 
-    Each round holds those before it. Queries of an image come together: an image is one piece
-    of evidence, and costs most when it is sent twice. The order of images depends on their
-    names only, so it is the same for every format and on every machine.
+    Each round holds those before it. Images come whole, in the order in which samples are drawn
+    (:mod:`..protocol.picture_sample`).
     """
     queries = dataset.queries
-    images = {queries[row].images for row in rows}
-    order = sorted(images, key=lambda images: (_drawn(images), images))
-    place = {images: at for at, images in enumerate(order)}
+    place = picture_places(queries, rows)
     return [
-        tuple(row for row in rows if place[queries[row].images] < ceil(share * len(order)))
+        tuple(row for row in rows if place[queries[row].images] < ceil(share * len(place)))
         for share in ROUNDS
     ]
-
-
-def _drawn(images: tuple[str, ...]) -> str:
-    return hashlib.sha256("\n".join(("0", *images)).encode()).hexdigest()
 
 
 # --- who is out -----------------------------------------------------------------------------------

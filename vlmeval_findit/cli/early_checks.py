@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
@@ -40,8 +40,9 @@ from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
 from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
+from ..protocol.dataset_variant import DatasetNameError, DatasetVariant, Query
 from ..protocol.identity import Answering, Described
+from ..protocol.picture_sample import PictureSample
 from ..protocol.settings import Settings
 from ..serving.programs import visible_gpus
 from ..storage.folders import image_folder, table_folders
@@ -177,10 +178,16 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
-def check_rows(variants: Iterable[DatasetVariant], skip_missing: bool, limit: int | None) -> None:
+def check_rows(
+    variants: Iterable[DatasetVariant],
+    skip_missing: bool,
+    limit: int | None,
+    pictures: PictureSample | None = None,
+) -> None:
     """Refuse variants whose tables or images do not exist, or whose images were replaced.
 
-    Of ``limit`` rows (None: all) the images are compared with those that were imported.
+    Of ``limit`` rows (None: all), or of a sample of ``pictures``, the images are compared with
+    those that were imported.
     """
     tables = CellBuilder(None)
     distinct = {(each.table, each.images, each.frames): each for each in variants}
@@ -191,10 +198,19 @@ def check_rows(variants: Iterable[DatasetVariant], skip_missing: bool, limit: in
         rows_to_leave_out(queries, folder, skip_missing)
         known = imported_contents(dataset.table)
         if known:
-            asked = {name for query in queries[:limit] for name in (*query.support, *query.images)}
+            asked = _images_asked(dataset.queries, limit, pictures)
             others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
             if others:
                 raise ImageError(replaced_note(sorted(others), folder.path))
+
+
+def _images_asked(
+    queries: Mapping[int, Query], limit: int | None, pictures: PictureSample | None
+) -> set[str]:
+    rows = tuple(queries)[:limit]
+    if pictures is not None:
+        rows = pictures.draw(queries, rows)
+    return {name for row in rows for name in (*queries[row].support, *queries[row].images)}
 
 
 # --- models ---------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         variants = all_variants(sweep, entry.name)
         check_entry(entry, access, variants, needs_device=options.executor == "local")
         if access not in _WITHOUT_HOST:
-            check_rows(variants, sweep.skip_missing, sweep.limit)
+            check_rows(variants, sweep.skip_missing, sweep.limit, sweep.pictures)
     factories = servers_for(sweep, options, accesses, budget)
     others = [(entry.name, access) for entry, access in accesses if entry.name not in factories]
     if others:

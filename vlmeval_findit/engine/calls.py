@@ -33,6 +33,7 @@ from ..protocol.dataset_variant import (
     quoted,
 )
 from ..protocol.identity import SAMPLE
+from ..protocol.picture_sample import PictureSample
 from ..storage.folders import Folder, image_folder
 from ..storage.image_content import content_of
 from ..storage.image_files import rows_to_leave_out
@@ -363,8 +364,11 @@ class CellBuilder:
         logprobs: bool = False,
         prompt: CustomPrompt | None = None,
         sample: int = 1,
+        pictures: PictureSample | None = None,
     ) -> Cell:
         """Return the cell of a model, with its settings if known: a variant's first usable rows.
+
+        Of these only the rows of ``pictures``, if there is a sample of them.
 
         Raises:
             ImageError: images are missing, and their rows are not to be left out.
@@ -373,6 +377,8 @@ class CellBuilder:
         left_out = self._rows_left_out(variant)
         prompts = self._prompts_for(variant, model, prompt)
         rows = tuple(index for index in prompts.dataset.queries if index not in left_out)[:limit]
+        if pictures is not None:
+            rows = pictures.draw(prompts.dataset.queries, rows)
         rows = self._rows.setdefault(rows, rows)  # shared by all formats of a table
         settings = settings_of(variant, given, sample)
         return Cell(model, prompts, rows, tuple(sorted(left_out)), settings, logprobs, sample)

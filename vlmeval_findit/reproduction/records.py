@@ -14,6 +14,7 @@ from ..data.published_figures import PublishedFigure
 from ..models.model_entry import ModelEntry
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import DatasetVariant
+from ..protocol.picture_sample import PictureSample
 from ..statistics.influences import Estimate
 from ..statistics.intervals import Interval
 
@@ -47,8 +48,7 @@ class Setup:
     variants: tuple[DatasetVariant, ...]  # One for each dataset of the figure
     prompts: str  # A row of the family prompts; "" for the benchmark's own words
     conditions: tuple[ConditionSet, ...]
-    pictures: int  # So many of each dataset are drawn
-    seed: int
+    sample: PictureSample  # Of each dataset
 
     def agreement(self, name: str) -> Agreement:
         """Return how a condition agrees."""

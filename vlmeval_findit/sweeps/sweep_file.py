@@ -48,6 +48,7 @@ from ..models.model_entry import KEYS_OF_SERVICES, ModelEntry, entry_values, lik
 from ..models.model_table import MODELS, find_model, same_checkpoint
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better
+from ..protocol.picture_sample import PictureSample
 from ..serving.programs import ServeOptions
 
 
@@ -83,6 +84,7 @@ class Sweep(SweepOptions):
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
+    pictures: PictureSample | None = None  # Of each table; None: all its pictures
     skip_missing: bool = False
     force: bool = False  # override what runs recorded
 
@@ -116,7 +118,11 @@ def cells_to_ask(
     given: Any,
 ) -> Iterator[Cell]:
     """Yield a model's cells, every sample of some variants; ``given`` settings enter its keys."""
-    options: Any = {"logprobs": sweep.logprobs, "prompt": entry.prompt}
+    options: Any = {
+        "logprobs": sweep.logprobs,
+        "prompt": entry.prompt,
+        "pictures": sweep.pictures,
+    }
     for variant, sample in product(variants, range(1, sweep.samples + 1)):
         yield tables.cell(entry.name, variant, sweep.limit, given, sample=sample, **options)
 
