@@ -1,0 +1,217 @@
+"""Two reproductions of one figure: what differs in their conditions, and by how much."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from ..benchmarks.findit.annotation_tables import how_to_make
+from ..core.formatting import plain
+from ..data.sources import published_dataset
+from ..protocol.metric import Metric
+from ..statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
+from ..statistics.intervals import Difference, difference
+from .reproduction_file import StoredReproduction, StoredRun
+
+
+class NotComparableError(ValueError):
+    """Two reproductions of different things; the message says which, and what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionDifference:
+    """What was so here and otherwise there; "" where it is not known."""
+
+    name: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRows:
+    """Both values in percent over the rows that both asked, and their paired difference."""
+
+    rows: int
+    pictures: int
+    here: float
+    there: float
+    difference: Difference  # Here minus there
+
+
+@dataclass(frozen=True, slots=True)
+class TwoReproductions:
+    """Two reproductions compared."""
+
+    differences: tuple[ConditionDifference, ...]
+    same: tuple[str, ...]  # The names of what is known of both, and equal
+    shared: SharedRows | None  # None: not a row of some dataset was asked in both
+
+
+def compare_reproductions(
+    here: StoredReproduction, there: StoredReproduction, there_is: str
+) -> TwoReproductions:
+    """Compare two reproductions.
+
+    Args:
+        here: of this machine.
+        there: the other.
+        there_is: how messages call the other: its file.
+
+    Raises:
+        NotComparableError: they measured different metrics, or other datasets or tables.
+    """
+    _refuse_other_things(here, there, there_is)
+    ours = dict(_conditions(here))
+    theirs = dict(_conditions(there))
+    differences: list[ConditionDifference] = []
+    same: list[str] = []
+    for name in dict.fromkeys((*ours, *theirs)):
+        pair = ours.get(name, ""), theirs.get(name, "")
+        if pair[0] != pair[1]:
+            differences.append(ConditionDifference(name, *pair))
+        elif pair[0]:
+            same.append(name)
+    return TwoReproductions(tuple(differences), tuple(same), _shared_rows(here, there))
+
+
+# --- what can be compared -------------------------------------------------------------------------
+
+
+def _refuse_other_things(
+    here: StoredReproduction, there: StoredReproduction, there_is: str
+) -> None:
+    if here.figure.metric != there.figure.metric:
+        raise NotComparableError(
+            f"{there_is}: figure.metric is {plain(there.figure.metric)}, here it is "
+            f"{here.figure.metric}: the two values are of different metrics. {_again(there)}"
+        )
+    ours = {run.dataset: run for run in here.runs}
+    theirs = {run.dataset: run for run in there.runs}
+    if ours.keys() != theirs.keys():
+        raise NotComparableError(
+            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(ours)}. "
+            f"{_again(there)}"
+        )
+    for name, run in ours.items():
+        table = theirs[name].table
+        if table.sha256 != run.table.sha256:
+            raise NotComparableError(
+                f"{there_is}: the table of {name} has {table.rows:,} rows, SHA-256 "
+                f"{plain(table.sha256[:12])}, made of {plain(_source(theirs[name]))}; here "
+                f"{run.table.rows:,} rows, {run.table.sha256[:12]}, made of {_source(run)}. These "
+                "are two copies of the dataset, whose rows may differ. Make the same on both "
+                f"machines and reproduce it again: {_how_to_make(run)}"
+            )
+
+
+def _again(there: StoredReproduction) -> str:
+    """Return what to type to reproduce the figure of the other."""
+    words = ["reproduce", there.figure.model, "--set", there.figure.set]
+    return f"To measure the same, type: python run_findit.py {plain(shlex.join(words), 200)}"
+
+
+def _source(run: StoredRun) -> str:
+    return run.table.facts.get("source") or "an unknown file"
+
+
+def _how_to_make(run: StoredRun) -> str:
+    """Return what makes the table of a run again."""
+    published = published_dataset(run.dataset)
+    if published is not None:
+        row, _ = published
+        return f"python run_findit.py data import PATH --set {row.name} --replace"
+    return how_to_make(PurePath(run.table.file).stem)
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+# Conditions that runs record as they were really asked
+_OF_RUNS = ("prompt", "format", "space")
+
+
+def _conditions(stored: StoredReproduction) -> Iterator[tuple[str, str]]:
+    """Yield all that may explain a difference, by name, in words."""
+    yield "figure", f"{stored.figure.model}, {stored.figure.set}"
+    for condition in stored.conditions:
+        if condition.name not in _OF_RUNS:
+            yield condition.name, condition.here
+    yield "seed", str(stored.seed)
+    several = len(stored.runs) > 1
+    for run in stored.runs:
+        for name, value in _of_run(run):
+            yield f"{name} ({run.dataset})" if several else name, value
+    for name, version in stored.made_with.items():
+        yield f"{name}, when it was judged", version
+
+
+def _of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
+    who = run.answering
+    yield "variant", run.variant
+    yield "prompt set", run.prompts or ""
+    yield "hash of the prompts", (run.prompt_hash or "")[:12]
+    yield "coordinate space", _words(run.space)
+    yield "class", who.kind or ""
+    yield "row of the model table", who.row or ""
+    yield "checkpoint", who.checkpoint or ""
+    yield "revision", who.revision or ""
+    yield "program", who.program or ""
+    yield "model in the replies", ", ".join(who.named)
+    for name, value in who.settings.items():
+        yield f"setting {name}", plain(value)
+    for name, version in run.versions.items():
+        yield name, version
+    yield "failed calls", str(run.failed)
+    yield "rows", f"{len(run.rows):,}"
+
+
+def _words(space: Mapping[str, Any] | None) -> str:
+    """Return a space in words: ``smart_resize patch=16``."""
+    if space is None:
+        return ""
+    rest = [f"{name}={value}" for name, value in space.items() if name != "kind" and value]
+    return " ".join([str(space.get("kind", "")), *rest])
+
+
+# --- values over shared rows ----------------------------------------------------------------------
+
+
+def _shared_rows(here: StoredReproduction, there: StoredReproduction) -> SharedRows | None:
+    theirs = {run.dataset: run for run in there.runs}
+    metric = Metric(here.figure.metric, {"part": 1}, {"whole": 1})
+    of_here: list[Estimate] = []
+    of_there: list[Estimate] = []
+    rows = 0
+    for run in here.runs:
+        other = theirs[run.dataset]
+        shared = set(run.rows) & set(other.rows)
+        if not shared:
+            return None
+        rows += len(shared)
+        of_here.append(estimate_metrics([metric], _sums(run, shared)))
+        of_there.append(estimate_metrics([metric], _sums(other, shared)))
+    ours = mean(of_here)
+    others = mean(of_there)
+    return SharedRows(
+        rows=rows,
+        pictures=len(ours.images),
+        here=100 * float(ours.values[0]),
+        there=100 * float(others.values[0]),
+        difference=difference(ours, others, metric.name),
+    )
+
+
+def _sums(run: StoredRun, shared: set[int]) -> ClusteredSums:
+    """Return the sums of shared rows: how much each counts, and how much of it was a hit."""
+    places = [place for place, row in enumerate(run.rows) if row in shared]
+    images = [run.images[place] for place in places]
+    names = tuple(sorted(set(images)))
+    place_of = {name: place for place, name in enumerate(names)}
+    weights = np.array([run.weights[place] if run.weights else 1.0 for place in places])
+    hits = np.array([run.hits[place] for place in places])
+    image = np.array([place_of[name] for name in images], dtype=np.intp)
+    return ClusteredSums(names, image, {"part": hits * weights, "whole": weights}, {})
