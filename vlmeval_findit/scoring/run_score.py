@@ -29,6 +29,7 @@ from ..statistics.reviewed_estimates import sums_of_all_rows, value_of_all_rows
 from ..storage.predictions import SHOWN
 from ..storage.run_files import OTHER_SPACE, REVIEWED
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
+from .query_costs import COST, QueryCost, cost_in, cost_values
 from .reply_note import count_replies, reply_note
 from .score_reviews import ScoreReviews
 
@@ -45,6 +46,7 @@ class RunScore:
     identity: Identity | None
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
     counted: Mapping[str, float] = field(default_factory=dict)  # Of :func:`.count_replies`
+    costs: tuple[QueryCost, ...] = ()  # Of the answers
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     thought_marks: ThoughtMarks | None = None  # That the user named
@@ -159,6 +161,7 @@ def _score_batch(opened: Predictions) -> RunScore:
         identity=opened.identity,
         answered_by=count_models(replies),
         counted=count_replies(replies),
+        costs=tuple(cost_in(row.details) for row in rows if not row.failed),
         forced=opened.forced,
         scorer=batch.scorer,
         thought_marks=opened.settings.thought_marks,
@@ -174,6 +177,8 @@ def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
         more = {"finish_reason": recorded.finish_reason, "tokens": dict(recorded.tokens)}
     if recorded.images:
         more["images"] = list(recorded.images)
+    if cost := cost_values(reply):
+        more[COST] = cost
     if reply.shown:
         more[SHOWN] = dict(reply.shown)
     return replace(row, details={**row.details, **more}) if more else row
@@ -190,6 +195,7 @@ def join_scores(parts: Iterable[RunScore]) -> RunScore:
         spaces=tuple(spaces.values()),
         answered_by=_add_up(run.answered_by for run in runs),
         counted=add_up(run.counted for run in runs),
+        costs=tuple(chain.from_iterable(run.costs for run in runs)),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
         unnamed_marks=add_up(run.unnamed_marks for run in runs),

@@ -33,6 +33,7 @@ from ..storage.run_files import RunFiles, marked, run_of
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
+from .query_costs import RunCosts, cost_in, sum_up
 from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reviews import ScoreReviews
@@ -136,6 +137,7 @@ class Provenance:
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
     answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
     reply_note: str | None = None  # What is odd in the replies (None: nothing)
+    costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
     made_of: Mapping[str, Any] = field(default_factory=dict)  # The facts of the table's .meta.json
@@ -194,6 +196,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
         "answered_by": answered_by.as_values(run.answered_by),
         "replies": dict(run.counted),
+        "costs": asdict(sum_up(run.costs)),
         "table": {
             "file": run.dataset.table.name,
             "sha256": file_sha256(run.dataset.table),
@@ -267,6 +270,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
+        costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
         reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
         made_of=stored.table.meta or {},

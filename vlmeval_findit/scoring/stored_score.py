@@ -24,6 +24,7 @@ from ..core.validation import (
 )
 from ..protocol.scored_row import ScoredRow
 from ..storage.identity_file import StoredIdentity
+from .query_costs import RunCosts
 from .score_reviews import ScoreReviews
 
 
@@ -161,6 +162,7 @@ class StoredProvenance:
     thought_marks: tuple[Text, Text] | None = None
     answered_by: tuple[JsonObject, ...] = ()
     replies: Mapping[str, PlainNumber] = field(default_factory=dict)
+    costs: RunCosts | None = None  # None: of a version that did not add them up
     reviews: ScoreReviews | None = None
 
 

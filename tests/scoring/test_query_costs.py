@@ -1,0 +1,140 @@
+"""What answers cost, of a query and of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from costly_runs import with_records
+from scored_runs import World, failing, speaking, world
+
+from vlmeval_findit.analysis.run_costs import run_costs
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
+from vlmeval_findit.scoring.query_costs import (
+    COST,
+    QueryCost,
+    RunCosts,
+    cost_in,
+    cost_values,
+    sum_up,
+)
+from vlmeval_findit.scoring.scored_run import load_run
+
+__all__ = ["world"]
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+
+
+def cost_of(**recorded: Any) -> QueryCost:
+    reply = Reply(0, "[]", ReplyRecord(**recorded))
+    details = {"tokens": dict(reply.recorded.tokens), "images": list(reply.recorded.images)}
+    return cost_in({**details, COST: cost_values(reply)})
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected"),
+    [
+        ({}, QueryCost()),
+        (
+            {"call": {"cost": 0.002, "attempts": 1}},
+            QueryCost(usd=0.002, usd_source="stated by the service"),
+        ),
+        (
+            {"call": {"cost": 0.002, "cost_from": "prices of November 2026"}},
+            QueryCost(usd=0.002, usd_source="prices of November 2026"),
+        ),
+        (
+            {"call": {"cost": 0.001, "cost_from": "given prices", "batch": "b1"}},
+            QueryCost(usd=0.001, usd_source="batch price", is_batched=True),
+        ),
+        ({"call": {"cost": 0.0}}, QueryCost(usd=0.0, usd_source="stated by the service")),
+        ({"call": {"attempts": 3}}, QueryCost(is_retried=True)),
+        (
+            {"call": {"cost": 0.5, "cost_guessed": 0.25}},
+            QueryCost(usd=0.5, usd_source="stated by the service", is_guessed=True),
+        ),
+        (
+            {"tokens": {"prompt": 900, "cached": 512, "completion": 40, "reasoning": 30}},
+            QueryCost(tokens_in=900, tokens_out=40, is_cached=True),
+        ),
+        ({"tokens": {"prompt": 700, "reply": 9}}, QueryCost(tokens_in=700, tokens_out=9)),
+        (
+            {"images": ({"original": [800, 600], "sent": [400, 300]},)},
+            QueryCost(sizes=((400, 300),)),
+        ),
+        ({"images": ({"sent": [400, 300]}, {"sha256": "ab"})}, QueryCost()),
+    ],
+    ids=[
+        "nothing",
+        "stated",
+        "table",
+        "batch",
+        "free",
+        "retried",
+        "guessed",
+        "cached",
+        "local",
+        "size as sent",
+        "a size missing",
+    ],
+)
+def test_the_cost_of_a_reply(recorded: Mapping[str, Any], expected: QueryCost) -> None:
+    assert cost_of(**recorded) == expected
+
+
+def test_the_costs_of_a_run_by_hand() -> None:
+    costs = sum_up(
+        [
+            QueryCost(
+                seconds=1.0, tokens_in=100, tokens_out=10, usd=0.001, usd_source="given prices"
+            ),
+            QueryCost(seconds=2.0, tokens_in=200, tokens_out=30, is_cached=True),
+            QueryCost(seconds=6.0, tokens_in=300, is_retried=True, sizes=((30, 20), (30, 20))),
+            QueryCost(usd=0.002, usd_source="batch price", is_batched=True, sizes=((100, 10),)),
+        ]
+    )
+    assert costs == RunCosts(
+        queries=4,
+        timed=3,
+        seconds_median=2.0,
+        seconds_p95=5.6,  # at place 1.9 of 1, 2, 6
+        counted=3,
+        tokens_in=200.0,
+        tokens_out=20.0,
+        priced=2,
+        usd_per_1000=1.5,
+        usd_source="given prices, batch price",
+        sized=2,
+        pixels=(2 * 600 + 1000) / 2,
+        image_size="30 x 20",
+        cached=1,
+        retried=1,
+        batched=1,
+    )
+
+
+def test_nothing_known_stays_empty() -> None:
+    nothing = RunCosts(queries=2)
+    assert sum_up([QueryCost(), QueryCost()]) == nothing
+    assert {value for value in asdict(nothing).values() if value} == {2}
+
+
+def test_costs_of_a_run_leave_out_failed_calls(world: World) -> None:
+    path = world.predict("A", NAME, failing)  # rows 0, 3, 6 and 9
+    costs = run_costs(with_records(path, lambda index: {"call": {"cost": 0.001 * index}}))
+    assert (costs.queries, costs.priced) == (8, 8)
+    assert costs.usd_per_1000 == pytest.approx((1 + 2 + 4 + 5 + 7 + 8 + 10 + 11) / 8)
+
+
+def test_provenances_without_costs_are_read_from_details(world: World) -> None:
+    path = world.predict("A", NAME, speaking(NAME, 0.9))
+    run = with_records(path, lambda index: {"tokens": {"prompt": 100, "reply": index}})
+    provenance = run.files.provenance
+    stored = json.loads(provenance.read_text())
+    assert stored.pop("costs")["tokens_in"] == 100
+    provenance.write_text(json.dumps(stored))
+    assert run_costs(load_run(provenance)) == run_costs(run)
+    assert run_costs(run).tokens_out == 5.5

@@ -1,0 +1,24 @@
+"""Scored runs whose replies have records of what they cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.scoring.scored_run import Run, load_run
+from vlmeval_findit.storage.run_files import RunFiles
+
+
+def with_records(path: Path, record: Callable[[int], Mapping[str, Any]]) -> Run:
+    """Write a record with each reply of a prediction file, by its index, and score it again."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    for row in rows:
+        row["extra_records"] = json.dumps({"findit": dict(record(row["index"]))})
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    write_score(score_file(path, Settings(force=True)), path)
+    return load_run(RunFiles(path).provenance)

@@ -1,0 +1,196 @@
+"""What answers cost: seconds, tokens, US dollars, pixels; of a query, and of a run.
+
+Details have the cost of each query, provenances that of the run, so that boards read no details.
+Calls that failed are left out: they brought nothing that a score is of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.json_values import count_of, mapping, number_of, objects
+from ..core.validation import Finite, Text, Whole
+from ..protocol.replies import Reply
+
+COST = "cost"  # The key of a query's details that has what :func:`cost_values` returns
+
+STATED = "stated by the service"
+BATCH_PRICE = "batch price"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCost:
+    """What the answer to a query cost; None: not known."""
+
+    seconds: float | None = None  # Of the attempt that was answered; its share of a batch
+    gpu_seconds: float | None = None
+    cpu_seconds: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None  # Thoughts count
+    usd: float | None = None  # Of all attempts
+    usd_source: str = ""
+    sizes: tuple[tuple[int, int], ...] = ()  # (w, h) of each image in pixels, as sent
+    is_cached: bool = False  # The service read a part of the prompt from its cache
+    is_retried: bool = False
+    is_batched: bool = False  # By a batch service: at its price, and without a time
+    is_shared: bool = False  # Of an equal call, which was made for another row or dataset
+    is_guessed: bool = False  # An attempt counts with the most that it can have cost
+
+
+def cost_values(reply: Reply) -> dict[str, Any]:
+    """Return what a query's details say of its cost, besides tokens and images; perhaps nothing."""
+    call = reply.recorded.call
+    usd = number_of(call.get("cost"))
+    values: dict[str, Any] = {}
+    if usd is not None:
+        values = {"usd": usd, "usd_source": _source(call)}
+    attempts = count_of(call.get("attempts")) or 1
+    if attempts > 1:
+        values["attempts"] = attempts
+    if call.get("batch"):
+        values["batched"] = True
+    if call.get("cost_guessed"):
+        values["guessed"] = True
+    return values
+
+
+def _source(call: Mapping[str, Any]) -> str:
+    if call.get("batch"):
+        return BATCH_PRICE
+    prices = call.get("cost_from")
+    return prices if isinstance(prices, str) else STATED
+
+
+def cost_in(details: Mapping[str, Any]) -> QueryCost:
+    """Return the cost of a query, given its details; those of earlier versions have less."""
+    cost = mapping(details.get(COST))
+    tokens = mapping(details.get("tokens"))
+    source = cost.get("usd_source")
+    answered = tokens.get("completion", tokens.get("reply"))
+    return QueryCost(
+        seconds=number_of(cost.get("seconds")),
+        gpu_seconds=number_of(cost.get("gpu_seconds")),
+        cpu_seconds=number_of(cost.get("cpu_seconds")),
+        tokens_in=count_of(tokens.get("prompt")),
+        tokens_out=count_of(answered),
+        usd=number_of(cost.get("usd")),
+        usd_source=source if isinstance(source, str) else "",
+        sizes=_sizes(details),
+        is_cached=bool(count_of(tokens.get("cached"))),
+        is_retried=(count_of(cost.get("attempts")) or 1) > 1,
+        is_batched=cost.get("batched") is True,
+        is_shared=cost.get("shared") is True,
+        is_guessed=cost.get("guessed") is True,
+    )
+
+
+def _sizes(details: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """Return the sizes of the images as sent; none unless all are known."""
+    images = objects(details.get("images"))
+    sizes = []
+    for image in images:
+        size = image.get("sent")
+        if not isinstance(size, list | tuple) or len(size) != 2 or None in map(count_of, size):
+            return ()
+        sizes.append((size[0], size[1]))
+    return tuple(sizes)
+
+
+# --- of a run -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunCosts:
+    """What the answers of a run cost; None: not known.
+
+    Each value is over those answers of which it is known: ``timed``, ``counted``, ``priced``,
+    ``measured`` and ``sized`` of the ``queries``.
+    """
+
+    queries: Whole = 0  # That were answered
+    timed: Whole = 0
+    seconds_median: Finite | None = None
+    seconds_p95: Finite | None = None
+    counted: Whole = 0
+    tokens_in: Finite | None = None  # Mean a query
+    tokens_out: Finite | None = None
+    priced: Whole = 0
+    usd_per_1000: Finite | None = None
+    usd_source: Text = ""
+    measured: Whole = 0
+    gpu_seconds: Finite | None = None  # Mean a query, where the model runs here
+    cpu_seconds: Finite | None = None
+    sized: Whole = 0
+    pixels: Finite | None = None  # Mean of all that is sent with a query
+    image_size: Text = ""  # The commonest, as ``640 x 480``
+    cached: Whole = 0  # A part of the prompt came from the service's cache
+    retried: Whole = 0
+    batched: Whole = 0  # By a batch service
+    shared: Whole = 0  # An equal call of another row or dataset brought the answer
+    guessed: Whole = 0  # An attempt counts with the most that it can have cost
+
+
+def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
+    """Return what the answers of a run cost, given the cost of each.
+
+    >>> costs = sum_up([QueryCost(seconds=1.0, usd=0.002), QueryCost(seconds=3.0), QueryCost()])
+    >>> costs.queries, costs.timed, costs.seconds_median, costs.priced, costs.usd_per_1000
+    (3, 2, 2.0, 1, 2.0)
+    """
+    seconds = _known(cost.seconds for cost in costs)
+    dollars = _known(cost.usd for cost in costs)
+    tokens_in = _known(cost.tokens_in for cost in costs)
+    gpu_seconds = _known(cost.gpu_seconds for cost in costs)
+    cpu_seconds = _known(cost.cpu_seconds for cost in costs)
+    sources = dict.fromkeys(cost.usd_source for cost in costs if cost.usd is not None)
+    pixels = [sum(w * h for w, h in cost.sizes) for cost in costs if cost.sizes]
+    usd = _mean(dollars)
+    return RunCosts(
+        queries=len(costs),
+        timed=len(seconds),
+        seconds_median=_quantile(seconds, 0.5),
+        seconds_p95=_quantile(seconds, 0.95),
+        counted=len(tokens_in),
+        tokens_in=_mean(tokens_in),
+        tokens_out=_mean(_known(cost.tokens_out for cost in costs)),
+        priced=len(dollars),
+        usd_per_1000=None if usd is None else 1000 * usd,
+        usd_source=", ".join(filter(None, sources)),
+        measured=max(len(gpu_seconds), len(cpu_seconds)),
+        gpu_seconds=_mean(gpu_seconds),
+        cpu_seconds=_mean(cpu_seconds),
+        sized=len(pixels),
+        pixels=_mean(pixels),
+        image_size=_commonest_size(costs),
+        cached=sum(cost.is_cached for cost in costs),
+        retried=sum(cost.is_retried for cost in costs),
+        batched=sum(cost.is_batched for cost in costs),
+        shared=sum(cost.is_shared for cost in costs),
+        guessed=sum(cost.is_guessed for cost in costs),
+    )
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _quantile(values: Sequence[float], share: float) -> float | None:
+    return float(np.quantile(values, share)) if values else None
+
+
+def _commonest_size(costs: Iterable[QueryCost]) -> str:
+    """Return the commonest size of an image; of several the largest."""
+    times = Counter(size for cost in costs for size in cost.sizes)
+    if not times:
+        return ""
+    width, height = max(times, key=lambda size: (times[size], size[0] * size[1], size))
+    return f"{width} x {height}"
