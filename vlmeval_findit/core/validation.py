@@ -7,7 +7,7 @@ A refusal is a :class:`MisplacedError`; who reads knows file and row, and adds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from math import isfinite
@@ -92,6 +92,17 @@ class Checked:
         if self._before:
             return core_schema.no_info_before_validator_function(self._check, handler(kind))
         return core_schema.no_info_after_validator_function(self._check, handler(kind))
+
+
+def row_of(table: Collection[str], what: str, *others: str) -> Checked:
+    """Refuse a name that is neither a row of a table nor one of ``others``; say which is near."""
+
+    def check(name: str) -> str:
+        if name not in others and name not in table:
+            raise ValueError(f"unknown {what} {name!r}{nearest(name, table)}")
+        return name
+
+    return Checked(check)
 
 
 Name = Annotated[str, Expected("a name", strict=True, min_length=1)]

@@ -31,23 +31,13 @@ from ..core.validation import (
     Text,
     Whole,
     YesNo,
+    row_of,
     validate,
 )
 from ..models.model_table import find_model
 from ..serving.programs import PROGRAMS
 
 UNKNOWN: Literal["unknown"] = "unknown"
-
-
-def _row_of(table: Mapping[str, Any], what: str) -> Checked:
-    """Refuse what is neither unknown nor a row of a table."""
-
-    def check(name: str) -> str:
-        if name != UNKNOWN and name not in table:
-            raise ValueError(f"unknown {what} {name!r}{nearest(name, table)}")
-        return name
-
-    return Checked(check)
 
 
 def _format(name: str) -> str:
@@ -85,12 +75,12 @@ class Decoding(Config):
 class Conditions(Config):
     """In which conditions a figure was measured, as far as it is known."""
 
-    prompt: Annotated[Name, _row_of(FAMILY_PROMPTS, "prompt set")] = UNKNOWN
+    prompt: Annotated[Name, row_of(FAMILY_PROMPTS, "prompt set", UNKNOWN)] = UNKNOWN
     format: Annotated[Name, Checked(_format)] = UNKNOWN  # Of the variant
-    space: Annotated[Name, _row_of(KINDS, "coordinate space")] = UNKNOWN
+    space: Annotated[Name, row_of(KINDS, "coordinate space", UNKNOWN)] = UNKNOWN
     bounds: ImageBounds | Literal["unknown"] = UNKNOWN
     decoding: Decoding | Literal["unknown"] = UNKNOWN
-    engine: Annotated[Name, _row_of(PROGRAMS, "program")] = UNKNOWN
+    engine: Annotated[Name, row_of(PROGRAMS, "program", UNKNOWN)] = UNKNOWN
     iou: Literal[">=", ">", "unknown"] = UNKNOWN  # A hit has this IoU, or more than it
     note: Text = ""  # What our tables have no row for
 

@@ -26,6 +26,17 @@ _SECONDS_IN_ALL = 15.0
 _MOST_BYTES = 1 << 20  # SGLang lists all of its settings
 _LONGEST = 200  # Characters of a version or a checkpoint
 
+PROGRAM_NAMES = (
+    "vllm",
+    "sglang",
+    "transformers",  # Says nothing of itself; known where we start it, or run it here
+    "llama.cpp",
+    "lmdeploy",
+    "ollama",
+    "LM Studio",
+    "TGI",
+)
+
 _VERSION_IN_PATH = re.compile(r"/v\d\w*$")
 _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<revision>[0-9a-f]{40})/?$")
 
@@ -34,7 +45,7 @@ _SNAPSHOT = re.compile(r"/models--(?P<name>[^/]+)/snapshots/(?P<revision>[0-9a-f
 class RunningProgram:
     """What a server says of itself; "" where it says nothing."""
 
-    name: str  # Of a program of --serve, or of others: "llama.cpp"
+    name: str  # Of PROGRAM_NAMES
     version: str = ""  # As the program writes it: "0.11.0", "b6887-d261223d2"
     checkpoint: str = ""  # Without the server's folders
     revision: str = ""  # Of the checkpoint

@@ -1,0 +1,176 @@
+"""Known faults of programs that serve models, which cost boxes and leave other tasks untouched.
+
+They are facts in ``engine_faults.yaml``, each with its sources.  A version tells what may be wrong;
+whether it is, the replies tell: :mod:`.causes` compares both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from ..boxes.matching import iou
+from ..core.validation import Checked, Config, MisplacedError, Name, Text, row_of, validate
+from ..models.http.server_program import PROGRAM_NAMES
+from ..models.model_table import MODELS
+
+
+def _version(text: str) -> str:
+    if text and not _numbers(text):
+        raise ValueError(f"{text!r} should be a version, as 0.5.15 or b6887")
+    return text
+
+
+Floats = NDArray[np.float64]
+
+Version = Annotated[Text, Checked(_version)]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFault(Config):
+    """A fault that a program has in some versions."""
+
+    program: Annotated[Name, row_of(PROGRAM_NAMES, "program")]
+    families: tuple[Annotated[Name, row_of(MODELS, "model")], ...]
+    lost: Name  # What goes wrong, a sentence without its full stop
+    do: Name  # What to do about it, likewise
+    sure: Literal["confirmed", "reported"]  # Its cause is known, or not
+    sources: tuple[Name, ...]  # Threads, as OWNER/REPOSITORY#NUMBER
+    since: Version = ""  # The first version with it; "": not known
+    below: Version = ""  # The first version without it; "": not known
+    measured: Text = ""  # By how much; "": nobody tells
+
+    def is_in(self, version: str) -> bool | None:
+        """Return whether a version has it; None if the version is not known.
+
+        Builds of a version (``0.5.15.post1``, ``0.5.15rc1``) count as that version.
+
+        >>> fault, *_ = engine_faults()
+        >>> [fault.is_in(version) for version in ("0.5.14", "0.5.15.post1", "0.5.19", "")]
+        [False, True, False, None]
+        """
+        if not _numbers(version):
+            return None
+        if self.since and _is_before(version, self.since):
+            return False
+        return not self.below or _is_before(version, self.below)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version.
+
+    >>> [_numbers(version) for version in ("0.11.1rc6.dev12+g9f", "b6887-d261223d2", "main")]
+    [(0, 11, 1), (6887,), ()]
+    """
+    match = re.search(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def _is_before(version: str, other: str) -> bool:
+    pairs = zip_longest(_numbers(version), _numbers(other), fillvalue=0)
+    for left, right in pairs:
+        if left != right:
+            return left < right
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Config):
+    faults: tuple[EngineFault, ...]
+
+
+def faults_of(values: Any) -> Sequence[EngineFault]:
+    """Return the faults of the file's values, or raise a MisplacedError."""
+    file = validate(_File, values)
+    for at, fault in enumerate(file.faults):
+        for key in ("families", "sources"):
+            if not getattr(fault, key):
+                raise MisplacedError("the list is empty", "faults", at, key)
+        for number, source in enumerate(fault.sources):
+            if not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", source):
+                why = f"{source!r} should be a thread, as owner/repository#1"
+                raise MisplacedError(why, "faults", at, "sources", number)
+        if fault.since and fault.below and not _is_before(fault.since, fault.below):
+            raise MisplacedError(f"{fault.below} is not after {fault.since}", "faults", at, "below")
+    return file.faults
+
+
+@cache
+def engine_faults() -> Sequence[EngineFault]:
+    """Return all faults, in the order of the file."""
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    return faults_of(yaml.safe_load(text))
+
+
+def known_faults(program: str, version: str, row: str) -> Sequence[EngineFault]:
+    """Return the faults that a program may have with a model of a row of the model table.
+
+    Of a version that is not known, these are the faults of all versions.
+
+    >>> [fault.sources[0] for fault in known_faults("vllm", "0.8.1", "Qwen2.5-VL")]
+    ['vllm-project/vllm#15197']
+    """
+    return tuple(
+        fault
+        for fault in engine_faults()
+        if fault.program == program and row in fault.families and fault.is_in(version) is not False
+    )
+
+
+# --- what gives a fault away ----------------------------------------------------------------------
+
+FEWEST_BOXES = 20
+
+# An engine that loses positions leaves sizes as they are: boxes of the reports have the right size,
+# and most lie elsewhere. Mean IoUs of a model of 90 % are 0.8 and 0.85, of 50 % 0.5 and 0.75.
+_SIZES_FIT = 0.5
+_PLACES_DO_NOT = 0.5  # Of the mean IoU of sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How boxes lie that mean one object each."""
+
+    boxes: int
+    iou: float  # Mean
+    iou_of_sizes: float  # Mean, where each box is moved to the middle of its object
+    fits: float  # The share of boxes that are hits once they are moved so, 0 to 1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether boxes have the sizes of their objects, and lie elsewhere."""
+        if self.boxes < FEWEST_BOXES:
+            return False
+        return self.iou_of_sizes >= _SIZES_FIT and self.iou < _PLACES_DO_NOT * self.iou_of_sizes
+
+
+def placement(answers: Floats, truths: Floats) -> Placement:
+    """Compare sizes and places of boxes with those of their objects.
+
+    Args:
+        answers: (n, 4) corners x1, y1, x2, y2 in pixels, one box for each object.
+        truths: (n, 4) corners of the objects, likewise.
+
+    >>> import numpy as np
+    >>> moved = placement(np.array([[50.0, 0, 60, 10]]), np.array([[0.0, 0, 10, 10]]))
+    >>> moved.iou, moved.iou_of_sizes
+    (0.0, 1.0)
+    """
+    if not len(answers):
+        return Placement(0, 0.0, 0.0, 0.0)
+    sides = np.abs(answers[:, 2:] - answers[:, :2])
+    middles = (truths[:, :2] + truths[:, 2:]) / 2
+    moved = np.concatenate([middles - sides / 2, middles + sides / 2], axis=1)
+    of_sizes = iou(moved, truths)
+    ious = iou(answers, truths)
+    fits = (of_sizes >= 0.5).mean()
+    return Placement(len(answers), float(ious.mean()), float(of_sizes.mean()), float(fits))
