@@ -12,6 +12,7 @@ from ..benchmarks.findit.box_metrics import RULES
 from ..benchmarks.findit.reply_scoring import ScoredReply, match_replies
 from ..benchmarks.findit.run_space import reply_format
 from ..benchmarks.findit.variant import FindItVariant
+from ..boxes.box_records import MatchResult, ParsedReply
 from ..boxes.matching import match
 from ..boxes.representation import NO_RECTANGLE, MatchRule
 from ..boxes.spaces import space_from
@@ -105,11 +106,15 @@ def _queries(reply: ScoredReply, declared: Convention) -> Iterator[AnsweredQuery
         )
 
 
-def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
-    """Compute two metrics in percent with the replies read in a convention.
+def matched_in(run: RunReplies, convention: Convention) -> list[MatchResult]:
+    """Match the replies as if they were in another convention; boxes are in pixels."""
+    read = _readings_in(run, convention)
+    truths = [each.query.truth for each in run.matched]
+    return match(read, truths, match_rule=run.match_rule)
 
-    They are F1@0.5 and mIoU of boxes, pointing accuracy and points inside of points.
-    """
+
+def _readings_in(run: RunReplies, convention: Convention) -> list[ParsedReply]:
+    """Read the replies in a convention, in pixels."""
     readings = [each.reading for each in run.matched]
     boxes = np.array([box for reading in readings for box in reading.boxes], float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).reshape(-1, 2).T
@@ -118,12 +123,20 @@ def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | Non
     numbers = run.declared.order.numbers @ boxes.T
     shares = to_boxes(numbers, frame, convention.order.corners).corners
     pixels = iter((shares * np.tile(sizes[:, owner], (2, 1))).T.tolist())
-    read = [
+    return [
         reading._replace(boxes=tuple(tuple(next(pixels)) for _ in reading.boxes))
         for reading in readings
     ]
+
+
+def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
+    """Compute two metrics in percent with the replies read in a convention.
+
+    They are F1@0.5 and mIoU of boxes, pointing accuracy and points inside of points.
+    """
+    read = [each.reading for each in run.matched]
     truths = [each.query.truth for each in run.matched]
-    matched = match(read, truths, match_rule=run.match_rule)
+    matched = matched_in(run, convention)
     total = add_up(map(RULES[run.match_rule].sums, read, matched, truths))
     return {metric.name: metric.value(total) for metric in run.metrics}
 

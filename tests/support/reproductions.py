@@ -1,0 +1,91 @@
+"""Attempts to reproduce a figure, made of replies by hand or of simulated models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vlmeval_findit import benchmarks
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
+from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.protocol.contradictions import Predictions
+from vlmeval_findit.protocol.dataset_variant import AnyDataset, LoadedDataset
+from vlmeval_findit.protocol.picture_sample import PictureSample
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
+from vlmeval_findit.protocol.settings import settings_from
+from vlmeval_findit.reproduction.figure_metric import measure
+from vlmeval_findit.reproduction.records import Attempt, ConditionSet, Setup
+from vlmeval_findit.scoring.pipeline import check_replies
+
+SIZE = (200, 100)
+Box = tuple[float, float, float, float]
+
+
+def query(index: int, *boxes: Box, picture: str = "", size: tuple[int, int] = SIZE) -> FindItQuery:
+    """Return an expression with its objects, in pixels."""
+    image = picture or f"{index}.jpg"
+    truth = Truth(boxes, (0,) * len(boxes))
+    return FindItQuery(index, f"thing {index}", *size, (image,), truth)
+
+
+def dataset_of(
+    queries: Sequence[FindItQuery], name: str = "FindIt_RefCOCO_xyxy_json_bbox_2d"
+) -> AnyDataset:
+    rows: Mapping[int, Any] = {each.index: each for each in queries}
+    return LoadedDataset(name, benchmarks.parse(name), Path("table.tsv"), rows)
+
+
+def figure(
+    value: float,
+    datasets: Sequence[str] = ("RefCOCO",),
+    metric: Any = "acc@0.5",
+    conditions: Conditions | None = None,
+) -> PublishedFigure:
+    return PublishedFigure(
+        model="Qwen3-VL-8B-Instruct",
+        set_name="a set",
+        set=FigureSet(metric, tuple(datasets)),
+        value=value,
+        n=None,
+        conditions=conditions or Conditions(),
+        measured_by="authors",
+        source="a test",
+        sure="read",
+    )
+
+
+def predictions(
+    dataset: AnyDataset, replies: Sequence[Reply], space: str = "grid1000"
+) -> Predictions:
+    return check_replies("Qwen3-VL", dataset, replies, settings_from({"space": space}))
+
+
+def setup(
+    published: PublishedFigure, *datasets: AnyDataset, conditions: Sequence[ConditionSet] = ()
+) -> Setup:
+    return Setup(
+        figure=published,
+        entry=ModelEntry("Qwen3-VL"),
+        variants=tuple(each.variant for each in datasets),
+        prompts="",
+        conditions=tuple(conditions),
+        sample=PictureSample(500, 0),
+    )
+
+
+def attempt(published: PublishedFigure, *answered: Predictions) -> Attempt:
+    datasets = [each.dataset for each in answered]
+    return measure(setup(published, *datasets), answered)
+
+
+def said(index: int, *boxes: Sequence[float], record: ReplyRecord | None = None) -> Reply:
+    """Return a well-formed reply with boxes in thousandths."""
+    entries = ", ".join(f'{{"bbox_2d": {list(box)}}}' for box in boxes)
+    return Reply(index, f"[{entries}]", record or ReplyRecord())
+
+
+# By a query, its reply
+Answer = Callable[[FindItQuery], Reply]
