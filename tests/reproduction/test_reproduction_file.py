@@ -22,6 +22,7 @@ from stored_reproductions import (
 from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.reproduction.records import (
@@ -158,7 +159,7 @@ def measured(world: World) -> Reproduction:
     )
     setup = Setup(
         figure, ModelEntry("Mine", checkpoint="/models/mine"), (dataset.variant,), "", CONDITIONS,
-        pictures=4, seed=5,
+        sample=PictureSample(4, seed=5),
     )  # fmt: skip
     attempt = Attempt(setup, (predictions,), estimate, {"Pascal": hits}, 0, 4)
     return Reproduction(attempt, judgement(), CHECKED)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 
+from ..benchmarks.findit import box_prompts
 from ..benchmarks.findit.dataset_names import parse_format
 from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..benchmarks.findit.findit_datasets import BENCHMARK
@@ -38,6 +39,10 @@ from ..models.model_table import find_model
 from ..serving.programs import PROGRAMS
 
 UNKNOWN: Literal["unknown"] = "unknown"
+
+
+# Prompt sets: those of families, and ours
+_PROMPTS: Mapping[str, object] = {**FAMILY_PROMPTS, box_prompts.NAME: box_prompts.message}
 
 
 def _format(name: str) -> str:
@@ -75,7 +80,7 @@ class Decoding(Config):
 class Conditions(Config):
     """In which conditions a figure was measured, as far as it is known."""
 
-    prompt: Annotated[Name, row_of(FAMILY_PROMPTS, "prompt set", UNKNOWN)] = UNKNOWN
+    prompt: Annotated[Name, row_of(_PROMPTS, "prompt set", UNKNOWN)] = UNKNOWN
     format: Annotated[Name, Checked(_format)] = UNKNOWN  # Of the variant
     space: Annotated[Name, row_of(KINDS, "coordinate space", UNKNOWN)] = UNKNOWN
     bounds: ImageBounds | Literal["unknown"] = UNKNOWN
@@ -100,6 +105,7 @@ Metric = Literal[
     "acc@0.9",
     "mean of acc@0.5 to acc@0.95",
     "mAP",
+    "F1@0.5",
     "point in box",
     "points in mask",
 ]
@@ -138,8 +144,12 @@ class PublishedFigure:
     @property
     def unknown(self) -> tuple[str, ...]:
         """The names of the conditions that are not known, as far as its metric has them."""
-        has_iou = self.set.metric.startswith("acc@")
-        return tuple(name for name in self.conditions.unknown if has_iou or name != "iou")
+        return tuple(name for name in self.conditions.unknown if self.has_iou or name != "iou")
+
+    @property
+    def has_iou(self) -> bool:
+        """Whether its metric counts a hit from an IoU on."""
+        return self.set.metric.startswith(("acc@", "F1@"))
 
     @property
     def row(self) -> str:

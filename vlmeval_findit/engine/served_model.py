@@ -116,13 +116,7 @@ class ServedModel:
         return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
 
     def _processor(self, variant: DatasetVariant) -> Mapping[str, Any]:
-        bounds = self._bounds(variant)
-        counted = self._family.pixels_counted
-        if bounds.patches is not None:
-            arguments: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
-        else:
-            arguments = {name: area * counted for name, area in bounds.as_dict().items()}
-        return {"mm_processor_kwargs": arguments} if arguments else {}
+        return bounds_in_request(self._bounds(variant), self._family.pixels_counted)
 
     def _space(self, usual: Callable[[DatasetVariant], Space], variant: DatasetVariant) -> Space:
         """Return the row's space within the bounds in force; ``usual`` if none are known."""
@@ -170,6 +164,20 @@ class ServedModel:
         options = log_folder, revision, self.settings.dtype, flags
         servers = serve(LocalServers(self.serving, weights, self.name, *options))
         return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
+
+
+def bounds_in_request(bounds: Bounds, counted: int) -> dict[str, Any]:
+    """Return the field of a request that bounds its images, for programs that take it.
+
+    Args:
+        bounds: in force; those that are None are the server's.
+        counted: times the processor's areas count a pixel (:class:`.LocalFamily`).
+    """
+    if bounds.patches is not None:
+        arguments: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
+    else:
+        arguments = {name: area * counted for name, area in bounds.as_dict().items()}
+    return {"mm_processor_kwargs": arguments} if arguments else {}
 
 
 @cache  # all cells share it, and the hub may not answer

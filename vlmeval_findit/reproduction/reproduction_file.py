@@ -168,7 +168,7 @@ def stored_reproduction(reproduction: Reproduction, folder: Path) -> StoredRepro
         model=setup.entry.name,
         figure=_figure(setup.figure),
         conditions=setup.conditions,
-        seed=setup.seed,
+        seed=setup.sample.seed,
         judgement=reproduction.judgement,
         checked=tuple(reproduction.checked),
         runs=tuple(_runs(attempt, folder)),
