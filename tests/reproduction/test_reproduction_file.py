@@ -112,7 +112,9 @@ def test_damaged_values_are_refused_by_key(
     with pytest.raises(ReproductionFileError) as refusal:
         read_reproduction(path)
     assert f"{path}: no reproduction: {why}" in str(refusal.value)
-    assert str(refusal.value).endswith("Name a reproduction.json that findit reproduce wrote")
+    assert str(refusal.value).endswith(
+        "Name a reproduction.json that python run_findit.py reproduce wrote"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "\0"])

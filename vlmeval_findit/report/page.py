@@ -34,6 +34,7 @@ from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .pairs import Key, Pair, Side, first_pairs, key_of, pair_runs, pairs_note
 from .sections import Details, Drawn, forest_of, heat_maps_of, reasons_of, short_metrics
+from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
 from .transcripts import gather
 
@@ -88,6 +89,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         data=Markup(json_in_html(data)),
         headlines=headlines_of(board, panels, losses),
         drawn_models=MODELS,
+        setups=setups_of(board),
         doubts=doubts,
         faults=_faults(doubts),
         losses=losses,

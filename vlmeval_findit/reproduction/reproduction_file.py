@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -290,8 +290,12 @@ def _one_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def read_reproduction(path: Path) -> StoredReproduction:
-    """Read a reproduction.
+_NAME_ANOTHER = f"Name a {REPRODUCTION} that python run_findit.py reproduce wrote"
+_MAKE_AGAIN = "Delete it, or type its python run_findit.py reproduce MODEL again"
+
+
+def read_reproduction(path: Path, advice: str = _NAME_ANOTHER) -> StoredReproduction:
+    """Read a reproduction; ``advice`` says what to do if that fails.
 
     Raises:
         ReproductionFileError: it is damaged, or none.
@@ -300,14 +304,37 @@ def read_reproduction(path: Path) -> StoredReproduction:
     try:
         return reproduction_from(parse_json(read_text(path), only_numbers=True))
     except MisplacedError as error:
-        raise ReproductionFileError(
-            f"{path}: no reproduction: {error.below()}. Name a {REPRODUCTION} that "
-            "findit reproduce wrote"
-        ) from None
+        why = f"{path}: no reproduction: {error.below()}"
     except TextError as error:
-        raise ReproductionFileError(
-            f"{error.message_for(path)}. Name a {REPRODUCTION} that findit reproduce wrote"
-        ) from None
+        why = error.message_for(path)
+    raise ReproductionFileError(f"{why}. {advice}")
+
+
+def reproductions_of(runs: Iterable[Path]) -> dict[Path, StoredReproduction]:
+    """Return the reproductions that judged runs, by their files.
+
+    Args:
+        runs: prediction files.
+
+    Raises:
+        ReproductionFileError: a file of a reproduction next to runs is damaged.
+    """
+    stored: dict[Path, StoredReproduction] = {}
+    judged: dict[Path, StoredReproduction] = {}
+    for run in runs:
+        # Runs lie in a folder of their model.
+        for folder in (run.parent, run.parent.parent):
+            file = folder / REPRODUCTION
+            if file not in stored and file.is_file():
+                stored[file] = read_reproduction(file, _MAKE_AGAIN)
+            if file in stored and run.resolve() in _judged(folder, stored[file]):
+                judged[file] = stored[file]
+    return judged
+
+
+def _judged(folder: Path, stored: StoredReproduction) -> set[Path]:
+    """Return the prediction files of a reproduction in a folder."""
+    return {(folder / run.predictions).resolve() for run in stored.runs}
 
 
 def reproduction_from(values: Any) -> StoredReproduction:
