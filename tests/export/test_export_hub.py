@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from boards import JSON, TEXT, world
 from scored_runs import World, failing, saying, speaking
+from stored_reproductions import reproduced
 
 from vlmeval_findit.api.dataframes import load_scores, open_runs
 from vlmeval_findit.cli import main
@@ -124,6 +125,17 @@ def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> Non
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card
     assert "None is named" in card
+
+
+def test_the_card_says_what_was_reproduced(world: World, out: Path) -> None:
+    reproduced(world)
+    assert export(world, out) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    line = (
+        "* Qwen3-VL: lower than published on RefCOCO testA: 75.0 ± 4.0 (published 92.2, "
+        "12 expressions, sglang 0.5.15; not as published: decoding, engine)\n"
+    )
+    assert f"\n\n## Against published figures\n\n{line}\n## " in card
 
 
 def test_twice_is_the_same_bytes(world: World, out: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from report_browser import EVIL, IN_BROWSER, browser, emulated, opened_page, write_report
 from scored_runs import World, speaking, world
-from stored_reproductions import CONDITIONS, judgement, stored, stored_run
+from stored_reproductions import CONDITIONS, NAME, judgement, reproduced, stored
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -20,29 +20,12 @@ from vlmeval_findit.reproduction.records import Verdict
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     ReproductionFileError,
-    StoredReproduction,
     reproductions_of,
     write_reproduction,
 )
-from vlmeval_findit.scoring.scored_run import load_run, load_runs
+from vlmeval_findit.scoring.scored_run import load_runs
 
 __all__ = ["browser", "world"]
-
-NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
-
-
-def reproduced(world: World, **changes: Any) -> StoredReproduction:
-    """Run a model, and write a reproduction whose run it is into the folder of runs."""
-    path = world.predict("Mine", NAME, speaking(NAME, 0.8), folder="Mine")
-    run = load_run(path.with_name(f"{path.stem}_provenance.json"))
-    of_run = stored_run(
-        dataset="Pascal",
-        predictions=f"Mine/{path.name}",
-        predictions_sha256=run.provenance.predictions_sha256,
-    )
-    whole = stored([of_run], **changes)
-    write_reproduction(world.runs / REPRODUCTION, whole)
-    return whole
 
 
 def page_of(world: World) -> str:
@@ -99,7 +82,7 @@ def test_without_causes_the_page_says_so(world: World) -> None:
 def test_other_runs_have_no_section(world: World) -> None:
     reproduced(world)
     other = world.predict("Other", NAME, speaking(NAME, 0.8), folder="Other")
-    assert reproductions_of([other]) == {}
+    assert reproductions_of({other: "00"}) == ()
     (world.runs / REPRODUCTION).unlink()
     assert "#setup" not in page_of(world)
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from scored_runs import World, speaking
+
 from vlmeval_findit.reproduction.records import (
     Agreement,
     Cause,
@@ -15,12 +17,15 @@ from vlmeval_findit.reproduction.records import (
     Verdict,
 )
 from vlmeval_findit.reproduction.reproduction_file import (
+    REPRODUCTION,
     StoredFigure,
     StoredReproduction,
     StoredRun,
     StoredTable,
     WhoAnswered,
+    write_reproduction,
 )
+from vlmeval_findit.scoring.scored_run import load_run
 from vlmeval_findit.statistics.intervals import Interval
 
 FIGURE = StoredFigure(
@@ -144,3 +149,20 @@ def stored(
         ),
         **changes,
     )
+
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+
+
+def reproduced(world: World, **changes: Any) -> StoredReproduction:
+    """Run a model, and write a reproduction whose run it is into the folder of runs."""
+    path = world.predict("Mine", NAME, speaking(NAME, 0.8), folder="Mine")
+    run = load_run(path.with_name(f"{path.stem}_provenance.json"))
+    of_run = stored_run(
+        dataset="Pascal",
+        predictions=f"Mine/{path.name}",
+        predictions_sha256=run.provenance.predictions_sha256,
+    )
+    whole = stored([of_run], **changes)
+    write_reproduction(world.runs / REPRODUCTION, whole)
+    return whole

@@ -14,6 +14,7 @@ from ..leaderboard.comparable import grouped
 from ..leaderboard.notes import remarks
 from ..leaderboard.run_tables import runs_table
 from ..leaderboard.table_output import md, to_markdown
+from ..reproduction.reproduction_file import badge, reproductions_of
 from ..scoring.scored_run import Run
 from ..statistics.intervals import INTERVALS
 
@@ -50,6 +51,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         "\n\n".join(_values(runs)),
         f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls count in no "
         "value unless its name says so.",
+        *_reproductions(runs),
         *_doubts(runs),
         "## How it was measured",
         "Prompts, annotations, coordinates and versions of each run are columns of `runs`. "
@@ -108,6 +110,20 @@ def _values(runs: Sequence[Run]) -> Iterator[str]:
         rows = table.records()
         filled = [name for name in table.header if any(row[name] is not None for row in rows)]
         yield to_markdown(table.only(*({*filled} - {"column", "format", "path"})))
+
+
+def _reproductions(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a section about published figures that runs were judged against."""
+    nearby = reproductions_of({run.path: run.provenance.predictions_sha256 for run in runs})
+    lines = []
+    for each in nearby:
+        line = f"* {md(each.stored.model)}: {md(badge(each.stored))}"
+        if each.changed:
+            line += f". The replies to {md(', '.join(each.changed))} have changed since"
+        lines.append(line)
+    if lines:
+        yield "## Against published figures"
+        yield "\n".join(lines)
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:

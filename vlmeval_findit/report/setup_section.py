@@ -93,16 +93,8 @@ def setups_of(board: Board) -> tuple[SetupReport, ...]:
         ReproductionFileError: a file of a reproduction next to runs is damaged.
     """
     runs = [row.run for row in board.runs]
-    digests = {run.path.resolve(): run.provenance.predictions_sha256 for run in runs}
-    reports = []
-    for file, stored in reproductions_of(run.path for run in runs).items():
-        changed = []
-        for run in stored.runs:
-            digest = digests.get((file.parent / run.predictions).resolve())
-            if digest not in (None, run.predictions_sha256):
-                changed.append(run.dataset)
-        reports.append(SetupReport(stored, tuple(changed)))
-    return tuple(reports)
+    nearby = reproductions_of({run.path: run.provenance.predictions_sha256 for run in runs})
+    return tuple(SetupReport(each.stored, each.changed) for each in nearby)
 
 
 # --- both values on a line ------------------------------------------------------------------------

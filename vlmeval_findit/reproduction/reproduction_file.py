@@ -310,31 +310,46 @@ def read_reproduction(path: Path, advice: str = _NAME_ANOTHER) -> StoredReproduc
     raise ReproductionFileError(f"{why}. {advice}")
 
 
-def reproductions_of(runs: Iterable[Path]) -> dict[Path, StoredReproduction]:
-    """Return the reproductions that judged runs, by their files.
+@dataclass(frozen=True, slots=True)
+class NearbyReproduction:
+    """A reproduction that lies next to runs which it judged."""
+
+    file: Path
+    stored: StoredReproduction
+    changed: tuple[str, ...]  # Datasets whose replies are others than those that were judged
+
+
+def reproductions_of(runs: Mapping[Path, str]) -> tuple[NearbyReproduction, ...]:
+    """Return the reproductions that judged runs.
 
     Args:
-        runs: prediction files.
+        runs: SHA-256 of prediction files, by their paths.
 
     Raises:
         ReproductionFileError: a file of a reproduction next to runs is damaged.
     """
-    stored: dict[Path, StoredReproduction] = {}
-    judged: dict[Path, StoredReproduction] = {}
+    digests = {path.resolve(): digest for path, digest in runs.items()}
+    nearby = []
+    for file in _files_near(runs):
+        stored = read_reproduction(file, _MAKE_AGAIN)
+        judged = {(file.parent / run.predictions).resolve(): run for run in stored.runs}
+        here = {path: run for path, run in judged.items() if path in digests}
+        changed = [
+            run.dataset for path, run in here.items() if run.predictions_sha256 != digests[path]
+        ]
+        if here:
+            nearby.append(NearbyReproduction(file, stored, tuple(changed)))
+    return tuple(nearby)
+
+
+def _files_near(runs: Iterable[Path]) -> Iterable[Path]:
+    """Return the files of reproductions in the folders of runs, and in those above them."""
+    folders: dict[Path, None] = {}
     for run in runs:
         # Runs lie in a folder of their model.
-        for folder in (run.parent, run.parent.parent):
-            file = folder / REPRODUCTION
-            if file not in stored and file.is_file():
-                stored[file] = read_reproduction(file, _MAKE_AGAIN)
-            if file in stored and run.resolve() in _judged(folder, stored[file]):
-                judged[file] = stored[file]
-    return judged
-
-
-def _judged(folder: Path, stored: StoredReproduction) -> set[Path]:
-    """Return the prediction files of a reproduction in a folder."""
-    return {(folder / run.predictions).resolve() for run in stored.runs}
+        folders |= {run.parent: None, run.parent.parent: None}
+    files = (folder / REPRODUCTION for folder in folders)
+    return [file for file in files if file.is_file()]
 
 
 def reproduction_from(values: Any) -> StoredReproduction:
