@@ -65,20 +65,38 @@ Script = Callable[[Asked, int], Answer]
 """From a request and its number (from 0) to the answer."""
 
 
+NEVER_SHOWN = "never shown"  # A page that keeps the caller waiting
+
+
 class ChatServer(ServerProcess):
-    """Answers what a script says; ``asked`` are the requests."""
+    """Answers what a script says; ``asked`` are the requests, ``looked`` the pages looked at.
+
+    ``pages`` are what GET shows by path: bytes, or values as JSON; all others are not there.
+    """
 
     path = "/api/v1"
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, pages: Mapping[str, Any] | None = None) -> None:
         super().__init__(self._handler())
         self.asked: list[Asked] = []
+        self.looked: list[Asked] = []
         self._script = script
+        self._pages = pages or {}
 
     def _handler(self) -> type[JsonReplies]:
         outer = self
 
         class Handler(JsonReplies, BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.looked.append(Asked(self.path, self.named(), {}))
+                page = outer._pages.get(self.path)
+                if page == NEVER_SHOWN:
+                    outer._ended.wait(3600)
+                elif page is None:
+                    self.say(404, {"detail": "Not Found"})
+                else:
+                    self.say(200, page)
+
             def do_POST(self) -> None:
                 asked = Asked(self.path, self.named(), json.loads(self.read()))
                 with outer._lock:

@@ -5,20 +5,31 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from PIL import Image
 
+from vlmeval_findit.core.plugin_rows import Group, PluginTable
+from vlmeval_findit.data import sources
+from vlmeval_findit.data.sources import SOURCES, DataSource
 from vlmeval_findit.marks.region import packed_mask
 
 WIDTH, HEIGHT = 200, 100
 OBJECT = [10.0, 20.0, 50.0, 40.0]
 """[x, y, width, height] of what every picture shows first."""
 OTHER = [100.0, 10.0, 60.0, 80.0]
+
+
+def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
+    """Let a row know these counts, which a stand-in can have."""
+    rows = {**SOURCES.builtin, name: replace(SOURCES[name], **change)}
+    monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.SOURCES, rows, DataSource))
 
 
 def picture(shade: int, kind: str = "JPEG") -> bytes:

@@ -11,8 +11,9 @@ import numpy as np
 import published_stand_ins as published
 import pytest
 from PIL import Image
+from published_stand_ins import known
 from scored_runs import World
-from test_importing import all_images_are_there, import_set, known, meta
+from test_importing import all_images_are_there, import_set, meta
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family

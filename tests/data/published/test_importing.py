@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import published_stand_ins as published
 import pytest
+from published_stand_ins import known
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
@@ -17,11 +17,9 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, c
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.plugin_rows import Group, PluginTable
-from vlmeval_findit.data import sources
 from vlmeval_findit.data.annotated_samples import Counts
 from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
+from vlmeval_findit.data.sources import SOURCES, published_sets
 from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
 from vlmeval_findit.storage.image_files import rows_to_leave_out
 from vlmeval_findit.storage.table_files import meta_path
@@ -31,12 +29,6 @@ pytestmark = pytest.mark.usefixtures("data_root")
 
 def import_set(name: str, folder: Path, *more: str) -> int:
     return main(["data", "import", str(folder), "--set", name, *more])
-
-
-def known(monkeypatch, name: str, **change: Any) -> None:
-    """Let a row know these counts, which a stand-in can have."""
-    rows = {**SOURCES.builtin, name: replace(SOURCES[name], **change)}
-    monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.SOURCES, rows, DataSource))
 
 
 def metrics_of(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import refcoco_stand_ins as copies
-from published_stand_ins import write_parquet
-from test_importing import all_images_are_there, import_set, known, meta, metrics_of
+from published_stand_ins import known, write_parquet
+from test_importing import all_images_are_there, import_set, meta, metrics_of
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
 from vlmeval_findit.cli import main
@@ -133,6 +133,16 @@ def test_a_copy_with_fewer_rows_says_so(tmp_path, capsys) -> None:
     assert import_set(SET, folder, "--partial", "--replace") == 0
     assert meta("RefCOCOFull_testA")["unlike published"] == "1 queries, published are 2"
     assert "not as published: 1 queries, published are 2" in ledger("RefCOCOFull_testA")
+
+
+def test_a_copy_of_some_splits_says_how_to_import_them(tmp_path, capsys) -> None:
+    folder = copies.COPIES["Qwen-VL's JSON lines"](tmp_path / "copy")
+    (folder / "refcoco_val.jsonl").unlink()
+    assert main(["data", "get", SET, "--from", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert "2 subsets, published are 3 (missing: val). To import those that are there" in error
+    assert f"data import {folder} --set RefCOCOFull --partial" in error
+    assert import_set(SET, folder, "--partial") == 0
 
 
 def test_an_expression_without_words_is_left_out(tmp_path, capsys) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import refcoco_stand_ins as copies
 from published_lists import write_list
-from test_importing import import_set, known
+from published_stand_ins import known
+from test_importing import import_set
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.loading import load_dataset

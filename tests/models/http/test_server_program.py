@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import KEY
-from json_replies import JsonReplies, ServerProcess
+from chat_server import NEVER_SHOWN, NO_CHOICES, ChatServer, in_turn
 from real_servers import llama_cpp
 
 from vlmeval_findit.engine.backend import run_sync
@@ -19,33 +18,17 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.server_program import RunningProgram, running_program
 
 
-class PagesServer(ServerProcess):
-    """Answers GET by path: with bytes, with a value as JSON, or with 404."""
+def pages_server(pages: Mapping[str, Any]) -> ChatServer:
+    """Return a server that shows pages by path, and never chats."""
+    return ChatServer(in_turn(NO_CHOICES), pages)
 
-    path = ""
 
-    def __init__(self, pages: Mapping[str, Any]) -> None:
-        super().__init__(self._handler())
-        self.pages = pages
-        self.asked: list[str] = []
-        self.headers: list[Mapping[str, str]] = []
+def root_of(server: ChatServer) -> str:
+    return server.url.removesuffix(server.path)
 
-    def _handler(self) -> type[JsonReplies]:
-        outer = self
 
-        class Handler(JsonReplies, BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                outer.asked.append(self.path)
-                outer.headers.append(self.named())
-                page = outer.pages.get(self.path)
-                if page is None:
-                    self.say(404, {"detail": "Not Found"})
-                elif page == "never":
-                    outer._ended.wait(60)
-                else:
-                    self.say(200, page)
-
-        return Handler
+def looked(server: ChatServer) -> list[str]:
+    return [each.path for each in server.looked]
 
 
 def asked(url: str, served: str = "", **options: Any) -> RunningProgram | None:
@@ -59,8 +42,8 @@ def asked(url: str, served: str = "", **options: Any) -> RunningProgram | None:
 def program_of(
     pages: Mapping[str, Any], base: str = "/v1", served: str = ""
 ) -> RunningProgram | None:
-    with PagesServer(pages) as server:
-        return asked(f"{server.url}{base}", served)
+    with pages_server(pages) as server:
+        return asked(f"{root_of(server)}{base}", served)
 
 
 def models(owner: str, id: str = "mine", **more: Any) -> dict[str, Any]:
@@ -198,43 +181,43 @@ def test_places_are_below_the_root_of_the_address(base: str) -> None:
 
 
 def test_requests_have_the_key_and_the_headers_of_calls() -> None:
-    with PagesServer(VLLM) as server:
-        assert asked(f"{server.url}/v1?tenant=7", headers={"X-Team": "boxes"}) is None
-        assert server.asked[0] == "/v1/models?tenant=7"
-        assert "/api/version?tenant=7" not in server.asked
-    for headers in server.headers:
-        assert headers["authorization"] == f"Bearer {KEY}"
-        assert headers["x-team"] == "boxes"
+    with pages_server(VLLM) as server:
+        assert asked(f"{root_of(server)}/v1?tenant=7", headers={"X-Team": "boxes"}) is None
+        assert looked(server)[0] == "/v1/models?tenant=7"
+        assert "/api/version?tenant=7" not in looked(server)
+    for each in server.looked:
+        assert each.headers["authorization"] == f"Bearer {KEY}"
+        assert each.headers["x-team"] == "boxes"
 
 
 def test_each_place_is_asked_once() -> None:
-    with PagesServer(SGLANG) as server:
-        asked(f"{server.url}/v1")
-        assert server.asked == ["/v1/models", "/server_info"]
+    with pages_server(SGLANG) as server:
+        asked(f"{root_of(server)}/v1")
+        assert looked(server) == ["/v1/models", "/server_info"]
 
 
 def test_a_provider_is_not_asked() -> None:
-    with PagesServer(VLLM) as server:
-        assert asked(f"{server.url}/v1", provider="openai") is None
-        assert server.asked == []
+    with pages_server(VLLM) as server:
+        assert asked(f"{root_of(server)}/v1", provider="openai") is None
+        assert looked(server) == []
 
 
 def test_nobody_listens() -> None:
-    with PagesServer({}) as server:
-        url = server.url
+    with pages_server({}) as server:
+        url = root_of(server)
     assert asked(f"{url}/v1") is None
 
 
 def test_a_silent_server_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_program, "_SECONDS", 0.05)
-    with PagesServer({"/v1/models": "never"}) as server:
-        assert asked(f"{server.url}/v1") is None
-        assert server.asked == ["/v1/models"]
+    with pages_server({"/v1/models": NEVER_SHOWN}) as server:
+        assert asked(f"{root_of(server)}/v1") is None
+        assert looked(server) == ["/v1/models"]
 
 
 def test_what_was_learnt_stays_when_a_place_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_program, "_SECONDS", 0.2)
-    pages = {**VLLM, "/version": "never"}
+    pages = {**VLLM, "/version": NEVER_SHOWN}
     assert program_of(pages) == RunningProgram("vllm", "", QWEN)
 
 

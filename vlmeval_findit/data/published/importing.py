@@ -60,8 +60,8 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
         missing = ", ".join(name for name in row.parts if name not in parts)
         raise AnnotationError(
             f"{folder}: {len(parts)} subsets, published are {row.datasets}"
-            f"{f' (missing: {missing})' if missing else ''}; name some with --only, or import "
-            "those that are there with --partial"
+            f"{f' (missing: {missing})' if missing else ''}. To import those that are there: "
+            f"data import {folder} --set {row.name} --partial (or some: --only NAME,NAME)"
         )
     for name in only or ():
         if name not in parts:
