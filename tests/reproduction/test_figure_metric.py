@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reproductions import attempt, dataset_of, figure, predictions, query, said
+from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
 from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED
 from vlmeval_findit.coords.conventions import SPACES, Convention
@@ -33,11 +33,11 @@ def value_of(*replies: Reply, metric: str = "acc@0.5", iou: str = "unknown") -> 
 @pytest.mark.parametrize(
     ("reply", "value"),
     [
-        (said(0, RIGHT), 100),
-        (said(0, RIGHT, ELSEWHERE), 100),
-        (said(0, ELSEWHERE, RIGHT), 0),
-        (said(0, ELSEWHERE), 0),
-        (said(0), 0),
+        (reply_with(0, RIGHT), 100),
+        (reply_with(0, RIGHT, ELSEWHERE), 100),
+        (reply_with(0, ELSEWHERE, RIGHT), 0),
+        (reply_with(0, ELSEWHERE), 0),
+        (reply_with(0), 0),
         (Reply(0, ""), 0),
         (Reply(0, "there is none"), 0),
         (Reply(0, "[100, 100, 500, 500]"), 0),
@@ -51,12 +51,12 @@ def test_first_box_decides_and_all_else_misses(reply: Reply, value: float) -> No
 
 @pytest.mark.parametrize(("iou", "value"), [("unknown", 100), (">=", 100), (">", 0)])
 def test_iou_of_a_half_hits_unless_figure_wants_more(iou: str, value: float) -> None:
-    assert value_of(said(0, HALF), iou=iou) == value
+    assert value_of(reply_with(0, HALF), iou=iou) == value
 
 
 def test_other_thresholds() -> None:
     # IoU 0.8: of ten thresholds it passes 0.5, 0.55 … 0.8
-    reply = said(0, (100, 100, 420, 500))
+    reply = reply_with(0, (100, 100, 420, 500))
     for metric, value in {
         "acc@0.75": 100,
         "acc@0.9": 0,
@@ -67,20 +67,20 @@ def test_other_thresholds() -> None:
 
 def test_rejection_is_right_where_there_is_no_object() -> None:
     data = dataset_of([query(0), query(1), query(2)])
-    replies = [said(0), said(1, RIGHT), Reply(2, "")]
+    replies = [reply_with(0), reply_with(1, RIGHT), Reply(2, "")]
     tried = attempt(figure(90.0), predictions(data, replies))
     assert tried.hits == {"RefCOCO": {0: 1.0, 1: 0.0, 2: 0.0}}
 
 
 def test_f1_is_that_of_the_score() -> None:
-    replies = [said(0, RIGHT, ELSEWHERE), said(1, RIGHT), Reply(2, FAILED)]
+    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED)]
     assert value_of(*replies, metric="F1@0.5") == pytest.approx(100 * 4 / 6)
     assert FIGURE_METRICS["F1@0.5"].metric is F1_FAILED_MISSED
 
 
 def test_rows_weigh_as_they_do_in_the_metric() -> None:
     data = dataset_of([query(at, OBJECT) for at in range(3)])
-    replies = [said(0, RIGHT, ELSEWHERE), said(1, RIGHT), Reply(2, FAILED)]
+    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED)]
     tried = attempt(figure(90.0, metric="F1@0.5"), predictions(data, replies))
     assert tried.hits == {"RefCOCO": {0: pytest.approx(2 / 3), 1: 1.0, 2: 0.0}}
     assert tried.weights == {"RefCOCO": {0: 3, 1: 2, 2: 1}}
@@ -98,7 +98,7 @@ def test_points(metric: str, value: float) -> None:
 
 def test_pictures_are_the_unit_and_failed_calls_counted() -> None:
     data = dataset_of([query(at, OBJECT, picture=f"{at // 2}.jpg") for at in range(8)])
-    replies = [said(at, RIGHT) for at in range(7)] + [Reply(7, FAILED)]
+    replies = [reply_with(at, RIGHT) for at in range(7)] + [Reply(7, FAILED)]
     tried = attempt(figure(90.0), predictions(data, replies))
     assert (tried.pictures, tried.queries, tried.failed, tried.value) == (4, 8, 1, 87.5)
 
@@ -108,8 +108,8 @@ def test_datasets_weigh_the_same() -> None:
     other = dataset_of([query(at, OBJECT) for at in range(2)], "FindIt_Probe_xyxy_json_bbox_2d")
     tried = attempt(
         figure(90.0, ("RefCOCO", "Probe")),
-        predictions(one, [said(at, RIGHT) for at in range(6)]),
-        predictions(other, [said(0, RIGHT), said(1, ELSEWHERE)]),
+        predictions(one, [reply_with(at, RIGHT) for at in range(6)]),
+        predictions(other, [reply_with(0, RIGHT), reply_with(1, ELSEWHERE)]),
     )
     assert tried.value == 75.0
 
@@ -117,7 +117,7 @@ def test_datasets_weigh_the_same() -> None:
 def test_same_replies_in_another_convention() -> None:
     data = dataset_of([query(at, OBJECT) for at in range(6)])
     # Pixels, and a deployment that declares thousandths
-    replies = [said(at, OBJECT) for at in range(5)] + [said(5, ELSEWHERE)]
+    replies = [reply_with(at, OBJECT) for at in range(5)] + [reply_with(5, ELSEWHERE)]
     tried = attempt(figure(90.0), predictions(data, replies))
     pixels = Convention(SPACES["pixels"], ORDERS["xyxy"])
     assert tried.value == 0.0

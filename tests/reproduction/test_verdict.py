@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reproductions import attempt, dataset_of, figure, predictions, query, said
+from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
 from vlmeval_findit.reproduction.records import Judgement, Verdict
 from vlmeval_findit.reproduction.verdict import WIDEST, judge, tolerance_of
@@ -18,7 +18,7 @@ def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Jud
     pictures = [f"{at // a_picture}.jpg" for at in range(queries)]
     data = dataset_of([query(at, OBJECT, picture=name) for at, name in enumerate(pictures)])
     misses = {round(at * queries / (queries - hits)) for at in range(queries - hits)}
-    replies = [said(at, ELSEWHERE if at in misses else RIGHT) for at in range(queries)]
+    replies = [reply_with(at, ELSEWHERE if at in misses else RIGHT) for at in range(queries)]
     return judge(attempt(figure(published), predictions(data, replies)))
 
 
@@ -45,13 +45,13 @@ def test_verdicts(published: float, hits: int, queries: int, verdict: Verdict) -
 
 
 def test_tolerance_widens_to_both_sides() -> None:
-    found = judged(90.0, 450, 500)
-    assert found.interval is not None
-    assert found.difference_interval is not None
-    assert found.tolerance == 1.3
-    assert found.difference == 0
-    assert found.difference_interval.low == pytest.approx(found.interval.low - 91.3)
-    assert found.difference_interval.high == pytest.approx(found.interval.high - 88.7)
+    named = judged(90.0, 450, 500)
+    assert named.interval is not None
+    assert named.difference_interval is not None
+    assert named.tolerance == 1.3
+    assert named.difference == 0
+    assert named.difference_interval.low == pytest.approx(named.interval.low - 91.3)
+    assert named.difference_interval.high == pytest.approx(named.interval.high - 88.7)
 
 
 @pytest.mark.parametrize(("datasets", "points"), [(1, 1.3), (2, 0.919), (8, 0.5), (13, 0.5)])

@@ -9,6 +9,7 @@ from typing import Any
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.contradictions import Predictions
@@ -81,11 +82,33 @@ def attempt(published: PublishedFigure, *answered: Predictions) -> Attempt:
     return measure(setup(published, *datasets), answered)
 
 
-def said(index: int, *boxes: Sequence[float], record: ReplyRecord | None = None) -> Reply:
+def reply_with(index: int, *boxes: Sequence[float], record: ReplyRecord | None = None) -> Reply:
     """Return a well-formed reply with boxes in thousandths."""
     entries = ", ".join(f'{{"bbox_2d": {list(box)}}}' for box in boxes)
     return Reply(index, f"[{entries}]", record or ReplyRecord())
 
 
-# By a query, its reply
-Answer = Callable[[FindItQuery], Reply]
+# --- simulated deployments ------------------------------------------------------------------------
+
+
+def deployed(
+    answers: Sequence[AnsweredQuery],
+    published: PublishedFigure,
+    change: Callable[[Reply], Reply] = lambda reply: reply,
+    space: str = "grid1000",
+    conditions: Sequence[ConditionSet] = (),
+) -> Attempt:
+    """Return an attempt with the answers of a simulated deployment, in boxes as it writes them."""
+    queries = [
+        query(at, *map(_corners, each.truths), picture=each.image, size=(each.width, each.height))
+        for at, each in enumerate(answers)
+    ]
+    data = dataset_of(queries)
+    replies = [change(reply_with(at, *each.numbers)) for at, each in enumerate(answers)]
+    answered = predictions(data, replies, space)
+    return measure(setup(published, data, conditions=conditions), [answered])
+
+
+def _corners(box: Sequence[float]) -> Box:
+    left, top, right, bottom = map(float, box)
+    return (left, top, right, bottom)

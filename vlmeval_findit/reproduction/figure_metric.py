@@ -165,7 +165,9 @@ def read_in(predictions: Predictions, convention: Convention) -> ReadReplies:
         predictions.identity,
     )
     matches = matched_in(run, convention)
-    scored = [replace(each, match=found) for each, found in zip(run.matched, matches, strict=True)]
+    scored = [
+        replace(each, match=result) for each, result in zip(run.matched, matches, strict=True)
+    ]
     return ReadReplies(predictions, scored)
 
 

@@ -80,7 +80,7 @@ def _enough_pictures(pictures: int, interval: Interval | None, published: float)
     """Return how many pictures would give an interval of :data:`WIDEST` points to either side.
 
     Intervals narrow with the root of their number. Where there is none yet, the published value
-    says how wide it is of a hundred pictures, were the queries of a picture all alike.
+    says how wide it is of a hundred pictures of one query.
     """
     if interval is None:
         share = published / 100

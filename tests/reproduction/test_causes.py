@@ -1,0 +1,259 @@
+"""Which cause is named where a figure is missed, and what it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from reproductions import deployed, figure
+from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
+
+from vlmeval_findit.coords.conventions import Convention
+from vlmeval_findit.data.published_figures import Conditions, Decoding
+from vlmeval_findit.protocol.replies import Reply, ReplyRecord
+from vlmeval_findit.reproduction.causes import CAUSES, explain
+from vlmeval_findit.reproduction.records import (
+    Agreement,
+    Attempt,
+    Cause,
+    Checked,
+    ConditionSet,
+    Verdict,
+)
+from vlmeval_findit.reproduction.verdict import judge
+
+GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
+RIGHT = convention("grid1000/xyxy")
+PUBLISHED = 92.0
+FAILED = ReplyRecord(call={"error": "HTTP 500"})
+CUT = ReplyRecord(finish_reason="length")
+
+
+def attempt(
+    says: Callable[[Rng], Convention] | Convention = RIGHT,
+    change: Callable[[Reply], Reply] = lambda reply: reply,
+    published: float = PUBLISHED,
+    queries: int = 80,
+    fault: Fault | None = None,
+    conditions: Sequence[ConditionSet] = (),
+    told: Conditions | None = None,
+) -> Attempt:
+    """Return the attempt of a model of 92 % on COCO's sizes, through a deployment."""
+    rng = np.random.default_rng(1)
+    answers = run(rng, PROFILES["referring"], says, GOOD, queries, fault)
+    return deployed(answers, figure(published, conditions=told), change, conditions=conditions)
+
+
+def checked(tried: Attempt) -> list[Checked]:
+    judgement = judge(tried)
+    assert judgement.verdict is Verdict.LOWER
+    return list(explain(tried, judgement))
+
+
+def cause(tried: Attempt) -> Cause:
+    """Return the only cause that is named."""
+    (noticed,) = [each.cause for each in checked(tried) if each.cause is not None]
+    return noticed
+
+
+@cache
+def right_value() -> float:
+    return attempt().value
+
+
+def on_rows(share: float, change: Callable[[Reply], Reply]) -> Callable[[Reply], Reply]:
+    """Change a share of the replies, spread evenly."""
+    every = round(1 / share)
+    return lambda reply: change(reply) if reply.index % every == 0 else reply
+
+
+# --- nothing is blamed ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("published", "queries", "verdict"),
+    [
+        (92.0, 250, Verdict.AGREES),
+        (70.0, 80, Verdict.HIGHER),
+        (92.0, 30, Verdict.CANNOT_BE_TOLD),
+    ],
+)
+def test_nothing_is_looked_for_unless_lower(
+    published: float, queries: int, verdict: Verdict
+) -> None:
+    tried = attempt(published=published, queries=queries)
+    judgement = judge(tried)
+    assert judgement.verdict is verdict
+    assert not list(explain(tried, judgement))
+
+
+def test_of_a_right_setup_every_look_finds_nothing() -> None:
+    noticed = checked(attempt(published=99.9))
+    assert [each.name for each in noticed] == list(CAUSES)
+    assert not any(each.cause for each in noticed)
+
+
+# --- coordinates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("says", "finding", "advice"),
+    [
+        ("pixels/xyxy", "The replies are pixels of the image", "--space pixels"),
+        (
+            "smart_200704_1605632/xyxy",
+            "are pixels after smart_resize (200704 to 1605632)",
+            """--space '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'""",
+        ),
+        ("grid1000/yxyx", "The replies are yxyx, and are read as xyxy", "--format yxyx_json_bbox"),
+        (
+            "letterbox1000/xyxy",
+            "thousandths of the image padded to a square",
+            "without padding them to a square",
+        ),
+        (
+            "longer1000/xyxy",
+            "thousandths of the longer side",
+            "No --space reads thousandths of the longer side",
+        ),
+    ],
+)
+def test_other_convention_is_named_with_its_figure(says: str, finding: str, advice: str) -> None:
+    noticed = cause(attempt(convention(says)))
+    assert noticed.name == "coordinates"
+    assert noticed.sure
+    assert finding in noticed.finding
+    assert advice in noticed.advice
+    assert noticed.explains == pytest.approx(right_value(), abs=2)
+
+
+def test_scale_and_offset_are_named() -> None:
+    noticed = cause(attempt(fault=Fault((0.7, 0.8), (0.1, 0.0))))
+    assert noticed.finding.startswith("The boxes are scaled by 0.70 across and 0.80 down")
+    assert noticed.explains == pytest.approx(right_value(), abs=2)
+
+
+def test_boxes_drawn_to_the_middle_may_be_a_habit() -> None:
+    noticed = cause(attempt(published=96.0, fault=Fault((0.9, 0.9), (0.05, 0.05))))
+    assert noticed.finding.startswith("The boxes are scaled by 0.9")
+    assert not noticed.sure
+
+
+def test_two_conventions_are_named() -> None:
+    pixels = convention("pixels/xyxy")
+    noticed = cause(attempt(lambda rng: pixels if rng.random() < 0.4 else RIGHT))
+    assert "% of the replies are pixels of the image" in noticed.finding
+    assert noticed.explains == pytest.approx(right_value(), abs=3)
+
+
+def test_twenty_pictures_show_a_wrong_space() -> None:
+    noticed = cause(attempt(convention("pixels/xyxy"), queries=20))
+    assert noticed.sure
+    assert "--space pixels" in noticed.advice
+
+
+def test_what_explains_all_ends_the_looks() -> None:
+    assert [each.name for each in checked(attempt(convention("pixels/xyxy")))] == ["coordinates"]
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def test_failed_calls_are_left_out() -> None:
+    tried = attempt(change=on_rows(0.2, lambda reply: Reply(reply.index, "", FAILED)))
+    noticed = cause(tried)
+    assert noticed.name == "failed calls"
+    assert noticed.finding == "16 of 80 calls failed, and count as misses"
+    assert noticed.explains == pytest.approx(tried.value / 0.8)
+    assert noticed.advice.startswith("Type the same command again")
+
+
+def test_unreadable_answers_are_read_leniently() -> None:
+    prose = on_rows(0.25, lambda reply: Reply(reply.index, f"Here it is: {reply.text} Bye."))
+    noticed = cause(attempt(change=prose))
+    assert noticed.name == "format"
+    assert noticed.finding.startswith("20 of 80 replies are not readable (not JSON 20)")
+    assert noticed.explains == pytest.approx(right_value())
+
+
+def test_another_format_is_named() -> None:
+    other = on_rows(1, lambda reply: Reply(reply.index, reply.text.replace("bbox_2d", "bbox")))
+    assert "--format xyxy_json" in cause(attempt(change=other)).advice
+
+
+def test_format_after_words_of_the_user() -> None:
+    words = ConditionSet("prompt", "qwen3-vl-1", "your words: a.txt", Agreement.YOURS)
+    prose = on_rows(0.25, lambda reply: Reply(reply.index, f"Here it is: {reply.text} Bye."))
+    noticed = cause(attempt(change=prose, conditions=[words]))
+    assert noticed.advice.startswith("Type the same command without --prompts, --prompt-template")
+
+
+def cut(reply: Reply) -> Reply:
+    return Reply(reply.index, reply.text[:-6], CUT)
+
+
+@pytest.mark.parametrize(
+    ("told", "advice"),
+    [
+        (None, "--max-tokens 6144"),
+        (Conditions(decoding=Decoding(max_tokens=32768)), "--max-tokens 32768, as published"),
+        (Conditions(decoding=Decoding(max_tokens=100)), "--max-tokens 6144"),
+    ],
+)
+def test_cut_replies_count_as_the_whole_ones(told: Conditions | None, advice: str) -> None:
+    tried = attempt(change=on_rows(0.25, cut), told=told)
+    noticed = cause(tried)
+    assert noticed.name == "truncation"
+    assert noticed.finding == "20 of 80 replies were cut off"
+    assert noticed.explains == pytest.approx(tried.value * 80 / 60)
+    assert advice in noticed.advice
+
+
+def test_thoughts_without_an_end_are_told() -> None:
+    endless = ReplyRecord(finish_reason="length", ends_in_thought=True, thought="hm")
+    thinking = on_rows(0.25, lambda reply: Reply(reply.index, "", endless))
+    noticed = cause(attempt(change=thinking))
+    assert noticed.finding == "20 of 80 replies were cut off, 20 of them while thinking"
+    assert "not to think" in noticed.advice
+
+
+def test_all_replies_cut_have_no_figure() -> None:
+    noticed = cause(attempt(change=cut))
+    assert (noticed.name, noticed.explains) == ("truncation", None)
+
+
+def test_two_faults_explain_together() -> None:
+    def both(reply: Reply) -> Reply:
+        if reply.index % 8 == 0:
+            return Reply(reply.index, "", FAILED)
+        return cut(reply) if reply.index % 8 == 1 else reply
+
+    noticed = checked(attempt(change=both))
+    assert [each.name for each in noticed if each.cause] == ["failed calls", "truncation"]
+    assert noticed[-1].name == "truncation"
+
+
+def test_few_odd_replies_are_told_but_not_blamed() -> None:
+    tried = attempt(change=on_rows(0.02, cut), published=99.9)
+    noticed = {each.name: each for each in checked(tried)}
+    assert noticed["truncation"].result == "2 of 80 replies were cut off"
+    assert noticed["truncation"].cause is None
+
+
+# --- space ----------------------------------------------------------------------------------------
+
+
+def test_space_of_the_user_is_compared_with_the_published() -> None:
+    # Too few boxes for the coordinate check
+    theirs = ConditionSet("space", "grid1000", "pixels", Agreement.YOURS)
+    rng = np.random.default_rng(1)
+    alone = replace(PROFILES["referring"], queries_a_picture=1.0)
+    answers = run(rng, alone, RIGHT, replace(GOOD, wrong=0.0), 7)
+    noticed = cause(deployed(answers, figure(PUBLISHED), space="pixels", conditions=[theirs]))
+    assert noticed.name == "space"
+    assert noticed.finding == "The replies are read as pixels, published grid1000"
+    assert noticed.advice == "Type the same command without --space"
+    assert noticed.explains == 100

@@ -1,0 +1,119 @@
+"""What causes are looked for in: an attempt below its figure, read once, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+from ..benchmarks.findit.reply_scoring import ScoredReply
+from ..coords.conventions import Convention
+from ..coords.diagnosis import Diagnosis, diagnose
+from ..coords.point_check import PointDiagnosis, diagnose_points
+from ..coords.run_arrays import run_arrays
+from ..coords.run_check import NotBoxesError, RunReplies, replies_of_run
+from ..data.published_figures import PublishedFigure
+from ..models.model_row import ModelRow
+from ..models.model_table import find_model
+from .figure_metric import ReadReplies, figure_value, read_in, read_predictions
+from .records import Agreement, Attempt, ConditionSet, Judgement
+
+# A fault is a cause if the figure without it is nearer by this share of what is missing.
+_MATTERS = 0.25
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An attempt that is lower than its figure."""
+
+    attempt: Attempt
+    judgement: Judgement
+
+    @property
+    def figure(self) -> PublishedFigure:
+        return self.attempt.setup.figure
+
+    @property
+    def missing(self) -> float:
+        """What is missing, in points."""
+        return self.judgement.published - self.judgement.measured
+
+    def gain(self, value: float | None) -> float:
+        """Return by how many points a value is nearer than the measured one; None gains nothing."""
+        return 0.0 if value is None else value - self.judgement.measured
+
+    def matters(self, value: float | None, share: float = _MATTERS) -> bool:
+        """Return whether a value without a fault explains a good part of what is missing."""
+        return self.gain(value) >= share * self.missing
+
+    def closes(self, gain: float) -> bool:
+        """Return whether so many points more would agree with the figure."""
+        interval = self.judgement.difference_interval
+        assert interval is not None, "what is lower has an interval"
+        return interval.high + gain >= 0
+
+    def condition(self, name: str) -> ConditionSet | None:
+        """Return a condition of the setup; None if the figure has none of the name."""
+        conditions = self.attempt.setup.conditions
+        return next((each for each in conditions if each.name == name), None)
+
+    def differs(self, name: str) -> bool:
+        """Return whether the user states another condition than the published one."""
+        condition = self.condition(name)
+        return condition is not None and condition.agreement is Agreement.YOURS
+
+    @property
+    def row(self) -> ModelRow | None:
+        """The row of the model table; None: not known."""
+        entry = self.attempt.setup.entry
+        return find_model(entry.like or entry.name)
+
+    # --- replies --------------------------------------------------------------------------------
+
+    @cached_property
+    def replies(self) -> Sequence[ReadReplies]:
+        """The replies by dataset, as they were measured."""
+        return [read_predictions(each) for each in self.attempt.predictions]
+
+    @property
+    def scored(self) -> Iterator[ScoredReply]:
+        """Yield the replies to all datasets."""
+        return chain.from_iterable(each.scored for each in self.replies)
+
+    def value_of(self, replies: Sequence[ReadReplies]) -> float | None:
+        """Return the figure's metric in percent, of other readings or of some of the replies."""
+        if not all(each.scored for each in replies):
+            return None
+        return figure_value(self.figure, replies)
+
+    # --- coordinates ----------------------------------------------------------------------------
+
+    @cached_property
+    def runs(self) -> Sequence[RunReplies]:
+        """The replies as numbers, by dataset.
+
+        Raises:
+            NotBoxesError: the replies are in several conventions.
+        """
+        runs = [
+            replies_of_run(each.model, each.dataset, each.replies, each.settings, each.identity)
+            for each in self.attempt.predictions
+        ]
+        names = {run.declared.name for run in runs}
+        if len(names) > 1:
+            raise NotBoxesError(f"the datasets are read in {len(names)} conventions")
+        return runs
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | PointDiagnosis:
+        """Which convention the replies follow; raises as :attr:`runs`."""
+        declared = self.runs[0].declared
+        arrays = run_arrays(list(chain.from_iterable(run.queries for run in self.runs)))
+        if self.runs[0].are_points:
+            return diagnose_points(arrays, declared)
+        return diagnose(arrays, declared)
+
+    def replies_in(self, convention: Convention) -> Sequence[ReadReplies]:
+        """Return the same replies, read in another convention."""
+        return [read_in(each, convention) for each in self.attempt.predictions]

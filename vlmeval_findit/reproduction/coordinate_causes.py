@@ -1,0 +1,283 @@
+"""Causes in the coordinates: replies in another space or order, padded, resized, scaled or moved.
+
+The coordinate check names the convention; it never looks at the published value.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..benchmarks.findit.variant import FindItVariant, format_problem
+from ..boxes.representation import REPRESENTATIONS
+from ..boxes.spaces import KINDS, Space
+from ..coords.conventions import SPACES, Convention, Distortion, row_of
+from ..coords.diagnosis import Diagnosis, RunFit, Verdict
+from ..coords.point_check import PointFit
+from ..coords.run_check import NotBoxesError
+from ..data.published_figures import UNKNOWN
+from .cause_evidence import Evidence
+from .figure_metric import row_shares
+from .records import Cause, Checked
+
+COORDINATES = "coordinates"
+SPACE = "space"
+
+# An undecided check is no proof: what fits best is a possible cause if it explains so much.
+_EXPLAINS_MUCH = 0.6
+
+# Scales that habits of models do not reach
+_HABITS = 0.85
+
+
+def check_coordinates(evidence: Evidence) -> Checked:
+    """Look whether the same replies follow another convention than they are read in."""
+    try:
+        diagnosis = evidence.diagnosis
+    except NotBoxesError as error:
+        return Checked(COORDINATES, str(error))
+    declared = diagnosis.declared
+    verdict = diagnosis.verdict
+    fit = diagnosis.fit
+    if fit is None:
+        return Checked(COORDINATES, "too few boxes to tell")
+    if verdict is Verdict.NONE:
+        return Checked(COORDINATES, "the boxes follow the objects in no convention")
+    if isinstance(diagnosis, Diagnosis) and isinstance(fit, RunFit):
+        if verdict is Verdict.UNLISTED or diagnosis.drift:
+            return _scaled_or_moved(evidence, fit)
+        if verdict is Verdict.MIXED:
+            return _mixed(evidence, fit)
+    if verdict is Verdict.FITS:
+        return Checked(COORDINATES, f"they are {declared.description}, as declared")
+    return _other(evidence, fit, is_sure=verdict is Verdict.OTHER)
+
+
+def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> Checked:
+    """Look at what the figure would be in the convention that fits best."""
+    other = _best_named(evidence, fit)
+    declared = evidence.runs[0].declared
+    if other.name == declared.name:
+        return Checked(COORDINATES, f"undecided; {declared.description} fits best, as declared")
+    value = evidence.value_of(evidence.replies_in(other))
+    theirs, read_as = _words_of_both(other, declared)
+    result = f"read as {read_as}; they are {theirs}"
+    if not is_sure:
+        result = f"undecided; {other.description} fits best"
+    cause = None
+    if evidence.matters(value) if is_sure else evidence.matters(value, _EXPLAINS_MUCH):
+        cause = Cause(
+            COORDINATES,
+            f"The replies are {theirs}, and are read as {read_as}",
+            value,
+            _advice(evidence, other),
+            sure=is_sure,
+        )
+    return Checked(COORDINATES, result, cause)
+
+
+def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
+    """Describe two conventions by what differs: the space, the order, or both."""
+    if other.order.name == declared.order.name:
+        return other.space.description, declared.space.description
+    if other.space.name == declared.space.name:
+        remark = f" ({other.order.remark})" if other.order.remark else ""
+        return f"{other.order.name}{remark}", declared.order.name
+    return other.description, declared.description
+
+
+def _best_named(evidence: Evidence, fit: RunFit | PointFit) -> Convention:
+    """Return the best convention, or the published one if it cannot be told from it."""
+    best = fit.best
+    if isinstance(fit, PointFit):
+        return best
+    published = evidence.figure.conditions.space
+    for name in (best.name, *fit.lookalikes):
+        space, _, order = name.partition("/")
+        row = SPACES.get(space)
+        is_published = row is not None and row.space is not None and row.space.kind == published
+        if row is not None and is_published and order == best.order.name:
+            return best._replace(space=row)
+    return best
+
+
+def _advice(evidence: Evidence, other: Convention) -> str:
+    setup = evidence.attempt.setup
+    declared = evidence.runs[0].declared
+    if other.order.name != declared.order.name:
+        return _order_advice(evidence, other)
+    space = other.space.space
+    if space is None:
+        return (
+            f"No --space reads {other.space.description}: the deployment answers otherwise than "
+            f"published. To see how, type: {_probe_command(evidence)}"
+        )
+    if setup.entry.space is not None and _is_usual(evidence, space):
+        return "Type the same command without --space"
+    typed = f"Type the same command with --space {_typed(space)}"
+    if space.kind == "letterbox":
+        return f"Send pictures without padding them to a square. To read these replies: {typed}"
+    return typed
+
+
+def _is_usual(evidence: Evidence, space: Space) -> bool:
+    row = evidence.row
+    return row is not None and row.space(evidence.attempt.setup.variants[0]) == space
+
+
+def _typed(space: Space) -> str:
+    """Return a space as it is typed.
+
+    >>> _typed(Space("pixels")), _typed(Space("letterbox", side=1000))
+    ('pixels', '\\'{"kind": "letterbox", "side": 1000}\\'')
+    """
+    values = space.as_dict()
+    return space.kind if len(values) == 1 else shlex.quote(json.dumps(values))
+
+
+def _order_advice(evidence: Evidence, other: Convention) -> str:
+    setup = evidence.attempt.setup
+    variant = setup.variants[0]
+    name = other.order.name
+    if not setup.prompts and name in REPRESENTATIONS and isinstance(variant, FindItVariant):
+        in_order = replace(variant, representation=name)
+        if format_problem(in_order) is None:
+            return f"Type the same command with --format {in_order.format}"
+    if evidence.differs("prompt"):
+        return "Type the same command without --prompts and --prompt-template"
+    return (
+        "The published model does not answer so: check that the checkpoint and its chat template "
+        f"are the published ones. To see the order, type: {_probe_command(evidence)}"
+    )
+
+
+def _probe_command(evidence: Evidence) -> str:
+    entry = evidence.attempt.setup.entry
+    elsewhere = " --base-url URL" if entry.base_url else ""
+    if entry.provider is not None:
+        elsewhere = f" --provider {entry.provider}"
+    given = entry.served if entry.base_url or entry.provider else entry.checkpoint
+    name = f"{entry.name}={given}" if given else entry.name
+    return f"python run_findit.py probe {shlex.quote(name)}{elsewhere}"
+
+
+# --- part of the replies, and frames that no row has ----------------------------------------------
+
+
+def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
+    """Look at what the figure would be if each reply were read in the better of two conventions."""
+    second = fit.second.convention
+    declared = evidence.runs[0].declared
+    first = fit.best if fit.best.name != second.name else declared
+    share = f"{100 * fit.second.share:.0f} %"
+    finding = f"{share} of the replies are {second.description}, the others {first.description}"
+    value = _value_in_either(evidence, [first, second])
+    cause = None
+    if evidence.matters(value):
+        cause = Cause(
+            COORDINATES,
+            finding,
+            value,
+            "Ask one deployment in one version: several answer, or the prompt leaves open which "
+            f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
+        )
+    return Checked(COORDINATES, finding, cause)
+
+
+def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | None:
+    values = []
+    for replies in zip(*(evidence.replies_in(each) for each in both), strict=True):
+        readings = [row_shares(evidence.figure, each) for each in replies]
+        total = 0.0
+        for index, row in readings[0].items():
+            total += row.weight * max(reading[index].share for reading in readings)
+        weight = sum(row.weight for row in readings[0].values())
+        if not weight:
+            return None
+        values.append(100 * total / weight)
+    return sum(values) / len(values)
+
+
+def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
+    """Look at what the figure would be without the scale and the offset of the boxes."""
+    unlisted = fit.unlisted
+    base = unlisted.convention
+    undone = _without_distortion(base, unlisted.distortion)
+    value = evidence.value_of(evidence.replies_in(undone))
+    # Weak models draw boxes to the middle, and were published so.
+    is_habit = unlisted.distortion.is_small
+    finding = f"The boxes are {_distortion_words(unlisted.distortion)} ({base.description})"
+    explains_it = evidence.matters(value)
+    if is_habit:
+        explains_it = evidence.closes(evidence.gain(value))
+    cause = None
+    if explains_it:
+        cause = Cause(
+            COORDINATES,
+            finding,
+            value,
+            "Send pictures as they are: something crops, pads or resizes them before the model, "
+            f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
+            sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
+        )
+    return Checked(COORDINATES, finding, cause)
+
+
+def _without_distortion(base: Convention, distortion: Distortion) -> Convention:
+    map_of = base.space.map_of
+    row = base.space._replace(map_of=lambda sizes: map_of(sizes).distorted(distortion), space=None)
+    return base._replace(space=row)
+
+
+def _distortion_words(distortion: Distortion) -> str:
+    across, down = distortion.scale.tolist()
+    right, below = (100 * distortion.at_origin).tolist()
+    return (
+        f"scaled by {across:.2f} across and {down:.2f} down, and moved by {right:.0f} % and "
+        f"{below:.0f} % of the picture"
+    )
+
+
+# --- the published space --------------------------------------------------------------------------
+
+
+def check_space(evidence: Evidence) -> Checked:
+    """Look at the same replies in the published space, where the user states another one."""
+    condition = evidence.condition(SPACE)
+    if condition is None or not condition.published:
+        return Checked(SPACE, "the figure does not say in which space replies are")
+    if not evidence.differs(SPACE):
+        return Checked(SPACE, f"{condition.here}, as published")
+    result = f"read as {condition.here}, published {condition.published}"
+    published = _published_space(evidence, condition.published)
+    if published is None:
+        return Checked(SPACE, f"{result}, whose bounds are not told")
+    try:
+        order = evidence.runs[0].declared.order
+    except NotBoxesError as error:
+        return Checked(SPACE, str(error))
+    value = evidence.value_of(evidence.replies_in(Convention(row_of(published), order)))
+    cause = None
+    if evidence.matters(value):
+        cause = Cause(
+            SPACE,
+            f"The replies are {result}",
+            value,
+            "Type the same command without --space",
+        )
+    return Checked(SPACE, result, cause)
+
+
+def _published_space(evidence: Evidence, kind: str) -> Space | None:
+    """Return the published space with published bounds, else with those of the model's row."""
+    needs = KINDS[kind].needs
+    if not needs:
+        return Space(kind)
+    bounds = evidence.figure.conditions.bounds
+    if bounds != UNKNOWN and bounds.min_pixels and bounds.max_pixels:
+        return Space(kind, min_pixels=bounds.min_pixels, max_pixels=bounds.max_pixels)
+    row = evidence.row
+    usual = row.space(evidence.attempt.setup.variants[0]) if row is not None else None
+    return usual if usual is not None and usual.kind == kind else None
