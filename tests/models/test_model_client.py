@@ -29,7 +29,7 @@ from vlmeval_findit.cli.sweep import results_of
 from vlmeval_findit.data.loading import load_dataset
 from vlmeval_findit.engine.backend import Backend
 from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.models.model_client import _timed, answer_from
+from vlmeval_findit.models.model_client import GenerateClient, answer_from
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.call_results import Batch, CallResult, StopReason
 from vlmeval_findit.protocol.identity import Described
@@ -270,7 +270,7 @@ def test_what_a_model_returns(
 @pytest.mark.parametrize("replies", [[], ["[1]"], ["[1]", "[2]", "[3]"], ["[1]"] * 3])
 def test_replies_of_another_number_than_messages_are_failed_calls(replies: list[str]) -> None:
     """Whose they are is not known: a reply given to another question is a wrong number."""
-    answers = _timed(lambda: replies, 2)
+    answers = GenerateClient(None)._timed(lambda: replies, 2)
     assert len(answers) == 2
     for answer in answers:
         assert answer.error is not None

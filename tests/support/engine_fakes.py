@@ -147,7 +147,10 @@ def go(
 
 
 def files(work_dir: Path) -> dict[str, str]:
-    """Return the content of all result files, without the times that are in them."""
+    """Return the content of all result files, without the times that are in them.
+
+    What answers took is a time, too.
+    """
     contents = {}
     for path in sorted(work_dir.rglob("*")):
         if path.is_dir() or path.name == ".sweep.lock":
@@ -156,7 +159,12 @@ def files(work_dir: Path) -> dict[str, str]:
         if path.name.endswith("_provenance.json"):
             # Who answered is part of it, and another host of the same model is somebody else.
             values = json.loads(text)
+            values["costs"] = {}
+            values["predictions"].pop("sha256")
             text = json.dumps(values)
+        text = re.sub(r',\s*"call_time": "(?:[^"\\]|\\.)*"', "", text)
+        if path.name.endswith("_details.jsonl"):
+            text = re.sub(r', "cost": \{[^}]*\}', "", text)
         if path.name.endswith(("_provenance.json", "_identity.json")):
             text = re.sub(r',?\s*"(scored|asked)_at": "[^"]*"', "", text)
         contents[str(path.relative_to(work_dir))] = text

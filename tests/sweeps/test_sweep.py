@@ -146,7 +146,7 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
     assert record["model"] == "FullImage"
     assert record["settings"] == {"max_new_tokens": 768, "image_folder": "Demo"}
     assert len(record["prompt_sha256"]) == len(record["image_sha256"][0]) == 64
-    assert record["seconds"] >= 0
+    assert record["seconds"] == record["time"]["seconds"] >= 0
     name = "FullImage/FullImage_FindIt_Demo_xyxy_json_details.jsonl"
     assert '"truncated"' in files(tmp_path / "out")[name]
 

@@ -20,7 +20,14 @@ from ..core.files import left_behind, suffix_of
 from ..models.model_table import thought_rule
 from ..protocol.call_results import CallResult
 from ..protocol.identity import Identity
-from ..protocol.replies import FAILED, NOTHING_RECORDED, Reply, parse_record, with_error
+from ..protocol.replies import (
+    FAILED,
+    NOTHING_RECORDED,
+    Reply,
+    parse_call_time,
+    parse_record,
+    with_error,
+)
 from ..protocol.thoughts import ThoughtRule
 from ..scoring.pipeline import check_replies
 from ..scoring.run_score import (
@@ -38,7 +45,9 @@ from ..storage.image_content import changed, is_transparent, short, shown_in, sh
 from ..storage.predictions import (
     PREDICTION_FORMATS,
     SHOWN,
+    TIME,
     PredictionError,
+    call_time_column,
     holds_rows,
     read_predictions,
     write_rows,
@@ -106,7 +115,18 @@ def prediction_rows(
             row |= {} if extra is None else {"extra_records": extra}
         if shown := shown_text(names[numbers[at]], record["image_sha256"]):
             row[SHOWN] = shown
+        if not why:
+            row |= call_time_column(_call_time(record, cell, index))
         yield row
+
+
+def _call_time(record: Record, cell: Cell, index: int) -> Mapping[str, Any]:
+    """Return what is known of the time of an answer; nothing of a journal without times."""
+    time: Mapping[str, Any] | None = record.get("time")
+    if time is None:
+        return {}
+    was_asked_for = record["dataset"], record["row"]
+    return time if was_asked_for == (cell.variant.name, index) else {**time, "shared": True}
 
 
 def _parts(
@@ -133,7 +153,8 @@ def _parts(
 def _reply(row: Mapping[str, Any], rule: ThoughtRule) -> Reply:
     record = parse_record(row.get("extra_records"))
     shown = shown_in(row.get(SHOWN))
-    return Reply(row["index"], row["prediction"], record, thoughts=rule, shown=shown)
+    time = parse_call_time(row.get(TIME))
+    return Reply(row["index"], row["prediction"], record, thoughts=rule, shown=shown, time=time)
 
 
 def clean_up(folder: Path) -> None:
@@ -217,7 +238,8 @@ def _new_records(
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
-        records.append(record_of(call, CallResult(reply.text, extra), identity, logprobs))
+        answer = CallResult(reply.text, extra, time=reply.time)
+        records.append(record_of(call, answer, identity, logprobs))
     if replaced:
         log.warning(
             "%s: %d images were replaced since then: their calls are repeated", path, replaced

@@ -203,6 +203,7 @@ def record_of(call: Call, answer: CallResult, run: Identity, logprobs: bool) -> 
         "reply": answer.text,
         "extra_records": extra,
         "seconds": round(answer.seconds, 6),
+        "time": answer.time.as_values(),
         "made_by": run.made_by,
     }
 

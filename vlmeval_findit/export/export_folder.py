@@ -18,7 +18,12 @@ from ..core.text_files import parse_json, read_json, read_text
 from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run, RunError
 from ..storage.folders import image_folder
-from ..storage.predictions import read_predictions, shown_column, write_rows
+from ..storage.predictions import (
+    call_time_column,
+    read_predictions,
+    shown_column,
+    write_rows,
+)
 from ..storage.run_files import CHECKSUMS, WRITTEN_BY, RunFiles, run_of
 from .private import Private
 from .targets import NotExportableError
@@ -160,6 +165,7 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
             "prediction": reply.text,
             "extra_records": reply.recorded.as_json(),
             **shown_column(reply),
+            **call_time_column(reply.time.as_values()),
         }
         for reply in read_predictions(run.path)
     ]

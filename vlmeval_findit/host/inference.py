@@ -315,7 +315,7 @@ def _host_backend(entry: Entry, model: HostModel, threads: int) -> Backend:
     arguments = {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
 
     def load() -> ModelClient:
-        return GenerateClient(model.load(arguments))
+        return GenerateClient(model.load(arguments), runs_here=not entry.is_api)
 
     if entry.cls is FindItOpenRouter:
         return HttpBackend(lambda: model.load(arguments).service, threads)

@@ -146,7 +146,8 @@ class PassedObject(VLMEvalKitBackends):
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
     """Load a model of VLMEvalKit, in any process; KeyError if there is none."""
     register()
-    return GenerateClient(_made(name, arguments))
+    runs_here = not entry_of(name).is_api
+    return GenerateClient(_made(name, arguments), runs_here=runs_here)
 
 
 def _made(name: str, arguments: Mapping[str, Any]) -> Any:

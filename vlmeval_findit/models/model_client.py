@@ -7,7 +7,6 @@ failed answers: one bad image must not end a sweep.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..core.redaction import quoted
 from ..protocol.call_results import Batch, CallResult, Cancellable, error_line, refused_if_it_quotes
 from ..protocol.dataset_variant import Message, Part, PartKind, Reference, split_system, system
 from ..protocol.replies import call_failed, parse_record
+from .stopwatch import Stopwatch
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +56,15 @@ class GenerateClient:
     ``logprobs=True`` to record log-probabilities and ``seeds=`` to sample by. A true
     ``takes_system`` says that it gets the system text with each message; others have it since they
     were made.
+
+    Args:
+        model: the object.
+        runs_here: it computes in this process; False: it asks a service.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, runs_here: bool = True) -> None:
         self._model = model
+        self._runs_here = runs_here
         self._warned = False
 
     def ask(self, batch: Batch) -> list[CallResult]:
@@ -98,33 +103,32 @@ class GenerateClient:
             return self._at_once(single, shares_images=False)[0]
         (message,), (variant,) = single.messages, single.variants
         arguments = {"message": self._host_message(message), "dataset": variant.name}
-        return _timed(lambda: [self._model.generate(**arguments)], 1)[0]
+        return self._timed(lambda: [self._model.generate(**arguments)], 1)[0]
 
     def _at_once(self, batch: Batch, *, shares_images: bool) -> list[CallResult]:
         ask = self._model.generate_variants if shares_images else self._model.generate_batch
         messages = [self._host_message(message) for message in batch.messages]
         more: dict[str, Any] = {"logprobs": True} if batch.logprobs else {}
         more |= {"seeds": batch.seeds} if batch.seeds else {}
-        return _timed(lambda: ask(messages, batch.variants[0].name, **more), len(messages))
+        return self._timed(lambda: ask(messages, batch.variants[0].name, **more), len(messages))
 
     def _host_message(self, message: Message) -> HostMessage:
         if not getattr(self._model, "takes_system", False):
             _, message = split_system(message)
         return to_host_message(message)
 
-
-def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[CallResult]:
-    """Return timed answers; an exception fails all of them."""
-    start = time.perf_counter()
-    try:
-        answers = [answer_from(reply) for reply in ask()]
-        if len(answers) != count:
-            # Whose replies they are is not known.
-            raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
-    except Exception as error:
-        answers = [CallResult("", error=error_line(error))] * count
-    seconds = (time.perf_counter() - start) / count
-    return [answer._replace(seconds=seconds) for answer in answers]
+    def _timed(self, ask: Callable[[], Sequence[Any]], count: int) -> list[CallResult]:
+        """Return timed answers; an exception fails all of them."""
+        watch = Stopwatch(runs_here=self._runs_here)
+        try:
+            answers = [answer_from(reply) for reply in ask()]
+            if len(answers) != count:
+                # Whose replies they are is not known.
+                raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
+        except Exception as error:
+            answers = [CallResult("", error=error_line(error))] * count
+        taken = watch.call_time(count)
+        return [answer._replace(seconds=taken.seconds or 0.0, time=taken) for answer in answers]
 
 
 def answer_from(reply: Any) -> CallResult:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..core.redaction import credential_in, quoted
 from .dataset_variant import DatasetVariant, Message
-from .replies import NOTHING_RECORDED, parse_record, record_in
+from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, parse_record, record_in
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,9 @@ class CallResult(NamedTuple):
     text: str
     extra: Any = None  # VLMEvalKit's column ``extra_records``
     error: str | None = None  # Why there is no answer
-    seconds: float = 0.0  # Its share of the batch's time
+    seconds: float = 0.0  # Of all its attempts and what is between; a share of its batch's
     stop: StopReason | None = None  # Why this failure ends the run
+    time: CallTime = NOT_TIMED
 
     @property
     def record(self) -> Mapping[str, Any]:

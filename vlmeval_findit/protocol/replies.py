@@ -146,6 +146,30 @@ _MESSAGE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class CallTime:
+    """How long the attempt took that was answered; None: not known.
+
+    >>> CallTime(seconds=0.5).as_values()
+    {'seconds': 0.5}
+    >>> parse_call_time('{"seconds": 0.5}') == CallTime(seconds=0.5)
+    True
+    """
+
+    seconds: Finite | None = None  # From request to reply; of messages answered together, a share
+    gpu_seconds: Finite | None = None  # Of all GPUs, where the model runs in this process
+    cpu_seconds: Finite | None = None  # Of all cores, where the model runs without a GPU
+    shared: YesNo = False  # Of an equal call, which was made for another row or dataset
+
+    def as_values(self) -> dict[str, Any]:
+        """Return what is known of it as plain values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, False)}
+
+
+NOT_TIMED = CallTime()
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """One row of a prediction file."""
 
@@ -155,6 +179,7 @@ class Reply:
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
     thoughts: ThoughtRule = USUAL  # How its model marks thoughts
     shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
+    time: CallTime = NOT_TIMED
     is_cut_by_sheet: bool = False  # A cell holds only its beginning, and no journal has it whole
 
     @property
@@ -275,6 +300,25 @@ def parse_record(value: object) -> ReplyRecord:
 
 
 _BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
+
+
+def parse_call_time(value: object) -> CallTime:
+    """Read the time of a call as a prediction file has it, in JSON; nothing if it has none.
+
+    Raises:
+        RecordError: a value has another type than :class:`CallTime` says.
+    """
+    if value in (None, ""):
+        return NOT_TIMED
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except TextError:
+            raise RecordError(f"{shown(value, 40)} is not JSON") from None
+    try:
+        return validate(CallTime, value)
+    except MisplacedError as error:
+        raise RecordError(error.below()) from None
 
 
 def _stored_name(name: str) -> str:

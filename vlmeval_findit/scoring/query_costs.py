@@ -45,10 +45,10 @@ class QueryCost:
 def cost_values(reply: Reply) -> dict[str, Any]:
     """Return what a query's details say of its cost, besides tokens and images; perhaps nothing."""
     call = reply.recorded.call
+    values = reply.time.as_values()
     usd = number_of(call.get("cost"))
-    values: dict[str, Any] = {}
     if usd is not None:
-        values = {"usd": usd, "usd_source": _source(call)}
+        values |= {"usd": usd, "usd_source": _source(call)}
     attempts = count_of(call.get("attempts")) or 1
     if attempts > 1:
         values["attempts"] = attempts

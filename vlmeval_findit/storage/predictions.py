@@ -1,8 +1,8 @@
 """Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
 
-Columns are ``index``, ``prediction`` and perhaps ``extra_records`` and ``image_sha256``; ground
-truth is never read from them. Values stay as they are: "None" and "NA" are replies, an empty cell
-is an empty reply.
+Columns are ``index``, ``prediction`` and perhaps ``extra_records``, ``image_sha256`` and
+``call_time``; ground truth is never read from them. Values stay as they are: "None" and "NA" are
+replies, an empty cell is an empty reply.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from ..core.formatting import shown
 from ..core.text_files import TextError, open_text, read_json
 from ..protocol.chat_messages import NotAReplyError, host_record, stored_reply
 from ..protocol.dataset_variant import is_index
-from ..protocol.replies import RECORD_KEY, RecordError, Reply, parse_record, record_in
+from ..protocol.replies import (
+    RECORD_KEY,
+    RecordError,
+    Reply,
+    parse_call_time,
+    parse_record,
+    record_in,
+)
 from .image_content import shown_in
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut
 
@@ -112,7 +119,7 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     if thought and not record.thought:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(cells["index"], text, record, stated, shown=cells[SHOWN])
+    return Reply(cells["index"], text, record, stated, shown=cells[SHOWN], time=cells[TIME])
 
 
 # Columns of a prediction file that repeat what the table says
@@ -125,6 +132,15 @@ SHOWN = "image_sha256"
 def shown_column(reply: Reply) -> dict[str, str]:
     """Return what a reply's row showed as a column, to be written again; empty if not known."""
     return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
+
+
+# Column with the time of a row's call
+TIME = "call_time"
+
+
+def call_time_column(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of a :class:`.CallTime` as a column; empty if nothing is known."""
+    return {TIME: json.dumps(dict(values))} if values else {}
 
 
 class IndexCellError(ValueError):
@@ -149,6 +165,7 @@ _CELL_READERS: Mapping[str, Callable[[Any], Any]] = {
     "prediction": stored_reply,
     "extra_records": parse_record,
     SHOWN: shown_in,
+    TIME: parse_call_time,
 }
 
 

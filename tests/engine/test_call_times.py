@@ -1,0 +1,219 @@
+"""How long calls took, on their way from the journal into a run's costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from asking import ask_call, service
+from chat_server import Answer, ChatServer, completion, error, in_turn
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
+
+from vlmeval_findit.analysis.run_costs import RunCosts, run_costs
+from vlmeval_findit.engine.journal.view import encode
+from vlmeval_findit.models.model_client import GenerateClient
+from vlmeval_findit.models.stopwatch import Stopwatch
+from vlmeval_findit.protocol.call_results import Batch
+from vlmeval_findit.protocol.replies import CallTime
+from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.score_files import write_score
+from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.storage.predictions import PredictionError, read_predictions
+
+FOUR_CALLS = """
+models: FullImage
+datasets: Demo
+representations: xyxy
+outputs: json
+limit: 4
+"""
+
+SOURCE = "prices of November 2026"
+
+# What a made-up journal has of four calls; each is a record's keys, and the reply's record
+MADE_UP: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (
+    (
+        {"seconds": 1.0, "time": {"seconds": 1.0}},
+        {"tokens": {"prompt": 1000, "completion": 50}, "call": {"cost": 0.002, "attempts": 1}},
+    ),
+    (  # Asked twice: its journal has eleven seconds, the attempt that was answered took three
+        {"seconds": 11.0, "time": {"seconds": 3.0}},
+        {
+            "tokens": {"prompt": 1200, "cached": 1000, "completion": 70},
+            "call": {"cost": 0.004, "attempts": 2, "cost_from": SOURCE},
+            "images": [{"original": [64, 48], "sent": [32, 24]}],
+        },
+    ),
+    (  # By a batch service: without a time
+        {"seconds": 0.0, "time": {}},
+        {
+            "tokens": {"prompt": 1400, "completion": 60},
+            "call": {"cost": 0.003, "cost_from": SOURCE, "batch": "batch_0"},
+        },
+    ),
+    (  # An equal call of another dataset; what it cost is not known
+        {"seconds": 2.0, "time": {"seconds": 2.0, "cpu_seconds": 3.5}, "dataset": "FindIt_Other"},
+        {},
+    ),
+)
+
+BY_HAND = RunCosts(
+    queries=4,
+    timed=3,
+    seconds_median=2.0,
+    seconds_p95=pytest.approx(2.9),  # of 1, 2 and 3
+    counted=3,
+    tokens_in=1200.0,
+    tokens_out=60.0,
+    priced=3,
+    usd_per_1000=pytest.approx(3.0),
+    usd_source=f"stated by the service, {SOURCE}, batch price",
+    measured=1,
+    cpu_seconds=3.5,
+    sized=1,
+    pixels=32.0 * 24,
+    image_size="32 x 24",
+    cached=1,
+    retried=1,
+    batched=1,
+    shared=1,
+)
+
+
+def made_up_run(folder: Path, **others: Any) -> Run:
+    """Return the run of a made-up journal; ``others`` are keys of each of its records."""
+    sweep = demo_sweep(folder, FOUR_CALLS)
+    go(sweep, FakeBackends(FakeModel()))
+    in_order = sorted(records(sweep.journal), key=lambda record: record["row"])
+    lines = []
+    for record, (keys, reply) in zip(in_order, MADE_UP, strict=True):
+        changed = {**record, **keys, "extra_records": json.dumps({"findit": reply}), **others}
+        lines.append(encode({key: each for key, each in changed.items() if each is not None}))
+    sweep.journal.write_bytes(b"".join(lines))
+    for path in sweep.work_dir.rglob("*Demo*"):
+        path.unlink()
+    model = FakeModel()
+    go(sweep, FakeBackends(model))
+    assert not model.calls
+    (run,) = load_runs([sweep.work_dir])
+    return run
+
+
+def test_costs_of_a_made_up_journal_by_hand(tmp_path: Path) -> None:
+    run = made_up_run(tmp_path)
+    assert run_costs(run) == BY_HAND
+    costs = [row.details.get("cost") for row in run.rows]
+    assert costs[1] == {"seconds": 3.0, "usd": 0.004, "usd_source": SOURCE, "attempts": 2}
+    assert costs[2] == {"usd": 0.003, "usd_source": "batch price", "batched": True}
+    assert costs[3] == {"seconds": 2.0, "cpu_seconds": 3.5, "shared": True}
+
+
+def test_scoring_predictions_again_keeps_their_costs(tmp_path: Path) -> None:
+    run = made_up_run(tmp_path)
+    write_score(score_file(run.path), run.path)
+    assert run_costs(load_runs([run.path])[0]) == BY_HAND
+
+
+def test_journals_without_times_leave_seconds_empty(tmp_path: Path) -> None:
+    run = made_up_run(tmp_path, time=None)
+    costs = run_costs(run)
+    assert (costs.timed, costs.seconds_median, costs.tokens_in) == (0, None, 1200.0)
+    assert "call_time" not in run.path.read_text()
+
+
+def test_merged_predictions_keep_their_times(tmp_path: Path) -> None:
+    run = made_up_run(tmp_path)
+    sweep = demo_sweep(tmp_path, FOUR_CALLS)
+    sweep.journal.unlink()
+    go(sweep, FakeBackends(FakeModel()))
+    assert run_costs(load_runs([run.path])[0]) == BY_HAND
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ('{"seconds": "long"}', "seconds: 'long' should be a finite number"),
+        ('{"seconds"', "is not JSON"),
+    ],
+)
+def test_damaged_times_are_refused_with_their_place(column: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps([{"index": 0, "prediction": "[]", "call_time": column}]))
+    with pytest.raises(PredictionError, match=r"p\.json, row 1, column call_time: ") as refused:
+        read_predictions(path)
+    assert why in str(refused.value)
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+
+def test_only_the_answered_attempt_of_a_call_is_timed() -> None:
+    late = error(503, "not now")
+    slow = Answer(late.body, late.status, late.headers, delay=0.3)
+    with ChatServer(in_turn(slow, completion("[5]"))) as server:
+        answer = ask_call(service(server.url))
+    assert answer.error is None
+    assert answer.time.seconds is not None
+    assert 0 < answer.time.seconds <= answer.seconds - 0.3
+
+
+def test_failed_calls_have_no_time() -> None:
+    with ChatServer(in_turn(error(400, "no"))) as server:
+        assert ask_call(service(server.url)).time == CallTime()
+
+
+def torch_with(allocated: Sequence[int], *, initialized: bool = True) -> Mock:
+    """Return a torch that holds so many bytes on each GPU."""
+    torch = Mock()
+    torch.cuda.is_available.return_value = bool(allocated)
+    torch.cuda.is_initialized.return_value = initialized
+    torch.cuda.device_count.return_value = len(allocated)
+    torch.cuda.memory_allocated.side_effect = list(allocated)
+    torch.backends.mps.is_available.return_value = False
+    return torch
+
+
+@pytest.mark.parametrize(
+    ("torch", "runs_here", "known"),
+    [
+        (None, True, {"seconds", "cpu_seconds"}),
+        (None, False, {"seconds"}),
+        (torch_with([]), True, {"seconds", "cpu_seconds"}),
+        (torch_with([5, 0, 7]), True, {"seconds", "gpu_seconds"}),
+        (torch_with([0, 0]), True, {"seconds"}),
+        (torch_with([5], initialized=False), True, {"seconds"}),
+    ],
+    ids=["no torch", "a service", "no GPU", "two of three GPUs", "GPUs idle", "not begun"],
+)
+def test_where_a_model_runs_says_what_is_measured(
+    torch: Mock | None, runs_here: bool, known: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    taken = Stopwatch(runs_here=runs_here).call_time(1)
+    assert taken.as_values().keys() <= known
+    assert {
+        name for name in ("gpu_seconds", "cpu_seconds") if getattr(taken, name) is not None
+    } == (known - {"seconds"})
+    if taken.gpu_seconds is not None:
+        assert taken.gpu_seconds == 2 * (taken.seconds or 0)
+
+
+def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Together:
+        def generate_batch(self, messages: list[Any], dataset: str) -> list[str]:
+            return ["[1]"] * len(messages)
+
+    clock = Mock()
+    clock.perf_counter.side_effect = [10.0, 14.0]
+    clock.process_time.side_effect = [1.0, 7.0]
+    monkeypatch.setattr("vlmeval_findit.models.stopwatch.time", clock)
+    batch = Batch(((), ()), (Mock(), Mock()), shares_images=False)
+    answers = GenerateClient(Together()).ask(batch)
+    assert [answer.time.seconds for answer in answers] == [2.0, 2.0]
+    assert {answer.time.cpu_seconds for answer in answers} <= {3.0, None}
+    assert [answer.seconds for answer in answers] == [2.0, 2.0]
