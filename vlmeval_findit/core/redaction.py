@@ -100,6 +100,8 @@ def without_credentials(text: str) -> str:
 
 def scrub(text: str) -> str:
     """Remove secrets, also where a URL or base64 encodes them."""
+    if len(text) < SHORTEST:
+        return text
     secrets = _remembered.union(secret for _, secret in _of_environment())
     for form in _forms_of_all(frozenset(secrets)):
         text = text.replace(form, HIDDEN)

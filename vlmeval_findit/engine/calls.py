@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
-from ..core.files import file_state
 from ..data.loading import load_dataset
 from ..protocol.benchmark import PromptSet
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
@@ -49,7 +48,6 @@ class Images:
         self.names: list[tuple[str, ...]] = []  # of these files in their folder
         self.references: list[tuple[bool, ...]] = []  # which of them are reference images
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._states: dict[Path, tuple[int, ...]] = {}  # of files before they were read
         self.sha256 = cache(self._content)
         self.contents = cache(self._contents)
 
@@ -66,7 +64,6 @@ class Images:
     def _content(self, path: Path) -> str:
         """Return the content of a file, or why it cannot be read (:func:`unread`)."""
         try:
-            self._states[path] = file_state(path)
             return content_of(path)
         except OSError as error:
             return f"{_UNREAD}{error}"
@@ -77,8 +74,6 @@ class Images:
     def is_unchanged(self, path: Path) -> bool:
         """Return whether a file still has its planned content; it is read only if touched."""
         try:
-            if file_state(path) == self._states.get(path):
-                return True
             return content_of(path) == self.sha256(path)
         except OSError:
             return False

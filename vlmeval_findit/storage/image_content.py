@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..core.files import open_regular
+from ..core.files import FileHashes, open_regular
 from ..core.text_files import parse_json, read_text
 from .image_files import MOST, ImageFileError, header, shows_transparency
 
@@ -26,6 +26,9 @@ _JPEG = b"\xff\xd8\xff"
 Shown = Mapping[str, str]
 
 
+_known = FileHashes()  # Of this process: planning, checks and answers ask for the same files
+
+
 class ImageChangedError(ImageFileError):
     """An image is not what the run planned to send."""
 
@@ -37,7 +40,11 @@ class ImageChangedError(ImageFileError):
 
 
 def content_of(path: Path) -> str:
-    """Return the content of an image file; an OSError if it cannot be read."""
+    """Return the content of an image file, read once unless it changes; an OSError if it cannot."""
+    return _known(path, _read_content)
+
+
+def _read_content(path: Path) -> str:
     with open_regular(path) as f:
         is_jpeg = f.read(len(_JPEG)) == _JPEG
         f.seek(0)

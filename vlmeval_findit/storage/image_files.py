@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ..core.files import NotRegularError, open_regular, write_once
 from ..protocol.dataset_variant import Query
 from .folders import Folder, FolderError
+from .jpeg_structure import without_pixels
 from .transparency import as_rgb, is_transparent, may_be_transparent
 
 if TYPE_CHECKING:
@@ -90,9 +91,29 @@ def header(source: Source) -> ImageHeader:
 
 def check(source: Source) -> None:
     """Read an image file to its end, faster than by decoding it."""
-    width, height = header(source).size
-    # At an eighth of the size a JPEG is still read to its end, in a third of the time.
-    decode(source, enough=(max(1, width // 8), max(1, height // 8)))
+    with _opened(source) as image:
+        _draft(image)
+        as_rgb(image)
+
+
+def shows_stored_pixels(file: ImageBytes) -> bool:
+    """Read an image to its end, and return whether viewers show the pixels that it stores.
+
+    They do not if it is turned or transparent. Raises ImageFileError as :func:`decode` does.
+    """
+    head = without_pixels(file.getbuffer())
+    with _opened(file if head is None else ImageBytes(file.path, head)) as image:
+        if is_transparent(image):
+            return False
+        _draft(image)
+        image.load()
+        return _orientation(image).of_decoded == 1
+
+
+def _draft(image: Image.Image) -> None:
+    """Let a JPEG be decoded at an eighth of its size: to its end, in a third of the time."""
+    width, height = image.size
+    image.draft("RGB", (max(1, width // 8), max(1, height // 8)))
 
 
 def decode(source: Source, enough: Size | None = None) -> Image.Image:
@@ -134,13 +155,16 @@ class Orientation:
 def orientation(source: Source) -> Orientation:
     """Return the orientation of a file; 1 (as stored) if it cannot be read."""
     with _opened(source) as image:
-        is_decoded = image.format == "TIFF"
-        try:
-            value = image.getexif().get(_ORIENTATION, 1)
-        except Exception:  # damaged metadata: viewers ignore it
-            value = 1
+        return _orientation(image)
+
+
+def _orientation(image: Image.Image) -> Orientation:
+    try:
+        value = image.getexif().get(_ORIENTATION, 1)
+    except Exception:  # damaged metadata: viewers ignore it
+        value = 1
     is_valid = isinstance(value, int) and 1 <= value <= 8
-    return Orientation(value if is_valid else 1, is_decoded)
+    return Orientation(value if is_valid else 1, is_decoded=image.format == "TIFF")
 
 
 def misfit(header: ImageHeader, stated: Size | None) -> str | None:

@@ -27,13 +27,15 @@ from ...protocol.settings import Settings
 from . import question_tables as tables
 from . import stage2_dataset
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
-from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read_letter
 from .stage2_dataset import Stage2Variant
-from .vp_query import VPQuery
+from .vp_query import AMBIGUOUS, NO_CHOICE, VPQuery
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
     """Score a reply; a question without a known answer is only counted."""
+    # Imported only then: its patterns take a tenth of the start of every command.
+    from .letter_reading import published_letter, read_letter
+
     choice = read_reply(reply, lambda text: read_letter(text, dict(query.options)))
     letter = None if isinstance(choice, ParseFailure) else choice
     why = choice.reason if isinstance(choice, ParseFailure) else None

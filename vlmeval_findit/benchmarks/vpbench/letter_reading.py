@@ -20,12 +20,9 @@ from .letter_claims import (
     find_claims,
     whole_words,
 )
-from .vp_query import LETTERS
+from .vp_query import AMBIGUOUS, LETTERS, NO_CHOICE
 
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
-
-AMBIGUOUS = ParseFailure("ambiguous")  # several options
-NO_CHOICE = ParseFailure("no_choice")  # none
 
 
 def published_letter(reply: str | None) -> str | None:

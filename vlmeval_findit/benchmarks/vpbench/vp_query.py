@@ -11,9 +11,14 @@ from typing import Annotated, Any, ClassVar
 
 from ...core.formatting import nearest
 from ...core.validation import Checked
+from ...protocol.replies import ParseFailure
 from ...storage.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options
+
+# What a reply says in place of a letter
+AMBIGUOUS = ParseFailure("ambiguous")  # several options
+NO_CHOICE = ParseFailure("no_choice")  # none
 
 
 def check_question(question: str, options: Sequence[tuple[str, str]], answer: str) -> None:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -45,6 +46,7 @@ class HttpClient:
     def __init__(self, timeout: float) -> None:
         # Seconds from name lookup to last byte.
         self.timeout = timeout
+        self._proxy_for = cache(proxy_for)
 
     async def __aenter__(self) -> HttpClient:
         self._session = aiohttp.ClientSession(
@@ -64,7 +66,7 @@ class HttpClient:
 
     async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a reply with status 200 or 201, or raise CallError."""
-        proxy = proxy_for(request.url)
+        proxy = self._proxy_for(request.url)
         way = f" (through the proxy {proxy.shown})" if proxy else ""
         try:
             return await self._sent(request, proxy)
@@ -182,7 +184,6 @@ def proxy_for(url: str) -> Proxy | None:
     need no proxy.
     """
     host = urlsplit(url).hostname or ""
-    # Looked up on every call: cheap, and nearly nobody has a proxy.
     if not getproxies() or is_loopback(host):
         return None
     # Imported only then: it takes a tenth of a second.

@@ -27,12 +27,10 @@ from ...storage.image_content import ImageChangedError, is_other_file
 from ...storage.image_files import (
     ImageBytes,
     Size,
-    check,
     decode,
     header,
     image_bytes,
-    orientation,
-    shows_transparency,
+    shows_stored_pixels,
 )
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
@@ -112,8 +110,8 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     info = header(file)
     size = as_sent(Space("grid1000", scene_max_size=limit), *info.size)
     plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
-    if plain and orientation(file).of_decoded == 1 and not shows_transparency(file):
-        check(file)  # a call with half an image costs money too
+    # It is read to its end: a call with half an image costs money too.
+    if plain and shows_stored_pixels(file):
         mime = f"image/{info.format.lower()}"
         return SentImage(size, size, mime, b64encode(file.getbuffer()), file.sha256)
     return _sent(file, info.size, size, "PNG")
