@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def deployed(
     change: Callable[[Reply], Reply] = lambda reply: reply,
     space: str = "grid1000",
     conditions: Sequence[ConditionSet] = (),
+    model: str = "Qwen3-VL",
 ) -> Attempt:
     """Return an attempt with the answers of a simulated deployment, in boxes as it writes them."""
     queries = [
@@ -106,7 +108,8 @@ def deployed(
     data = dataset_of(queries)
     replies = [change(reply_with(at, *each.numbers)) for at, each in enumerate(answers)]
     answered = predictions(data, replies, space)
-    return measure(setup(published, data, conditions=conditions), [answered])
+    asked = setup(published, data, conditions=conditions)
+    return measure(replace(asked, entry=ModelEntry(model)), [answered])
 
 
 def _corners(box: Sequence[float]) -> Box:

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from ..benchmarks.findit.reply_scoring import ScoredReply
+from ..boxes.representation import MatchRule
 from ..coords.conventions import Convention
 from ..coords.diagnosis import Diagnosis, diagnose
 from ..coords.point_check import PointDiagnosis, diagnose_points
@@ -80,6 +81,11 @@ class Evidence:
     def scored(self) -> Iterator[ScoredReply]:
         """Yield the replies to all datasets."""
         return chain.from_iterable(each.scored for each in self.replies)
+
+    @property
+    def are_points(self) -> bool:
+        """Return whether answers are points."""
+        return next(self.scored).match_rule is MatchRule.POINT_IN_OBJECT
 
     def value_of(self, replies: Sequence[ReadReplies]) -> float | None:
         """Return the figure's metric in percent, of other readings or of some of the replies."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from .cause_evidence import Evidence
 from .coordinate_causes import check_coordinates, check_space
+from .engine_cause import check_engine
+from .picture_size_causes import check_picture_sizes
 from .records import Attempt, Checked, Judgement, Setup, Verdict
 from .reply_causes import check_failed_calls, check_format, check_truncation
 
@@ -31,8 +33,10 @@ _ROWS = (
     CauseCheck("coordinates", check_coordinates),
     CauseCheck("failed calls", check_failed_calls),
     CauseCheck("format", check_format),
+    CauseCheck("picture sizes", check_picture_sizes),
     CauseCheck("truncation", check_truncation),
     CauseCheck("space", check_space),
+    CauseCheck("engine", check_engine),
 )
 
 CAUSES: Mapping[str, CauseCheck] = {row.name: row for row in _ROWS}

@@ -28,6 +28,8 @@ SPACE = "space"
 # An undecided check is no proof: what fits best is a possible cause if it explains so much.
 _EXPLAINS_MUCH = 0.6
 
+_EXPLAINS_NOTHING = "no convention explains what is missing"
+
 # Scales that habits of models do not reach
 _HABITS = 0.85
 
@@ -60,22 +62,19 @@ def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> Checked
     other = _best_named(evidence, fit)
     declared = evidence.runs[0].declared
     if other.name == declared.name:
-        return Checked(COORDINATES, f"undecided; {declared.description} fits best, as declared")
+        return Checked(COORDINATES, f"{declared.description} fits best, as declared")
     value = evidence.value_of(evidence.replies_in(other))
+    if not (evidence.matters(value) if is_sure else evidence.matters(value, _EXPLAINS_MUCH)):
+        return Checked(COORDINATES, _EXPLAINS_NOTHING)
     theirs, read_as = _words_of_both(other, declared)
-    result = f"read as {read_as}; they are {theirs}"
-    if not is_sure:
-        result = f"undecided; {other.description} fits best"
-    cause = None
-    if evidence.matters(value) if is_sure else evidence.matters(value, _EXPLAINS_MUCH):
-        cause = Cause(
-            COORDINATES,
-            f"The replies are {theirs}, and are read as {read_as}",
-            value,
-            _advice(evidence, other),
-            sure=is_sure,
-        )
-    return Checked(COORDINATES, result, cause)
+    cause = Cause(
+        COORDINATES,
+        f"The replies are {theirs}, and are read as {read_as}",
+        value,
+        _advice(evidence, other),
+        sure=is_sure,
+    )
+    return Checked(COORDINATES, f"read as {read_as}; {theirs} fits", cause)
 
 
 def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
@@ -174,15 +173,15 @@ def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
     share = f"{100 * fit.second.share:.0f} %"
     finding = f"{share} of the replies are {second.description}, the others {first.description}"
     value = _value_in_either(evidence, [first, second])
-    cause = None
-    if evidence.matters(value):
-        cause = Cause(
-            COORDINATES,
-            finding,
-            value,
-            "Ask one deployment in one version: several answer, or the prompt leaves open which "
-            f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
-        )
+    if not evidence.matters(value):
+        return Checked(COORDINATES, _EXPLAINS_NOTHING)
+    cause = Cause(
+        COORDINATES,
+        finding,
+        value,
+        "Ask one deployment in one version: several answer, or the prompt leaves open which "
+        f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
+    )
     return Checked(COORDINATES, finding, cause)
 
 
@@ -212,16 +211,16 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
     explains_it = evidence.matters(value)
     if is_habit:
         explains_it = evidence.closes(evidence.gain(value))
-    cause = None
-    if explains_it:
-        cause = Cause(
-            COORDINATES,
-            finding,
-            value,
-            "Send pictures as they are: something crops, pads or resizes them before the model, "
-            f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
-            sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
-        )
+    if not explains_it:
+        return Checked(COORDINATES, _EXPLAINS_NOTHING)
+    cause = Cause(
+        COORDINATES,
+        finding,
+        value,
+        "Send pictures as they are: something crops, pads or resizes them before the model, "
+        f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
+        sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
+    )
     return Checked(COORDINATES, finding, cause)
 
 
