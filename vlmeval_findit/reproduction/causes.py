@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from .asked_causes import Ask, check_bounds, check_decoding, check_prompt
 from .cause_evidence import Evidence
 from .coordinate_causes import check_coordinates, check_space
 from .engine_cause import check_engine
 from .picture_size_causes import check_picture_sizes
-from .records import Attempt, Checked, Judgement, Setup, Verdict
+from .records import Attempt, Checked, Judgement, Verdict
 from .reply_causes import check_failed_calls, check_format, check_truncation
-
-# Asks another setup about the first pictures of its sample, so many of each dataset
-Ask = Callable[[Setup, int], Attempt]
 
 
 @dataclass(frozen=True, slots=True)
 class CauseCheck:
-    """How one cause is looked for."""
+    """How one cause is looked for: in the replies that are there, or by asking."""
 
     name: str
-    check: Callable[[Evidence], Checked]
+    look: Callable[[Evidence], Checked] | None = None
+    ask: Callable[[Evidence, Ask], Checked] | None = None
 
 
 _ROWS = (
@@ -37,6 +36,9 @@ _ROWS = (
     CauseCheck("truncation", check_truncation),
     CauseCheck("space", check_space),
     CauseCheck("engine", check_engine),
+    CauseCheck("prompt", ask=check_prompt),
+    CauseCheck("bounds", ask=check_bounds),
+    CauseCheck("decoding", ask=check_decoding),
 )
 
 CAUSES: Mapping[str, CauseCheck] = {row.name: row for row in _ROWS}
@@ -50,16 +52,27 @@ def explain(attempt: Attempt, judgement: Judgement, ask: Ask | None = None) -> I
     Args:
         attempt: what was measured.
         judgement: what it says of the figure.
-        ask: asks other setups; None: only the replies that are there are looked at.
+        ask: asks other setups about few pictures; None: only the replies that are there are
+            looked at.
     """
     if judgement.verdict is not Verdict.LOWER:
         return
     evidence = Evidence(attempt, judgement)
     explained = 0.0
     for row in CAUSES.values():
-        checked = row.check(evidence)
+        checked = _checked(row, evidence, ask)
+        if checked is None:
+            continue
         yield checked
         if checked.cause is not None and checked.cause.sure:
             explained += evidence.gain(checked.cause.explains)
         if evidence.closes(explained):
             return
+
+
+def _checked(row: CauseCheck, evidence: Evidence, ask: Ask | None) -> Checked | None:
+    if row.look is not None:
+        return row.look(evidence)
+    if row.ask is not None and ask is not None:
+        return row.ask(evidence, ask)
+    return None

@@ -1,0 +1,185 @@
+"""Causes that are tried on a few pictures: one condition as published, paired with the attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from reproductions import deployed, figure
+from simulated_deployments import PROFILES, Habit, convention, run
+
+from vlmeval_findit.coords.run_arrays import AnsweredQuery
+from vlmeval_findit.data.published_figures import Conditions, Decoding, ImageBounds
+from vlmeval_findit.reproduction.asked_causes import (
+    PICTURES,
+    check_bounds,
+    check_decoding,
+    check_prompt,
+)
+from vlmeval_findit.reproduction.cause_evidence import Evidence
+from vlmeval_findit.reproduction.causes import CAUSES, explain
+from vlmeval_findit.reproduction.records import (
+    Agreement,
+    Attempt,
+    ConditionSet,
+    Setup,
+)
+from vlmeval_findit.reproduction.verdict import judge
+
+TOLD = Conditions(
+    prompt="qwen3-vl-1",
+    format="xyxy_json_bbox_2d",
+    bounds=ImageBounds(min_pixels=786_432, max_pixels=13_107_200),
+    decoding=Decoding(temperature=0.7, top_p=0.8, top_k=20, max_tokens=32768, thinking=False),
+)
+
+
+def theirs(name: str) -> ConditionSet:
+    return ConditionSet(name, "as the authors", "as the user", Agreement.YOURS)
+
+
+@dataclass
+class Deployment:
+    """Answers most rows wrongly as the user asks, and rightly as ``right`` says."""
+
+    right: float
+    queries: int = 120
+    asked: list[tuple[Setup, int]] = field(default_factory=list)
+
+    def answers(self, wrong: float, queries: int) -> list[AnsweredQuery]:
+        """Return the answers of a model about the same pictures, so many of them wrong."""
+        habit = Habit(miou=0.9, wrong=0.0, extra=0.0, missed=0.0)
+        rng = np.random.default_rng(3)
+        answers = run(rng, PROFILES["referring"], convention("grid1000/xyxy"), habit, queries)
+        is_wrong = np.random.default_rng(4).random(queries) < wrong
+        return [
+            each._replace(numbers=[[0, 0, 9, 9]]) if miss else each
+            for each, miss in zip(answers, is_wrong, strict=True)
+        ]
+
+    def attempt(self, *conditions: ConditionSet, told: Conditions = TOLD) -> Attempt:
+        return deployed(
+            self.answers(0.3, self.queries), figure(92.0, conditions=told), conditions=conditions
+        )
+
+    def ask(self, setup: Setup, pictures: int) -> Attempt:
+        self.asked.append((setup, pictures))
+        return deployed(self.answers(1 - self.right, self.queries // 2), figure(92.0))
+
+
+def evidence(tried: Attempt) -> Evidence:
+    return Evidence(tried, judge(tried))
+
+
+# --- prompt ---------------------------------------------------------------------------------------
+
+
+def test_published_prompt_is_tried_where_the_user_has_another() -> None:
+    deployment = Deployment(right=0.95)
+    tried = deployment.attempt(theirs("prompt"))
+    words = replace(tried.setup.entry, system="a.txt", prompt_template="b.txt")
+    tried = replace(tried, setup=replace(tried.setup, entry=words))
+    noticed = check_prompt(evidence(tried), deployment.ask)
+    ((setup, pictures),) = deployment.asked
+    assert pictures == PICTURES
+    assert setup.prompts == "qwen3-vl-1"
+    assert setup.variants[0].format == "xyxy_json_bbox_2d"
+    assert (setup.entry.system, setup.entry.prompt_template) == (None, None)
+    assert noticed.cause is not None
+    assert noticed.cause.sure
+    assert noticed.cause.finding.startswith("With the published prompt (qwen3-vl-1) on ")
+    assert noticed.cause.advice.startswith("Type the same command without --prompts")
+    # 26 to 27 points more on the same rows
+    assert noticed.cause.explains == pytest.approx(95, abs=4)
+
+
+def test_published_format_is_tried_without_a_published_prompt() -> None:
+    deployment = Deployment(right=0.95)
+    told = Conditions(format="xyxy_json")
+    noticed = check_prompt(
+        evidence(deployment.attempt(theirs("format"), told=told)), deployment.ask
+    )
+    assert deployment.asked[0][0].variants[0].format == "xyxy_json"
+    assert "the published format (xyxy_json)" in noticed.result
+
+
+@pytest.mark.parametrize("right", [0.7, 0.5])
+def test_prompt_that_gains_nothing_is_not_blamed(right: float) -> None:
+    deployment = Deployment(right=right)
+    noticed = check_prompt(evidence(deployment.attempt(theirs("prompt"))), deployment.ask)
+    assert noticed.cause is None
+    assert "points" in noticed.result
+
+
+def test_gain_that_may_be_chance_is_not_sure() -> None:
+    deployment = Deployment(right=0.95, queries=20)
+    tried = deployment.attempt(theirs("prompt"))
+    noticed = check_prompt(evidence(tried), deployment.ask)
+    assert noticed.cause is not None
+    assert not noticed.cause.sure
+    assert noticed.result.endswith("which may be chance")
+
+
+# --- bounds and decoding --------------------------------------------------------------------------
+
+
+def asked_settings(check: Any, name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    deployment = Deployment(right=0.95)
+    tried = deployment.attempt(theirs(name))
+    entry = replace(tried.setup.entry, settings=settings)
+    tried = replace(tried, setup=replace(tried.setup, entry=entry))
+    noticed = check(evidence(tried), deployment.ask)
+    assert noticed.cause is not None
+    assert noticed.cause.name == name
+    return dict(deployment.asked[0][0].entry.settings)
+
+
+def test_published_bounds_replace_those_of_the_user() -> None:
+    published = {"min_pixels": 786_432, "max_pixels": 13_107_200}
+    asked = asked_settings(check_bounds, "bounds", {"max_pixels": 200_704, "dtype": "half"})
+    assert asked == {**published, "dtype": "half"}
+    in_request = {"mm_processor_kwargs": {"max_pixels": 200_704}, "temperature": 0.5}
+    asked = asked_settings(check_bounds, "bounds", in_request)
+    assert asked == {"mm_processor_kwargs": published, "temperature": 0.5}
+
+
+def test_published_decoding_replaces_that_of_the_user() -> None:
+    theirs = {"temperature": 1.0, "max_tokens": 100, "seed": 3, "dtype": "half"}
+    asked = asked_settings(check_decoding, "decoding", theirs)
+    assert asked == {
+        "temperature": 0.7,
+        "top_p": 0.8,
+        "top_k": 20,
+        "max_new_tokens": 32768,
+        "dtype": "half",
+    }
+
+
+# --- when calls are made --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agreement", [Agreement.AS_PUBLISHED, Agreement.CANNOT_BE_SET])
+def test_nothing_is_asked_that_is_as_published_or_cannot_be_set(agreement: Agreement) -> None:
+    deployment = Deployment(right=0.95)
+    names = ("prompt", "bounds", "decoding")
+    tried = deployment.attempt(*[replace(theirs(name), agreement=agreement) for name in names])
+    looks = list(explain(tried, judge(tried), deployment.ask))
+    assert [each.name for each in looks] == list(CAUSES)
+    assert not deployment.asked
+
+
+def test_calls_come_last_and_end_with_the_first_that_explains() -> None:
+    deployment = Deployment(right=0.95)
+    tried = deployment.attempt(theirs("prompt"), theirs("bounds"), theirs("decoding"))
+    looks = [each.name for each in explain(tried, judge(tried), deployment.ask)]
+    assert looks[-1] == "prompt"
+    assert len(deployment.asked) == 1
+
+
+def test_without_a_way_to_ask_only_replies_are_looked_at() -> None:
+    tried = Deployment(right=0.95).attempt(theirs("prompt"))
+    names: Sequence[str] = [each.name for each in explain(tried, judge(tried))]
+    assert not {"prompt", "bounds", "decoding"} & {*names}

@@ -1,0 +1,183 @@
+"""Causes that cost calls: the first pictures are asked again with one condition as published.
+
+Both values are of the same rows, so that what is hard about a picture cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from .. import benchmarks
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
+from ..core.formatting import counted
+from ..data.published_figures import UNKNOWN, Decoding
+from ..engine.served_model import bounds_in_request
+from ..models.http.chat import LIMITS
+from ..models.local.layout import Bounds
+from ..statistics.intervals import ALPHA, Difference, difference
+from .cause_evidence import Evidence
+from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
+from .picture_size_causes import told_bounds
+from .records import Attempt, Cause, Checked, Setup
+
+# Asks another setup about the first pictures of its sample, so many of each dataset
+Ask = Callable[[Setup, int], Attempt]
+
+PICTURES = 50
+
+# What gains so much on few pictures may be a cause, even if chance may gain as much.
+_GAINS_MUCH = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A setup with one condition as published."""
+
+    setup: Setup
+    words: str  # What is as published
+    advice: str
+
+
+def check_prompt(evidence: Evidence, ask: Ask) -> Checked:
+    """Ask in the published words and format, where the user states others."""
+    conditions = evidence.figure.conditions
+    differs = evidence.differs("prompt") or evidence.differs("format")
+    told = [name for name in (conditions.prompt, conditions.format) if name != UNKNOWN]
+    if not told:
+        return Checked("prompt", "the figure's is not told")
+    if not differs:
+        return Checked("prompt", "as published")
+    return _compare(evidence, ask, "prompt", _with_published_prompt(evidence.attempt.setup))
+
+
+def _with_published_prompt(setup: Setup) -> Asked:
+    conditions = setup.figure.conditions
+    entry = setup.entry
+    prompts = setup.prompts
+    form = conditions.format
+    words = f"the published format ({form})"
+    if conditions.prompt != UNKNOWN:
+        prompts = conditions.prompt
+        entry = replace(entry, system=None, prompt_template=None)
+        form = FAMILY_PROMPTS[prompts].format
+        words = f"the published prompt ({prompts})"
+    variants = tuple(benchmarks.benchmark_of(each).in_format(each, form) for each in setup.variants)
+    return Asked(
+        replace(setup, prompts=prompts, entry=entry, variants=variants),
+        words,
+        "Type the same command without --prompts, --prompt-template, --system and --format",
+    )
+
+
+def check_bounds(evidence: Evidence, ask: Ask) -> Checked:
+    """Ask with the published bounds or tiles, where the user states others."""
+    if not told_bounds(evidence):
+        return Checked("bounds", "the figure's are not told")
+    if not evidence.differs("bounds"):
+        condition = evidence.condition("bounds")
+        here = condition.agreement.value if condition is not None else "not known"
+        return Checked("bounds", f"{here}; nothing else can be asked")
+    return _compare(evidence, ask, "bounds", _with_published_bounds(evidence))
+
+
+def _with_published_bounds(evidence: Evidence) -> Asked:
+    setup = evidence.attempt.setup
+    told = told_bounds(evidence)
+    local = evidence.row.local if evidence.row is not None else None
+    bounds = Bounds(told.get("min_pixels"), told.get("max_pixels"), told.get("patches"))
+    in_request = bounds_in_request(bounds, local.pixels_counted if local else 1)
+    is_elsewhere = any(name in setup.entry.settings for name in in_request)
+    settings = _without(setup.entry.settings, [*told, *in_request])
+    settings |= in_request if is_elsewhere else told
+    words = ", ".join(f"{name} {value}" for name, value in told.items())
+    return Asked(
+        replace(setup, entry=replace(setup.entry, settings=settings)),
+        f"the published bounds ({words})",
+        "Type the same command without your bounds (--extra-body)",
+    )
+
+
+def check_decoding(evidence: Evidence, ask: Ask) -> Checked:
+    """Ask with the published decoding, where the user states another one."""
+    if evidence.figure.conditions.decoding == UNKNOWN:
+        return Checked("decoding", "the figure's is not told")
+    if not evidence.differs("decoding"):
+        condition = evidence.condition("decoding")
+        here = condition.agreement.value if condition is not None else "not known"
+        return Checked("decoding", f"{here}; nothing else can be asked")
+    return _compare(evidence, ask, "decoding", _with_published_decoding(evidence))
+
+
+def _with_published_decoding(evidence: Evidence) -> Asked:
+    setup = evidence.attempt.setup
+    decoding = evidence.figure.conditions.decoding
+    assert isinstance(decoding, Decoding)
+    names = [each.name for each in fields(Decoding) if each.name != "thinking"]
+    told = {name: getattr(decoding, name) for name in names}
+    limit = told.pop("max_tokens")
+    settings = _without(setup.entry.settings, [*names, *LIMITS])
+    settings |= {name: value for name, value in told.items() if value}
+    if limit is not None:
+        settings["max_new_tokens"] = limit
+    return Asked(
+        replace(setup, entry=replace(setup.entry, settings=settings)),
+        "the published decoding",
+        "Type the same command without --temperature, --max-tokens and --extra-body",
+    )
+
+
+def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+# --- paired comparison ----------------------------------------------------------------------------
+
+
+def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> Checked:
+    """Ask a setup about the first pictures and compare it with the attempt on the same rows."""
+    other = ask(asked.setup, PICTURES)
+    change = paired_change(evidence, other)
+    pictures = counted(other.pictures, "picture")
+    if change is None:
+        return Checked(name, f"{asked.words}: too few answers on {pictures}")
+    result = f"{asked.words} on {pictures}: {change.value:+.1f} points"
+    value = min(100.0, evidence.judgement.measured + change.value)
+    by_chance = change.p_value is None or change.p_value >= ALPHA
+    is_cause = evidence.matters(value)
+    if by_chance:
+        is_cause = evidence.matters(value, _GAINS_MUCH)
+        result += ", which may be chance"
+    cause = None
+    if is_cause:
+        finding = f"With {result}"
+        cause = Cause(name, finding, value, asked.advice, sure=not by_chance)
+    return Checked(name, result, cause)
+
+
+def paired_change(evidence: Evidence, other: Attempt) -> Difference | None:
+    """Return by how many points another attempt differs on the rows that both asked.
+
+    None if they share no row of a dataset.
+    """
+    ours = []
+    theirs = []
+    for mine, predictions in zip(evidence.replies, other.predictions, strict=True):
+        read = read_predictions(predictions)
+        shared = _rows(mine) & _rows(read)
+        if not shared:
+            return None
+        ours.append(_of_rows(mine, shared))
+        theirs.append(_of_rows(read, shared))
+    left = estimate_figure(evidence.figure, theirs)
+    right = estimate_figure(evidence.figure, ours)
+    return difference(left, right, figure_metric(evidence.figure).metric.name)
+
+
+def _rows(replies: ReadReplies) -> set[int]:
+    return {scored.query.index for scored in replies.scored}
+
+
+def _of_rows(replies: ReadReplies, rows: set[int]) -> ReadReplies:
+    return replace(replies, scored=[each for each in replies.scored if each.query.index in rows])
