@@ -48,6 +48,7 @@ GROUPS = {
         "sweep": ("sweep", "run models x datasets x formats from a file"),
         "watch-checkpoints": ("watch_checkpoints", "evaluate the checkpoints of a training"),
         "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
+        "reproduce": ("reproduce", "whether a setup gives a model's published number"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },
     "Get data": {

@@ -59,6 +59,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Amounts(CallOptions):
     limit: Count = 1
+    max_tokens: Count = 1
     max_usd: Dollars = 1.0
     temperature: Number = 0.0
     samples: Count = 1

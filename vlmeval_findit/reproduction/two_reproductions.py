@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -82,21 +82,33 @@ def compare_reproductions(
 # --- what can be compared -------------------------------------------------------------------------
 
 
+def refuse_other_figure(
+    metric: str, datasets: Collection[str], there: StoredReproduction, there_is: str
+) -> None:
+    """Refuse a reproduction of another metric, or of other datasets than those that are asked.
+
+    Raises:
+        NotComparableError: it is one.
+    """
+    if metric != there.figure.metric:
+        raise NotComparableError(
+            f"{there_is}: figure.metric is {plain(there.figure.metric)}, here it is "
+            f"{metric}: the two values are of different metrics. {_again(there)}"
+        )
+    theirs = [run.dataset for run in there.runs]
+    if {*datasets} != {*theirs}:
+        raise NotComparableError(
+            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(datasets)}. "
+            f"{_again(there)}"
+        )
+
+
 def _refuse_other_things(
     here: StoredReproduction, there: StoredReproduction, there_is: str
 ) -> None:
-    if here.figure.metric != there.figure.metric:
-        raise NotComparableError(
-            f"{there_is}: figure.metric is {plain(there.figure.metric)}, here it is "
-            f"{here.figure.metric}: the two values are of different metrics. {_again(there)}"
-        )
     ours = {run.dataset: run for run in here.runs}
     theirs = {run.dataset: run for run in there.runs}
-    if ours.keys() != theirs.keys():
-        raise NotComparableError(
-            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(ours)}. "
-            f"{_again(there)}"
-        )
+    refuse_other_figure(here.figure.metric, ours, there, there_is)
     for name, run in ours.items():
         table = theirs[name].table
         if table.sha256 != run.table.sha256:

@@ -1,0 +1,298 @@
+"""``run_findit.py reproduce``: whether a setup gives the published number."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
+from ..core.command import INTERRUPTED, NO_MORE, installed
+from ..data.published_figures import published_figures
+from ..engine.served_model import served_model
+from ..models.http.addresses import endpoints, lasting
+from ..models.http.client import HttpClient
+from ..models.http.server_program import running_program
+from ..models.http.spending import Budget
+from ..models.model_entry import ModelEntry, ModelOptions, urls_of
+from ..protocol.contradictions import Predictions
+from ..protocol.picture_sample import PictureSample
+from ..protocol.settings import Settings
+from ..reproduction.causes import explain
+from ..reproduction.experiments import Experiments
+from ..reproduction.figure_choice import choose_figure
+from ..reproduction.records import Reproduction, Setup, Verdict
+from ..reproduction.reproduction_file import (
+    REPRODUCTION,
+    read_reproduction,
+    stored_reproduction,
+    write_reproduction,
+)
+from ..reproduction.setup import Access, Answerer, Stated, plan_setup
+from ..reproduction.two_reproductions import compare_reproductions, refuse_other_figure
+from ..reproduction.verdict import judge
+from ..scoring.pipeline import open_predictions
+from ..sweeps.sweep_file import Sweep
+from ..sweeps.sweep_run import run_sweep
+from . import access as accesses
+from .early_checks import check_amounts
+from .model_options import MODEL_GROUPS, model_options
+from .printing import report_spending
+from .reproduce_report import (
+    print_badge,
+    print_checked,
+    print_failed,
+    print_judgement,
+    print_setup,
+    print_two,
+)
+from .shared_options import (
+    FILE,
+    PATH,
+    Command,
+    complete_models,
+    completion,
+    is_quiet,
+    json_option,
+    option,
+)
+from .sweep import backends_for, budget_for, results_of
+
+AGREES, LOWER, CANNOT_BE_TOLD, FAILED = 0, 1, 2, 3
+"""Exit statuses."""
+
+_STATUS = {
+    Verdict.AGREES: AGREES,
+    Verdict.HIGHER: AGREES,
+    Verdict.LOWER: LOWER,
+    Verdict.CANNOT_BE_TOLD: CANNOT_BE_TOLD,
+}
+
+_EPILOG = """\
+\b
+Exit status:
+  0    the value agrees with the published one, or is higher
+  1    it is lower; what was noticed is listed with what to type
+  2    it cannot be told: too few pictures; also, as everywhere, a command line
+       that is refused
+  3    calls failed or --max-usd was reached, so that nothing is said; run again:
+       only what has no answer is asked
+  130  stopped
+In other commands 1 means that something failed.
+
+The same command again asks nothing. After a change of the deployment delete the
+folder that it names.
+"""
+
+
+@click.command(
+    cls=Command,
+    groups=MODEL_GROUPS,
+    epilog=_EPILOG,
+    examples=[
+        "python run_findit.py reproduce FindIt-Nano",
+        "python run_findit.py reproduce Qwen3-VL-8B=mine --base-url URL",
+        "python run_findit.py reproduce InternVL3-8B --set RefCOCO_testA",
+    ],
+)
+@click.argument("model", shell_complete=complete_models)
+@click.option(
+    "--set",
+    "set_name",
+    metavar="SET",
+    default="",
+    show_default=False,
+    help="Reproduce the figure of this set: RefCOCO_testA …; else the figure whose conditions are "
+    "known best.",
+    shell_complete=completion(lambda: {figure.set_name for figure in published_figures()}),
+)
+@option("--limit", "N", "Queries of each dataset; pictures come whole.", type=int, default=500)
+@option("--seed", "N", "Draws the pictures.", type=int, default=0)
+@option(
+    "--prompts",
+    "NAME",
+    "Ask in these words, not in the published ones: findit-own-1, qwen3-vl-1 …",
+    default="",
+    show_default=False,
+    shell_complete=completion(lambda: FAMILY_PROMPTS),
+)
+@click.option(
+    "--format",
+    "form",
+    metavar="NAME",
+    default="",
+    show_default=False,
+    help="Ask for this format, not for the published one: xyxy_json …",
+)
+@option("--max-tokens", "N", "Most tokens of a reply, not as many as published.", type=int)
+@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/reproduce"))
+@option(
+    "--against", "FILE", "Compare with somebody's reproduction.json of the same figure.", type=FILE
+)
+@json_option
+@model_options("dry_run", "force", "skip_missing", "executor", "replicas")
+def command(
+    options: ModelOptions,
+    model: str,
+    set_name: str,
+    limit: int,
+    seed: int,
+    prompts: str,
+    form: str,
+    max_tokens: int | None,
+    work_dir: Path,
+    against: Path | None,
+    json_file: Path | None,
+) -> int:
+    """Tell whether a setup gives a model's published number, and if not, why.
+
+    A sample of pictures is asked about as the figure was measured: prompt, format, coordinate
+    space, bounds of images, decoding. What cannot be set is said.
+
+    MODEL is NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED; a
+    figure of either name is found.
+    """
+    check_amounts(options, limit=limit, max_tokens=max_tokens)
+    theirs = read_reproduction(against) if against is not None else None
+    entry = options.entry(model)
+    figure = choose_figure(entry, set_name)
+    sample = PictureSample(limit, seed)
+    stated = Stated(prompts or os.environ.get("FINDIT_PROMPTS", ""), form, max_tokens)
+    setup = plan_setup(figure, entry, _access(entry, options), sample, stated)
+    if theirs is not None:
+        datasets = [variant.board_dataset for variant in setup.variants]
+        refuse_other_figure(figure.set.metric, datasets, theirs, str(against))
+    usual = Sweep(
+        models=(),
+        serve=options.serving(),
+        max_usd=options.max_usd,
+        force=options.force,
+        skip_missing=options.skip_missing_images,
+    )
+    budget = budget_for(usual)
+    ask_sweep = partial(_ask_sweep, options, budget)
+    experiments = Experiments(ask_sweep, work_dir, usual, deployment=options.header)
+    if options.dry_run:
+        from .dry_run import of_sweep
+
+        with _prompts(setup.prompts):
+            return of_sweep(experiments.sweep(setup))
+    if not is_quiet():
+        print_setup(setup)
+    try:
+        reproduction = _reproduce(setup, experiments)
+    except _UnfinishedError as error:
+        return error.status
+    finally:
+        report_spending(budget)
+    if reproduction is None:
+        return FAILED
+    folder = experiments.folder(setup)
+    stored = stored_reproduction(reproduction, folder)
+    write_reproduction(folder / REPRODUCTION, stored)
+    if json_file is not None:
+        write_reproduction(json_file, stored)
+    print_badge(stored, folder / REPRODUCTION)
+    if theirs is not None:
+        print_two(compare_reproductions(stored, theirs, str(against)), str(against))
+    return _STATUS[reproduction.judgement.verdict]
+
+
+def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
+    """Ask, judge and explain, printing each as it comes; None if no call was answered."""
+    attempt = experiments.attempt(setup)
+    if attempt.failed == attempt.queries:
+        print_failed(attempt)
+        return None
+    judgement = judge(attempt)
+    print_judgement(attempt, judgement)
+    checked = []
+    for look in explain(attempt, judgement, experiments.ask):
+        print_checked(look)
+        checked.append(look)
+    return Reproduction(attempt, judgement, checked)
+
+
+# --- who answers ----------------------------------------------------------------------------------
+
+_ANSWERERS = {
+    accesses.Access.SERVER: Answerer.SERVER,
+    accesses.Access.PROVIDER: Answerer.PROVIDER,
+    accesses.Access.OPENROUTER: Answerer.PROVIDER,
+    accesses.Access.SERVED: Answerer.SERVED,
+    accesses.Access.VLMEVALKIT: Answerer.HOST,
+}
+
+
+def _access(entry: ModelEntry, options: ModelOptions) -> Access:
+    """Return who answers, and by which program."""
+    serving = options.serving()
+    answerer = _ANSWERERS.get(accesses.access_of(entry, serving is not None), Answerer.HERE)
+    match answerer:
+        case Answerer.HERE:
+            return Access(answerer, _with_version("transformers"))
+        case Answerer.SERVED:
+            assert serving is not None
+            program = served_model(entry, serving).program
+            # A dry run needs no program.
+            return Access(answerer, program.name if options.dry_run else program.described)
+        case Answerer.SERVER if not options.dry_run:
+            return Access(answerer, asyncio.run(_program_at(entry, options)))
+    return Access(answerer, entry.provider or "")
+
+
+def _with_version(package: str) -> str:
+    return " ".join([package, *installed((package,)).values()])
+
+
+async def _program_at(entry: ModelEntry, options: ModelOptions) -> str:
+    """Return the program behind a base URL, with its version; "" if it does not say it."""
+    servers = lasting(endpoints(urls_of(entry.base_url), options.key, options.header))
+    if not servers:
+        return ""
+    async with HttpClient(timeout=20.0) as client:
+        program = await running_program(client, servers[0], entry.served or entry.name)
+    return program.words if program is not None else ""
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+class _UnfinishedError(RuntimeError):
+    """A setup was not asked to its end; ``status`` is the exit status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _ask_sweep(
+    options: ModelOptions, budget: Budget, sweep: Sweep, prompts: str
+) -> Sequence[Predictions]:
+    """Ask a sweep of one model, and open its predictions in the order of its variants."""
+    with _prompts(prompts):
+        factories = backends_for(sweep, options, budget)
+        results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
+        if status or len(results) < len(sweep.variants):
+            raise _UnfinishedError(status if status in (INTERRUPTED, NO_MORE) else FAILED)
+        paths = {result.variant: result.path for result in results}
+        return [open_predictions(paths[variant], Settings()) for variant in sweep.variants]
+
+
+@contextmanager
+def _prompts(name: str) -> Iterator[None]:
+    """Ask in the words of a prompt set, as ``run --prompts`` does, until the end of the block."""
+    before = os.environ.pop("FINDIT_PROMPTS", None)
+    if name:
+        os.environ["FINDIT_PROMPTS"] = name
+    try:
+        yield
+    finally:
+        os.environ.pop("FINDIT_PROMPTS", None)
+        if before is not None:
+            os.environ["FINDIT_PROMPTS"] = before

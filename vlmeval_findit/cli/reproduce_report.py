@@ -1,0 +1,168 @@
+"""Output of a reproduction: the figure, what is asked as published and what not, the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from math import ceil
+from pathlib import Path
+
+from ..core.formatting import counted, printable
+from ..data.published_figures import PublishedFigure
+from ..reproduction.records import (
+    Agreement,
+    Attempt,
+    Checked,
+    ConditionSet,
+    Judgement,
+    Setup,
+    Verdict,
+)
+from ..reproduction.reproduction_file import StoredReproduction, badge
+from ..reproduction.two_reproductions import TwoReproductions
+from .coords import folded
+from .shared_options import is_quiet, say
+
+_NAME_WIDTH = 10
+"""Of the names of conditions."""
+
+
+def print_setup(setup: Setup) -> None:
+    """Print the figure and its conditions, in lines of at most 80 characters."""
+    lines = [_figure(setup.figure), f"  {_source(setup.figure)}"]
+    lines += [f"  {each.name:{_NAME_WIDTH}}{_condition(each)}" for each in setup.conditions]
+    if note := setup.figure.conditions.note:
+        lines.append(f"  {'more':{_NAME_WIDTH}}{note}")
+    _print([*map(printable, lines), ""])
+
+
+def _figure(figure: PublishedFigure) -> str:
+    return f"{figure.model} on {figure.set_name}: {figure.set.metric} {figure.value:g} is published"
+
+
+def _source(figure: PublishedFigure) -> str:
+    told = [f"by {figure.measured_by}", figure.source, figure.date, figure.note]
+    return "; ".join(filter(None, told))
+
+
+def _condition(condition: ConditionSet) -> str:
+    here = condition.here or "not known"
+    match condition.agreement:
+        case Agreement.AS_PUBLISHED:
+            return condition.here
+        case Agreement.NOT_TOLD:
+            words = f"not told; here {here}"
+        case Agreement.CANNOT_BE_SET:
+            words = f"{condition.published}: cannot be set"
+            words += f"; here {condition.here}" if condition.here else ""
+        case Agreement.YOURS:
+            return f"{here} (yours; published: {condition.published})"
+    return f"{words}. {condition.advice}" if condition.advice else words
+
+
+# --- what was measured ----------------------------------------------------------------------------
+
+
+def print_failed(attempt: Attempt) -> None:
+    """Say that no call was answered, and why."""
+    _print([f"none of {counted(attempt.queries, 'call')} was answered", *_errors(attempt)])
+
+
+def _errors(attempt: Attempt) -> Iterator[str]:
+    replies = chain.from_iterable(each.replies for each in attempt.predictions)
+    failed = [reply for reply in replies if reply.failed]
+    errors = Counter(str(reply.recorded.call.get("error") or reply.text) for reply in failed)
+    for error, count in errors.most_common(3):
+        yield f"  {count} failed: {printable(error)[:200]}"
+
+
+def print_judgement(attempt: Attempt, judgement: Judgement) -> None:
+    """Print the measured value, and whether it agrees with the published one."""
+    value = f"{attempt.setup.figure.set.metric} {judgement.measured:.1f}"
+    if (interval := judgement.interval) is not None:
+        value += f" ({interval.low:.1f} to {interval.high:.1f})"
+    sample = attempt.setup.sample
+    lines = [
+        f"{value} over {counted(attempt.pictures, 'picture')} (seed {sample.seed}) with "
+        f"{attempt.queries:,} queries"
+    ]
+    if attempt.failed:
+        failed = counted(attempt.failed, "failed call")
+        lines += [f"{failed} as misses; run again to ask again", *_errors(attempt)]
+    _print([*lines, *_verdict(attempt, judgement)])
+
+
+_VERDICTS = {
+    Verdict.AGREES: "AGREES with the published",
+    Verdict.LOWER: "LOWER than the published",
+    Verdict.HIGHER: "HIGHER than the published",
+    Verdict.CANNOT_BE_TOLD: "CANNOT BE TOLD: the published value is",
+}
+
+
+def _verdict(attempt: Attempt, judgement: Judgement) -> Iterator[str]:
+    words = f"{_VERDICTS[judgement.verdict]} {judgement.published:g}"
+    words += f": {judgement.difference:+.1f} points"
+    if (ends := judgement.difference_interval) is not None:
+        words += (
+            f" ({ends.low:+.1f} to {ends.high:+.1f}, with the {judgement.tolerance:.1f} points by "
+            "which repetitions differ)"
+        )
+    yield words
+    if judgement.enough is not None:
+        datasets = len(attempt.setup.variants)
+        queries = ceil(judgement.enough * attempt.queries / max(attempt.pictures, 1) / datasets)
+        yield f"about {counted(judgement.enough, 'picture')} would do: --limit {queries}"
+
+
+# --- why ------------------------------------------------------------------------------------------
+
+
+def print_checked(checked: Checked) -> None:
+    """Print one look for a cause, and what to do about the cause."""
+    lines = [f"{checked.name}: {checked.result}"]
+    cause = checked.cause
+    if cause is not None:
+        words = "a cause" if cause.sure else "perhaps a cause"
+        if cause.explains is not None:
+            words += f", without which the value would be {cause.explains:.1f}"
+        lines += [f"  {words}: {cause.finding}", f"  {cause.advice}"]
+    _print(lines)
+
+
+def print_badge(stored: StoredReproduction, path: Path) -> None:
+    """Print the line for a model's card, and where everything else is."""
+    lines = [] if is_quiet() else [f"all of it: {path}"]
+    _print(["", badge(stored), *lines])
+
+
+# --- two reproductions ----------------------------------------------------------------------------
+
+
+def print_two(two: TwoReproductions, theirs: str) -> None:
+    """Print how two reproductions differ: their conditions, and their values on shared rows."""
+    _print(["", f"Compared with {printable(theirs)}:"])
+    for each in two.differences:
+        here = each.here or "not known"
+        there = each.there or "not known"
+        _print([f"  {each.name}: here {printable(here)}", f"    there {printable(there)}"])
+    if two.same:
+        _print([f"  equal: {', '.join(two.same)}"])
+    shared = two.shared
+    if shared is None:
+        _print(["  no row was asked in both: type the same --limit and --seed"])
+        return
+    difference = shared.difference
+    words = (
+        f"  {shared.rows:,} rows of {counted(shared.pictures, 'picture')} in both: here "
+        f"{shared.here:.1f}, there {shared.there:.1f}: {difference.value:+.1f} points"
+    )
+    if (interval := difference.interval) is not None:
+        words += f" ({interval.low:+.1f} to {interval.high:+.1f})"
+    _print([words])
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print lines folded at 80 columns."""
+    say("\n".join(folded(list(lines))))

@@ -1,0 +1,499 @@
+"""How a model is asked to reproduce a figure: as published, as far as it is told and can be set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any
+
+from ..benchmarks import parse
+from ..benchmarks.findit import PREFIX, box_prompts
+from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS, FamilyPromptError
+from ..benchmarks.findit.findit_datasets import DATASETS
+from ..benchmarks.findit.variant import FindItVariant
+from ..boxes.representation import KEYS, MatchRule, default_key
+from ..boxes.spaces import KINDS, space_from
+from ..core.formatting import nearest
+from ..data.loading import MAKERS
+from ..data.published_figures import UNKNOWN, Decoding, ImageBounds, PublishedFigure
+from ..data.sources import published_dataset
+from ..engine.served_model import bounds_in_request
+from ..models.checkpoint_row import row_of_checkpoint
+from ..models.http.chat import LIMITS
+from ..models.http.providers.provider_table import find_provider
+from ..models.local.layout import Bounds
+from ..models.model_entry import ModelEntry
+from ..models.model_row import ModelRow
+from ..models.model_table import find_model
+from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
+from ..protocol.picture_sample import PictureSample
+from ..protocol.settings import settings_from
+from ..serving.programs import PROGRAMS
+from ..storage.folders import table_folders
+from .records import Agreement, ConditionSet, Setup
+
+
+class SetupError(ValueError):
+    """A setup that cannot be asked; the message says what to type."""
+
+
+class Answerer(Enum):
+    """Who answers, as far as it decides what can be set; the value is its name in messages."""
+
+    HERE = "a model in this process"
+    SERVED = "a model that this machine serves"
+    SERVER = "a server"
+    PROVIDER = "a provider"
+    HOST = "VLMEvalKit's class"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the user states besides the entry of the model; "" and None: nothing."""
+
+    prompts: str = ""  # A prompt set
+    format: str = ""  # Of the variant
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who answers, and which program that is, with its version ("": not known)."""
+
+    answerer: Answerer
+    engine: str = ""
+
+    @property
+    def takes_bounds(self) -> bool:
+        """Return whether requests to it may bound images."""
+        program = PROGRAMS.get(self.engine.partition(" ")[0])
+        return program is not None and program.takes_bounds
+
+
+def plan_setup(
+    figure: PublishedFigure,
+    entry: ModelEntry,
+    access: Access,
+    sample: PictureSample,
+    stated: Stated | None = None,
+) -> Setup:
+    """Plan how a model is asked: as the user states, else as published, else as usual.
+
+    Args:
+        figure: what is to be reproduced.
+        entry: the model, with what the user states of it.
+        access: who answers.
+        sample: the pictures of each dataset.
+        stated: what else the user states.
+
+    Raises:
+        SetupError: a dataset of the figure is not here, or the prompt or the metric does not fit
+            the format.
+        SpaceError: the space that the user states is unknown.
+    """
+    stated = stated or Stated()
+    row = _row_of(entry)
+    prompts, prompt = _prompt(figure, entry, stated)
+    form, form_set = _format(figure, row, prompts, stated)
+    variants = find_variants(figure, form)
+    _refuse_unfit(figure, prompts, form, variants)
+    space, space_set = _space(figure, entry, row, variants[0])
+    bounds, bounds_set = _bounds(figure, entry, row, access, variants[0])
+    decoding, decoding_set = _decoding(figure, entry, row, access, stated)
+    conditions = [prompt, form_set, space_set, bounds_set, decoding_set, _engine(figure, access)]
+    if figure.has_iou:
+        conditions.append(_iou(figure))
+    settings = {**bounds, **decoding, **entry.settings}
+    return Setup(
+        figure=figure,
+        entry=replace(entry, space=space, settings=settings),
+        variants=variants,
+        prompts=prompts,
+        conditions=tuple(conditions),
+        sample=sample,
+    )
+
+
+def _row_of(entry: ModelEntry) -> ModelRow | None:
+    row = find_model(entry.like or entry.name)
+    if row is None and entry.checkpoint is not None and entry.space is not None:
+        return row_of_checkpoint(entry.name, entry.checkpoint, entry.like, space_stated=True)
+    return row
+
+
+def _words(value: object) -> str:
+    """Return a published condition in words; "" if it is not told."""
+    if value == UNKNOWN:
+        return ""
+    if isinstance(value, ImageBounds | Decoding):
+        return _listed(_told(value))
+    return str(value)
+
+
+def _told(value: ImageBounds | Decoding | str) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {}
+    named = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: it for name, it in named.items() if it is not None}
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    """Return settings in words.
+
+    >>> _listed({"temperature": 0.7, "thinking": False})
+    'temperature 0.7, no thinking'
+    """
+    words = []
+    for name, value in values.items():
+        if isinstance(value, bool):
+            words.append(name if value else f"no {name}")
+        else:
+            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(words)
+
+
+def _agreement(published: str, here: str) -> Agreement:
+    """Return how what is asked agrees, where everything can be set."""
+    if not published:
+        return Agreement.NOT_TOLD
+    return Agreement.AS_PUBLISHED if here == published else Agreement.YOURS
+
+
+# --- prompt and format ----------------------------------------------------------------------------
+
+_OUR_WORDS = f"the dataset's words ({box_prompts.NAME})"
+
+
+def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple[str, ConditionSet]:
+    """Return the prompt set of a family, "" for ours, and how it agrees."""
+    published = _words(figure.conditions.prompt)
+    name = stated.prompts or published or box_prompts.NAME
+    if name not in FAMILY_PROMPTS and name != box_prompts.NAME:
+        near = nearest(name, [*FAMILY_PROMPTS, box_prompts.NAME])
+        raise SetupError(f"--prompts {name}: unknown prompt set{near}")
+    agreement = _agreement(published, name)
+    here = _OUR_WORDS if name == box_prompts.NAME else name
+    files = [file for file in (entry.system, entry.prompt_template) if file is not None]
+    if files:
+        here = f"your words: {', '.join(files)}"
+        agreement = Agreement.YOURS
+    if entry.prompt_template is not None:
+        if stated.prompts:
+            raise SetupError("--prompt-template and --prompts exclude each other: leave one out")
+        name = box_prompts.NAME
+    in_force = "" if name == box_prompts.NAME else name
+    return in_force, ConditionSet("prompt", published, here, agreement)
+
+
+_ANY_DATASET = "RefCOCO"  # A format's name is the same for all
+
+
+def _format(
+    figure: PublishedFigure, row: ModelRow | None, prompts: str, stated: Stated
+) -> tuple[str, ConditionSet]:
+    published = _words(figure.conditions.format)
+    form = stated.format or published
+    advice = ""
+    if not form:
+        form = _usual_format(figure, row, prompts)
+        advice = "another one: --format NAME"
+    return form, ConditionSet("format", published, form, _agreement(published, form), advice)
+
+
+def _usual_format(figure: PublishedFigure, row: ModelRow | None, prompts: str) -> str:
+    """Return the format that a prompt is answered in, else that of the model's row."""
+    if prompts:
+        return FAMILY_PROMPTS[prompts].format
+    schemes = row.schemes if row is not None else {}
+    usual = (("json", False), ("text", False), ("text", True))
+    scheme = next((schemes[at] for at in usual if at in schemes), None)
+    if _is_of_points(figure):
+        has_2d = scheme is not None and scheme.key.endswith("_2d")
+        return "point_json_point_2d" if has_2d else "point_json"
+    if scheme is None:
+        return "xyxy_json"
+    # Prompts that name a format know no other keys.
+    key = scheme.key if scheme.key in KEYS else default_key(scheme.representation)
+    parts = scheme.representation, scheme.output, key, scheme.structure
+    return FindItVariant(_ANY_DATASET, *parts).format
+
+
+def _is_of_points(figure: PublishedFigure) -> bool:
+    return figure.set.metric.startswith("point")
+
+
+def _refuse_unfit(
+    figure: PublishedFigure, prompts: str, form: str, variants: Sequence[DatasetVariant]
+) -> None:
+    """Refuse a format that the prompt does not ask for, or that the metric does not judge."""
+    wanted = FAMILY_PROMPTS.get(prompts)
+    for variant in variants:
+        assert isinstance(variant, FindItVariant)
+        of_points = variant.match_rule is not MatchRule.BOX_OVERLAP
+        if of_points is not _is_of_points(figure):
+            other = "point_json" if _is_of_points(figure) else "xyxy_json"
+            what = "points" if _is_of_points(figure) else "boxes"
+            raise SetupError(
+                f"--format {form}: {figure.set.metric} is a metric of {what}. Type --format {other}"
+            )
+        if wanted is None:
+            continue
+        try:
+            wanted.check(variant)
+        except FamilyPromptError as error:
+            if form == wanted.format:
+                raise SetupError(str(error)) from None
+            raise SetupError(
+                f"--format {form}: the prompt {prompts} is answered as {wanted.format}. Type "
+                f"--format {wanted.format}, or ask in other words: --prompts {box_prompts.NAME}"
+            ) from None
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+def find_variants(figure: PublishedFigure, form: str) -> tuple[DatasetVariant, ...]:
+    """Return the datasets of a figure in a format.
+
+    Raises:
+        SetupError: some are not here; the message has the commands that make them.
+        DatasetNameError: the format is not valid.
+    """
+    missing = [name for name in figure.set.datasets if not _is_here(name)]
+    if missing:
+        number = len(figure.set.datasets)
+        which = "its dataset is" if number == 1 else f"{len(missing)} of {number} datasets are"
+        what = f"{figure.set_name}: {which} not here ({', '.join(missing)}). Type:"
+        raise SetupError("\n".join([what, *dict.fromkeys(map(_how_to_get, missing))]))
+    try:
+        return tuple(parse(f"{PREFIX}{name}_{form}") for name in figure.set.datasets)
+    except DatasetNameError as error:
+        raise SetupError(f"--format {form}: {error}") from None
+
+
+def _is_here(dataset: str) -> bool:
+    """Return whether the table of a dataset is here, or is made on first use."""
+    if dataset in MAKERS:
+        return True
+    published = published_dataset(dataset)
+    if published is not None and dataset not in DATASETS:
+        return False
+    return any((folder / f"{dataset}.tsv").is_file() for folder in table_folders())
+
+
+def _how_to_get(dataset: str) -> str:
+    published = published_dataset(dataset)
+    if published is None:
+        return f"  python run_findit.py data get {dataset}"
+    row, _ = published
+    where = f" ({row.address})" if row.address else ""
+    command = f"python run_findit.py data get {row.name} --from PATH"
+    return f"  {command}\n    PATH has {row.holds}{where}"
+
+
+# --- space ----------------------------------------------------------------------------------------
+
+
+def _space(
+    figure: PublishedFigure, entry: ModelEntry, row: ModelRow | None, variant: DatasetVariant
+) -> tuple[Any, ConditionSet]:
+    """Return the space that the entry states, None for its row's, and how it agrees."""
+    published = _words(figure.conditions.space)
+    stated = settings_from({"space": entry.space}).space
+    usual = row.space(variant).kind if row is not None else ""
+    space: Any = stated
+    if stated is not None:
+        here = space_from(stated).kind
+    elif not published or published == usual:
+        here = usual
+    else:
+        here = published
+        space = _space_within(published, figure.conditions.bounds)
+    return space, ConditionSet("space", published, here, _agreement(published, here))
+
+
+def _space_within(kind: str, bounds: ImageBounds | str) -> Any:
+    """Return a published space with published bounds; None where it needs them and has none."""
+    needs = KINDS[kind].needs
+    told = {name: value for name, value in _told(bounds).items() if name in needs}
+    return {"kind": kind, **told} if len(told) == len(needs) else None
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+_KEYWORDS = "mm_processor_kwargs"  # The field of a request that bounds its images
+
+
+def _bounds(
+    figure: PublishedFigure,
+    entry: ModelEntry,
+    row: ModelRow | None,
+    access: Access,
+    variant: DatasetVariant,
+) -> tuple[dict[str, Any], ConditionSet]:
+    """Return the settings that bound images as published, and how they agree."""
+    told = _told(figure.conditions.bounds)
+    published = _listed(told)
+    local = row.local if row is not None else None
+    own = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
+    counted = local.pixels_counted if local is not None else 1
+    wanted = bounds_in_request(Bounds(**told), counted)
+    if own:
+        here = published if own in (told, wanted) else _listed(own.get(_KEYWORDS, own))
+        return {}, ConditionSet("bounds", published, here, _agreement(published, here))
+    if not told:
+        here = ""
+        if local is not None and access.answerer in (Answerer.HERE, Answerer.SERVED):
+            here = _listed(local.bounds(variant).as_dict()) or "the processor's"
+        return {}, ConditionSet("bounds", "", here, Agreement.NOT_TOLD)
+    why = _why_not_bounded(told, row, access, wanted)
+    if why:
+        return {}, ConditionSet("bounds", published, "", Agreement.CANNOT_BE_SET, why)
+    settings = wanted if access.answerer is Answerer.SERVER else told
+    return settings, ConditionSet("bounds", published, published, Agreement.AS_PUBLISHED)
+
+
+def _why_not_bounded(
+    told: Mapping[str, Any], row: ModelRow | None, access: Access, wanted: Mapping[str, Any]
+) -> str:
+    """Say why published bounds cannot be set, and what to type; "" if they can."""
+    takes = frozenset[str]()
+    if row is not None and row.local is not None:
+        takes = row.local.layout.takes
+    match access.answerer:
+        case Answerer.HERE | Answerer.SERVED if unknown := {*told} - takes:
+            return f"the image processor here takes no {min(unknown)}"
+        case Answerer.SERVED if not access.takes_bounds:
+            return f"{access.engine} takes none in a request: --serve vllm does"
+        case Answerer.SERVER if not access.takes_bounds:
+            keywords = json.dumps(wanted[_KEYWORDS])
+            return (
+                f"they are the server's. Start it with them (vllm: --mm-processor-kwargs "
+                f"'{keywords}')"
+            )
+        case Answerer.PROVIDER:
+            return "the provider decides"
+        case Answerer.HOST:
+            return "VLMEvalKit's class decides"
+    return ""
+
+
+# --- decoding -------------------------------------------------------------------------------------
+
+# Values that change nothing
+_NEUTRAL = {"top_p": 1, "repetition_penalty": 1, "presence_penalty": 0}
+_OF_SAMPLING = ("top_p", "top_k", "seed")  # Without effect on greedy replies
+_EVERYWHERE = frozenset({"temperature", "max_tokens"})
+
+
+def _decoding(
+    figure: PublishedFigure,
+    entry: ModelEntry,
+    row: ModelRow | None,
+    access: Access,
+    stated: Stated,
+) -> tuple[dict[str, Any], ConditionSet]:
+    """Return the settings that decode as published, and how they agree."""
+    told = _told(figure.conditions.decoding)
+    own = _stated_decoding(entry, stated)
+    thinks = _thinks(entry, row)
+    wanted = _with_effect({**_without(told, "thinking"), **own})
+    can_be_set = {*_taken(access, entry), *own}
+    lost = {name: value for name, value in wanted.items() if name not in can_be_set}
+    in_force = {name: value for name, value in wanted.items() if name in can_be_set}
+    is_yours = any(told.get(name, value) != value for name, value in own.items())
+    is_other_mode = "thinking" in told and thinks not in (None, told["thinking"])
+    agreement = Agreement.AS_PUBLISHED
+    advice = ""
+    if is_yours or is_other_mode:
+        agreement = Agreement.YOURS
+    elif lost:
+        agreement = Agreement.CANNOT_BE_SET
+        advice = f"{access.answerer.value} takes no {_listed(lost)}; a server (--base-url) does"
+    elif "temperature" not in told:
+        agreement = Agreement.NOT_TOLD
+    here = _decoding_words(in_force, thinks)
+    settings = {_setting_of(name): value for name, value in in_force.items()}
+    # Replies are greedy where nothing is set.
+    if not settings.get("temperature"):
+        settings.pop("temperature", None)
+    return settings, ConditionSet("decoding", _listed(told), here, agreement, advice)
+
+
+def _decoding_words(in_force: Mapping[str, Any], thinks: bool | None) -> str:
+    words = dict(in_force)
+    if thinks is not None:
+        words["thinking"] = thinks
+    if words.get("temperature"):
+        return _listed(words)
+    return ", ".join(filter(None, ["greedy", _listed(_without(words, "temperature"))]))
+
+
+def _setting_of(name: str) -> str:
+    return "max_new_tokens" if name == "max_tokens" else name
+
+
+def _stated_decoding(entry: ModelEntry, stated: Stated) -> dict[str, Any]:
+    """Return what the user states of decoding, by the names of published conditions."""
+    names = [each.name for each in fields(Decoding) if each.name != "thinking"]
+    own = {name: entry.settings[name] for name in names if name in entry.settings}
+    limits = [entry.settings[name] for name in LIMITS if name in entry.settings]
+    if stated.max_tokens is not None:
+        limits = [stated.max_tokens]
+    return {**own, "max_tokens": limits[0]} if limits else own
+
+
+def _with_effect(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what changes no reply."""
+    is_greedy = not wanted.get("temperature")
+    return {
+        name: value
+        for name, value in wanted.items()
+        if _NEUTRAL.get(name) != value and not (is_greedy and name in _OF_SAMPLING)
+    }
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {each: value for each, value in values.items() if each != name}
+
+
+def _taken(access: Access, entry: ModelEntry) -> frozenset[str]:
+    """Return what of decoding can be set."""
+    everything = frozenset(each.name for each in fields(Decoding))
+    match access.answerer:
+        case Answerer.SERVER:
+            return everything
+        case Answerer.PROVIDER if find_provider(entry.provider or "openrouter").relays:
+            return everything
+        case Answerer.HOST:
+            return frozenset()
+    return _EVERYWHERE
+
+
+def _thinks(entry: ModelEntry, row: ModelRow | None) -> bool | None:
+    """Return whether a model thinks, as far as its name or its row says it."""
+    name = (entry.checkpoint or entry.served or entry.name).casefold()
+    if name.endswith(("-nothink", "-instruct")) or entry.name.casefold().endswith("-nothink"):
+        return False
+    if name.endswith("-thinking") or (row is not None and row.opens_thought):
+        return True
+    return None
+
+
+# --- what is only compared ------------------------------------------------------------------------
+
+
+def _engine(figure: PublishedFigure, access: Access) -> ConditionSet:
+    published = _words(figure.conditions.engine)
+    if published and not access.engine:
+        advice = "the server does not say which program it is"
+        return ConditionSet("engine", published, "", Agreement.CANNOT_BE_SET, advice)
+    agreement = _agreement(published, access.engine.partition(" ")[0])
+    return ConditionSet("engine", published, access.engine, agreement)
+
+
+def _iou(figure: PublishedFigure) -> ConditionSet:
+    published = _words(figure.conditions.iou)
+    return ConditionSet("iou", published, published or ">=", _agreement(published, published))
