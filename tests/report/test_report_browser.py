@@ -274,6 +274,18 @@ def test_details_are_drawn_when_they_are_chosen(opened: Any) -> None:
     assert opened.find_element("id", "reasons").is_displayed()
 
 
+def test_checkpoints_are_drawn(browser: Any, world: World) -> None:
+    for step, chance in ((4, 0.2), (30, 0.9)):
+        world.predict(f"ft-step-{step}", JSON, speaking(JSON, chance))
+    with chrome.opened_page(browser, chrome.write_report(world.runs)):
+        chrome.choose(browser, **{"detail-of": "checkpoints"})
+        chart = chrome.drawn(browser, "[data-detail=checkpoints]")
+        texts = [
+            mark.get_attribute("aria-label") for mark in chart.find_elements("css selector", MARK)
+        ]
+        assert [text.split(":")[0] for text in texts] == ["ft, step 4", "ft, step 30"]
+
+
 # --- lines of text --------------------------------------------------------------------------------
 
 

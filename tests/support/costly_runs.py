@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vlmeval_findit.analysis.run_costs import RunCosts
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.score_files import write_score
@@ -22,3 +24,11 @@ def with_records(path: Path, record: Callable[[int], Mapping[str, Any]]) -> Run:
     path.write_text(json.dumps(rows), encoding="utf-8")
     write_score(score_file(path, Settings(force=True)), path)
     return load_run(RunFiles(path).provenance)
+
+
+def costing(run: Run, **costs: Any) -> Run:
+    """Return the run with these fields of :class:`.RunCosts`, known of all its queries."""
+    queries = costs.setdefault("queries", len(run.rows))
+    known = {name: costs.get(name, queries) for name in ("timed", "counted", "priced", "sized")}
+    provenance = replace(run.provenance, costs=RunCosts(**{**costs, **known}))
+    return replace(run, provenance=provenance)

@@ -55,13 +55,14 @@ _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until 
 class Fit(NamedTuple):
     """How a chart fits the page: its panels, their width and that of labels left of them.
 
-    Widths are in pixels; panels that ``stretch`` fill the width of the page.
+    Widths are in pixels; panels that ``stretch`` fill the width of the page, up to the ``widest``.
     """
 
     panels: int
     panel: int
     labels: int
     stretch: bool = True
+    widest: int = 420
 
     @property
     def columns(self) -> int:
@@ -129,13 +130,13 @@ def svg(spec: Spec, name: str = "chart") -> str:
 
 # --- standings ------------------------------------------------------------------------------------
 
-_GREY = "#7d8896"
+GREY = "#7d8896"  # Of what stands back
 # Fill, stroke and shape of dots
 _LOOKS = {
     BEST: (COLOURS[0], COLOURS[0], "diamond"),
     NOT_WORSE: (COLOURS[0], COLOURS[0], "circle"),
-    LOWER: ("transparent", _GREY, "circle"),
-    UNTESTED: ("transparent", _GREY, "triangle-up"),
+    LOWER: ("transparent", GREY, "circle"),
+    UNTESTED: ("transparent", GREY, "triangle-up"),
 }
 
 
@@ -175,7 +176,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
         facet=nominal("panel", title=None, sort=[name(panel.name) for panel in panels]),
         columns=fit.columns,
         spec={
-            "width": min(420, (_WIDE - labels) // fit.columns - 20),
+            "width": min(fit.widest, (_WIDE - labels) // fit.columns - 20),
             "height": {"step": 26},
             "encoding": {"y": y},
             "layer": [

@@ -115,7 +115,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     line = {"x": x, "y": y, "color": colour}
     return chart(
         f"{learning[0].dataset}: {title} by training step. {'; '.join(verdicts)}",
-        Fit(1, 420, 60), rows,
+        Fit(1, 420, 60, widest=640), rows,
         title={"text": verdicts, "anchor": "start", "fontSize": 12, "fontWeight": "normal",
                "limit": 640},
         width=640,

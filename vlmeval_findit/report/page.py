@@ -27,13 +27,24 @@ from ..statistics.intervals import COUNTING, TOO_FEW
 from ..statistics.label_doubts import FAULTS, LabelFault
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import script as charts_script
+from .cost_charts import CostCharts
+from .cost_points import cost_table
 from .differences import opening_pair, pair_values
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .pairs import Key, Pair, Side, first_pairs, key_of, pair_runs, pairs_note
-from .sections import Details, Drawn, forest_of, heat_maps_of, reasons_of, short_metrics
+from .sections import (
+    Details,
+    Drawn,
+    forest_of,
+    format_costs_of,
+    heat_maps_of,
+    model_costs_of,
+    reasons_of,
+    short_metrics,
+)
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
 from .transcripts import gather
@@ -42,7 +53,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 # The parts of the page's script, in this order
 _SCRIPTS = (
     "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "labels",
-    "charts", "start",
+    "charts", "costs", "start",
 )  # fmt: skip
 
 _RUNS = 2_000  # Most rows of the table of runs
@@ -76,7 +87,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         "shown": len(gallery["cards"]),
     }
     scripts = [joined_script(_SCRIPTS)]
-    if _drawn(charts):
+    if _drawn(charts) or _costs(charts):
         scripts.insert(0, charts_script())
     return render(
         "report.html.j2",
@@ -94,6 +105,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         faults=_faults(doubts),
         losses=losses,
         loss_models=LOSS_MODELS,
+        cost_table=cost_table,
         pairs=pairs,
         pairs_note=pairs_note(board),
         hit_score=HIT_SCORE,
@@ -139,6 +151,8 @@ def _charts(board: Board, panels: Sequence[Panel], details: Details) -> dict[str
     return {
         "forest": forest_of(board, panels),
         "heat_maps": heat_maps_of(board),
+        "model_costs": model_costs_of(board, panels),
+        "format_costs": format_costs_of(board),
         "details": details.drawn(),
         "details_note": details.note,
     }
@@ -148,6 +162,12 @@ def _drawn(charts: Mapping[str, Any]) -> list[Drawn]:
     """Return all charts of a page."""
     every = [charts["forest"], charts["heat_maps"], *(chart for _, chart in charts["details"])]
     return [chart for chart in every if chart is not None]
+
+
+def _costs(charts: Mapping[str, Any]) -> list[CostCharts]:
+    """Return the charts of score against cost."""
+    both = [charts["model_costs"], charts["format_costs"]]
+    return [chart for chart in both if chart is not None]
 
 
 def _script_data(
@@ -171,6 +191,7 @@ def _script_data(
         "too_few": TOO_FEW,
         "opening_pair": 0 if any_first else opening_pair(compared, runs),
         "charts": {chart.key: [spec for _, spec in chart.charts] for chart in _drawn(charts)},
+        "costs": {chart.key: chart.values() for chart in _costs(charts)},
     }
 
 

@@ -19,6 +19,8 @@ from ..protocol.scored_row import ScoredRow
 from ..scoring.scored_run import Run
 from ..statistics.reliability import Bin, reliability
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
+from .cost_charts import CostCharts
+from .cost_points import format_panels, model_panels
 from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of
 from .standings import Panel
@@ -96,6 +98,18 @@ def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
             queries = len(row.run.rows)
             cells.append(FormatCell(row.run.model, *place, value, bounds, queries, row.reported))
     return cells
+
+
+def model_costs_of(board: Board, panels: Sequence[Panel]) -> CostCharts | None:
+    """Draw score against cost of models; None unless a cost is known, and there are two models."""
+    costs = model_panels(board, panels)
+    return CostCharts("model-costs", tuple(costs)) if costs else None
+
+
+def format_costs_of(board: Board) -> CostCharts | None:
+    """Draw score against cost of the formats of each model; None as :func:`model_costs_of`."""
+    costs = format_panels(board)
+    return CostCharts("format-costs", tuple(costs)) if costs else None
 
 
 class Details:

@@ -4,28 +4,36 @@ const MARK = ".role-mark > [aria-label]";
 
 // As many panels in a row as fit, in rows of about the same length.
 function fit(spec, width) {
-  const { panel, panels, stretch } = spec.usermeta;
+  const { panel, panels, stretch, widest } = spec.usermeta;
   const labels = Math.min(spec.usermeta.labels, 0.4 * width);
   const most = Math.max(1, Math.floor((width - labels) / panel));
   spec.columns = Math.ceil(panels / Math.ceil(panels / most));
-  if (stretch) spec.spec.width = Math.min(420, Math.floor((width - labels) / spec.columns) - 20);
+  const view = spec.spec || spec; // A chart of one panel has no facets
+  if (stretch) view.width = Math.min(widest, Math.floor((width - labels) / spec.columns) - 20);
   spec.config.axis.labelLimit = labels - 12;
   spec.config.legend.columns = Math.max(1, Math.floor(width / 240));
   spec.config.legend.labelLimit = Math.min(240, width - 40);
   return spec;
 }
 
+function specOf(figure) {
+  if (figure.matches(".costs")) return costSpec(figure);
+  return structuredClone(data.charts[figure.dataset.charts][choicesOf(figure) || 0]);
+}
+
+const choicesOf = (figure) => [...figure.querySelectorAll("select")].map((select) => select.value).join();
+
 async function drawChart(figure) {
   const place = figure.querySelector(".drawing");
   const width = place.clientWidth;
   if (!width) return;
   figure.dataset.width = width;
-  const which = figure.querySelector("select")?.value || 0;
+  const choices = choicesOf(figure);
   const box = make("div");
-  const spec = fit(structuredClone(data.charts[figure.dataset.charts][which]), width);
+  const spec = fit(specOf(figure), width);
   // The page's policy lets nothing be evaluated: expressions are interpreted.
   const { view } = await vegaEmbed(box, spec, { ast: true, renderer: "svg", actions: false, tooltip: false, defaultStyle: false });
-  if (which !== (figure.querySelector("select")?.value || 0)) return view.finalize();
+  if (choices !== choicesOf(figure)) return view.finalize();
   views.get(figure)?.finalize();
   views.set(figure, view);
   place.replaceChildren(box);
@@ -110,7 +118,7 @@ function startCharts() {
     for (const what of ["pointerover", "focusin", "click"]) place.addEventListener(what, showTip);
     for (const what of ["pointerleave", "focusout"]) place.addEventListener(what, () => { at("tip").hidden = true; });
     place.addEventListener("keydown", turnMark);
-    figure.querySelector("select")?.addEventListener("change", () => drawChart(figure));
+    for (const select of figure.querySelectorAll("select")) select.addEventListener("change", () => drawChart(figure));
     for (const button of figure.querySelectorAll(".save button")) button.addEventListener("click", saveChart);
   }
   for (const form of document.querySelectorAll(".chart form, #details form")) {

@@ -1,6 +1,7 @@
 // The start of the report.
 startTheme();
 startCharts();
+startCosts();
 startDetail();
 startCompare();
 startGallery();

@@ -1,0 +1,315 @@
+"""Score against cost: which points are drawn, in which words, and what is listed below."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from costly_runs import costing
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_runs import World, failing, saying, speaking, world
+
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.protocol.metric import Better, Metric
+from vlmeval_findit.report import cost_points
+from vlmeval_findit.report.cost_charts import CostCharts, cost_chart, is_far_apart
+from vlmeval_findit.report.cost_points import (
+    AXES,
+    Cost,
+    CostPanel,
+    CostPoint,
+    cost_table,
+    format_panels,
+    model_panels,
+)
+from vlmeval_findit.report.label_places import place_labels
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.standings import panels_of
+from vlmeval_findit.scoring.scored_run import Run
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json"
+TEXT = "FindIt_Pascal_xyxy_text"
+LABELS = "FindIt_Pascal_multilabel_xyxy_json"
+NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+SECONDS, TOKENS, DOLLARS, PIXELS = range(len(AXES))
+
+
+def model_panel(*runs: Run) -> CostPanel:
+    """Return the first panel of a board of these runs."""
+    board = make_board(runs)
+    return model_panels(board, panels_of(board))[0]
+
+
+def on_front(panel: CostPanel, axis: int) -> set[str]:
+    return {panel.points[at].label for at in panel.fronts[axis]}
+
+
+# --- the points -----------------------------------------------------------------------------------
+
+
+def test_each_cost_has_its_front(world: World) -> None:
+    good = world.run("Good", JSON, speaking(JSON, 1.0))
+    poor = world.run("Poor", JSON, saying("[]"))
+    panel = model_panel(
+        costing(good, seconds_median=2.0, tokens_out=50.0),
+        costing(poor, seconds_median=3.0, tokens_out=5.0),
+    )
+    assert [(point.label, point.score) for point in panel.points] == [
+        ("Good · xyxy_json", 100.0),
+        ("Poor · xyxy_json", 0.0),
+    ]
+    assert on_front(panel, SECONDS) == {"Good · xyxy_json"}
+    assert on_front(panel, TOKENS) == {"Good · xyxy_json", "Poor · xyxy_json"}
+    assert on_front(panel, DOLLARS) == set()
+
+
+def test_failed_calls_are_misses_on_the_chart(world: World) -> None:
+    """Four of twelve calls fail: eight pairs of objects of twelve are hit, no box is wrong."""
+    hitting = speaking(JSON, 1.0)
+    good = world.run("Good", JSON, speaking(JSON, 0.9))
+    fails = world.run(
+        "Fails", JSON, lambda query, rng: (failing if query.index % 3 == 0 else hitting)(query, rng)
+    )
+    panel = model_panel(costing(good, tokens_out=9.0), costing(fails, tokens_out=9.0))
+    scores = {point.model: point.score for point in panel.points}
+    assert scores["Fails"] == pytest.approx(100 * 2 * 16 / (16 + 24))
+    assert panel.metric.name == "F1@0.5 (failed calls as misses)"
+    assert on_front(panel, TOKENS) == {"Good · xyxy_json"}
+
+
+def test_costs_over_datasets_are_their_mean(world: World) -> None:
+    runs = []
+    for name, dollars in ((JSON, 1.0), (LABELS, 4.0)):
+        good = world.run("Good", name, speaking(name, 1.0))
+        poor = world.run("Poor", name, saying("[]"))
+        runs += [costing(good, usd_per_1000=dollars, tokens_out=dollars), costing(poor)]
+    runs[1] = costing(runs[1], usd_per_1000=2.0)
+    good_point, poor_point = model_panel(*runs).points
+    assert good_point.costs[DOLLARS] == Cost(2.5)
+    # Of one of two datasets nothing is known.
+    assert poor_point.costs[DOLLARS] is None
+
+
+@pytest.mark.parametrize(
+    ("costs", "axis", "text"),
+    [
+        ({"seconds_median": 0.012345}, SECONDS, "0.0123"),
+        ({"tokens_out": 1234.5}, TOKENS, "1,234"),
+        ({"tokens_out": 18.0, "counted": 3}, TOKENS, "18 (of 3 of 12 queries)"),
+        ({"usd_per_1000": 1.5, "usd_source": "price table"}, DOLLARS, "1.5 (price table)"),
+        (
+            {"usd_per_1000": 0.75, "usd_source": "batch price", "priced": 11},
+            DOLLARS,
+            "0.75 (batch price, of 11 of 12 queries)",
+        ),
+        ({"pixels": 262_144.0}, PIXELS, "262,144"),
+    ],
+)
+def test_a_cost_says_of_what_it_is_known(
+    world: World, costs: Mapping[str, Any], axis: int, text: str
+) -> None:
+    run = world.run("M", JSON, saying("[]"))
+    cost = cost_points.cost_of([costing(run, **costs)], AXES[axis])
+    assert cost is not None
+    assert cost.text == text
+
+
+def test_a_cheap_model_of_low_rank_is_drawn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standings show the first models only; a front without the cheapest would be wrong."""
+    monkeypatch.setattr(cost_points, "MODELS", 1)
+    runs = []
+    for model, chance, tokens in (("Best", 1.0, 50.0), ("Dear", 0.6, 60.0), ("Cheap", 0.2, 5.0)):
+        run = world.run(model, JSON, speaking(JSON, chance))
+        runs.append(costing(run, tokens_out=tokens))
+    assert [point.model for point in model_panel(*runs).points] == ["Best", "Cheap"]
+
+
+def test_formats_of_a_model_are_a_panel(world: World) -> None:
+    board = board_of(world)
+    (panel,) = format_panels(board)
+    assert (panel.title, [point.label for point in panel.points]) == (
+        "Good",
+        ["xyxy_json", "xyxy_text"],
+    )
+    # As good in both, so the cheaper one is on the front.
+    assert on_front(panel, TOKENS) == {"xyxy_text"}
+    assert "Good on Pascal" in {panel.title for panel in format_panels(board_of(world, LABELS))}
+
+
+def board_of(world: World, *more: str) -> Board:
+    """Return a board: Good in two formats, Poor of which no tokens are known."""
+    runs = [
+        costing(world.run("Good", JSON, speaking(JSON, 1.0)), tokens_out=40.0),
+        costing(world.run("Good", TEXT, speaking(TEXT, 1.0)), tokens_out=9.0),
+        costing(world.run("Poor", JSON, saying("[]")), pixels=20_000.0),
+    ]
+    runs += [costing(world.run("Good", name, speaking(name, 1.0))) for name in more]
+    return make_board(runs)
+
+
+def test_the_table_has_every_point(world: World) -> None:
+    board = board_of(world)
+    table = cost_table(board, model_panels(board, panels_of(board)))
+    assert [field.name for field in table.fields][4:] == [
+        "tokens out a query",
+        "pixels sent a query",
+        "on the front by",
+    ]
+    assert [[row[at] for at in (0, 1, 4, 5, 6)] for row in table.rows] == [
+        ["Good", "xyxy_text", "9", None, "tokens out"],
+        ["Poor", "xyxy_json", None, "20,000", "pixels"],
+    ]
+    table = cost_table(board, format_panels(board))
+    assert [[row[at] for at in (1, 4, 5)] for row in table.rows] == [
+        ["xyxy_json", "40", None],
+        ["xyxy_text", "9", "tokens out"],
+    ]
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def charts_of(*points: tuple[str, float, float | None], metric: Metric | None = None) -> CostCharts:
+    """Return charts of points by label, score and dollars."""
+    drawn = [
+        CostPoint(label, "", label, score, None, (None, None, Cost(usd) if usd else None, None))
+        for label, score, usd in points
+    ]
+    metric = metric or Metric("F1@0.5", {}, {})
+    return CostCharts("costs", (CostPanel("Pascal", "Pascal", metric, tuple(drawn)),))
+
+
+def test_points_without_the_cost_are_listed() -> None:
+    costs = charts_of(("A", 80.0, 3.0), ("B", 60.0, 1.0), ("<b>", 90.0, None))
+    assert costs.choices == ["dollars for 1,000 queries"]
+    assert costs.lacking == ["<b>"]
+    assert costs.front == ["B (60.0 %, 1)", "A (80.0 %, 3)"]
+    picture = costs.picture()
+    labels = re.findall(r'aria-label="([AB<][^"]*)"', picture)
+    assert labels == [
+        "B: 60.0 %, 1 dollars for 1,000 queries; on the Pareto front",
+        "A: 80.0 %, 3 dollars for 1,000 queries; on the Pareto front",
+    ]
+    assert "NaN" not in picture
+    assert "undefined" not in picture
+
+
+def test_lower_scores_and_their_unit() -> None:
+    metric = Metric("MAE", {"error": 1}, {"asked": 1}, unit="m", better=Better.LOWER)
+    costs = charts_of(("A", 0.5, 3.0), ("B", 0.9, 1.0), ("C", 0.95, 2.0), metric=metric)
+    assert costs.front == ["B (0.9 m, 1)", "A (0.5 m, 3)"]
+    assert "MAE (m, lower is better)" in costs.picture()
+
+
+def test_costs_that_are_all_equal_are_drawn() -> None:
+    picture = charts_of(("A", 80.0, 1.0), ("B", 80.0, 1.0)).picture()
+    assert "NaN" not in picture
+    assert len(re.findall('aria-label="[AB]: ', picture)) == 2
+
+
+@pytest.mark.parametrize(("dearest", "scale"), [(2.0, "linear"), (100.0, "log")])
+def test_costs_far_apart_have_a_logarithmic_axis(dearest: float, scale: str) -> None:
+    costs = charts_of(("A", 80.0, 1.0), ("B", 90.0, dearest))
+    (panel,) = costs.values()["panels"]
+    assert panel["is_log"] == [scale == "log"]
+    metric = costs.panels[0].metric
+    spec = cost_chart(metric, "dollars", is_log=is_far_apart([1.0, dearest]))
+    assert spec["layer"][0]["encoding"]["x"]["scale"].get("type", "linear") == scale
+
+
+def test_labels_move_where_vega_keeps_text() -> None:
+    """The page patches the text marks of what Vega-Lite makes of a chart, by their place."""
+    import vl_convert
+
+    values = charts_of(("A", 80.0, 1.0)).values()
+    for spec in values["charts"]:
+        vega = vl_convert.vegalite_to_vega(spec)
+        (patch,) = spec["usermeta"]["embedOptions"]["patch"]
+        _, _, place, key = patch["path"].split("/")
+        assert (vega["marks"][int(place)]["type"], key) == ("text", "transform")
+        names = {mark["name"]: mark["type"] for mark in vega["marks"]}
+        assert [names[name] for name in patch["value"][0]["avoidMarks"]] == ["symbol"]
+
+
+POINTS = st.lists(
+    st.tuples(st.floats(0, 600), st.floats(0, 300), st.text("abc ", min_size=1, max_size=30)),
+    max_size=14,
+)
+
+
+@given(POINTS)
+def test_labels_hide_neither_each_other_nor_a_point(points: list[tuple[float, float, str]]) -> None:
+    places = place_labels(
+        [(x, y) for x, y, _ in points], [label for *_, label in points], (600, 300)
+    )
+    areas = []
+    for (x, y, label), place in zip(points, places, strict=True):
+        if place is None:
+            continue
+        width = 7 * len(label)
+        left = x + place.dx - {"left": 0, "right": width, "center": width / 2}[place.align]
+        area = (left, y + place.dy - 7, left + width, y + place.dy + 7)
+        assert min(area) >= -1e-6
+        assert (area[2] <= 600 + 1e-6, area[3] <= 300 + 1e-6) == (True, True)
+        areas.append(area)
+    for at, (left, top, right, bottom) in enumerate(areas):
+        for other in areas[:at]:
+            assert (
+                right <= other[0] + 1e-6
+                or other[2] <= left + 1e-6
+                or (bottom <= other[1] + 1e-6 or other[3] <= top + 1e-6)
+            )
+        for x, y, _ in points:
+            assert not (left < x < right and top < y < bottom)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def page_of(board: Board) -> str:
+    return make_page(board, NOW, cards=4)
+
+
+def test_the_page_has_pictures_lists_and_the_table(world: World) -> None:
+    page = page_of(board_of(world))
+    section = page.split('<section id="cost"')[1].split("</section>")[0]
+    assert section.count("<figure") == section.count("<svg") == 2
+    # The cost that most of the models have, and who lacks it, before any script runs.
+    assert '<option value="0" selected>tokens out a query</option>' in section
+    assert '<span class="front">Good · xyxy_text (100.0 %, 9)</span>' in section
+    assert "Not drawn: 1 of 2, whose tokens out a query are not known" in section
+    assert "<p>Poor · xyxy_json</p>" in section
+    assert '<option value="1">pixels sent a query</option>' in section
+    assert "dollars" not in section
+    # Without another cost the formats lack nothing.
+    assert '<details class="lacking" hidden open>' in section
+    assert '<th scope="col">on the front by</th>' in section
+
+
+def test_without_a_known_cost_there_is_no_section(world: World) -> None:
+    runs = [costing(world.run(model, JSON, saying("[]"))) for model in ("A", "B")]
+    page = page_of(make_board(runs))
+    assert 'id="cost"' not in page
+    assert 'href="#cost"' not in page
+
+
+def test_names_are_no_markup(world: World) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    run = world.run("M", JSON, saying("[]"))
+    runs = [costing(run, tokens_out=4.0)]
+    runs += [costing(replace(run, model=name), tokens_out=9.0) for name in (evil, "a\x1b[31m")]
+    page = page_of(make_board(runs))
+    assert evil not in page
+    assert "\x1b" not in page
+    data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    points = json.loads(data[1])["costs"]["model-costs"]["panels"][0]["points"]
+    assert any("img src=x" in point["name"] for point in points)

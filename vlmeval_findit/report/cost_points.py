@@ -1,0 +1,246 @@
+"""Points of score and cost: the models of a dataset or average, and the formats of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from ..analysis.pareto_front import counted_score, pareto_front
+from ..analysis.run_costs import RunCosts, run_costs
+from ..leaderboard.board import Board
+from ..leaderboard.comparable import grouped
+from ..leaderboard.reported_formats import FormatRow
+from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value
+from ..protocol.metric import Metric
+from ..scoring.scored_run import Run
+from ..statistics.intervals import Interval
+from .charts import MAPS
+from .standings import MODELS, Panel
+
+_CHOICES = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
+
+
+@dataclass(frozen=True, slots=True)
+class CostAxis:
+    """A cost that a chart can have as its axis.
+
+    ``known`` is the number of queries that it is known of; ``source`` says who states it.
+    """
+
+    key: str
+    name: str
+    value: Callable[[RunCosts], float | None]
+    known: Callable[[RunCosts], int]
+    source: Callable[[RunCosts], str] = lambda costs: ""
+
+
+AXES = (
+    CostAxis(
+        "seconds",
+        "seconds a query (median)",
+        lambda costs: costs.seconds_median,
+        lambda costs: costs.timed,
+    ),
+    CostAxis(
+        "tokens out",
+        "tokens out a query",
+        lambda costs: costs.tokens_out,
+        lambda costs: costs.counted,
+    ),
+    CostAxis(
+        "dollars",
+        "dollars for 1,000 queries",
+        lambda costs: costs.usd_per_1000,
+        lambda costs: costs.priced,
+        lambda costs: costs.usd_source,
+    ),
+    CostAxis(
+        "pixels", "pixels sent a query", lambda costs: costs.pixels, lambda costs: costs.sized
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a query costs on one axis; ``note`` says who states it, and of how few queries."""
+
+    value: float
+    note: str = ""
+
+    @property
+    def digits(self) -> str:
+        """The cost with three digits, or all of a large number.
+
+        >>> Cost(0.012345).digits, Cost(262_144.0).digits
+        ('0.0123', '262,144')
+        """
+        return f"{self.value:,.0f}" if self.value >= 100 else f"{self.value:.3g}"
+
+    @property
+    def text(self) -> str:
+        """The digits with the note."""
+        return f"{self.digits} ({self.note})" if self.note else self.digits
+
+
+def cost_of(runs: Sequence[Run], axis: CostAxis) -> Cost | None:
+    """Return what a query costs, as the mean over runs; None unless it is known of each."""
+    costs = [run_costs(run) for run in runs]
+    values = [axis.value(each) for each in costs]
+    known_values = [value for value in values if value is not None]
+    if not values or len(known_values) < len(values):
+        return None
+    sources = dict.fromkeys(filter(None, map(axis.source, costs)))
+    notes = [*sources]
+    known, queries = sum(map(axis.known, costs)), sum(each.queries for each in costs)
+    if known < queries:
+        notes.append(f"of {known:,} of {queries:,} queries")
+    return Cost(fmean(known_values), ", ".join(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class CostPoint:
+    """A model, or a format of one: its score, and its cost on each of :data:`AXES`."""
+
+    model: str
+    format: str  # "": several
+    label: str  # In a picture
+    score: float
+    interval: Interval | None
+    costs: tuple[Cost | None, ...]  # None: not known
+
+
+@dataclass(frozen=True)
+class CostPanel:
+    """The points of one choice, and which of them are on the front."""
+
+    title: str
+    dataset: str  # Or the name of an average
+    metric: Metric
+    points: tuple[CostPoint, ...]
+
+    @cached_property
+    def fronts(self) -> list[frozenset[int]]:
+        """The places of the points that are on the front, for each of :data:`AXES`."""
+        scores = [point.score for point in self.points]
+        fronts = []
+        for axis in range(len(AXES)):
+            front = pareto_front(scores, self.costs(axis), self.metric.better)
+            fronts.append(frozenset(front))
+        return fronts
+
+    def costs(self, axis: int) -> list[float | None]:
+        """Return the cost of every point; None where it is not known."""
+        costs = (point.costs[axis] for point in self.points)
+        return [cost.value if cost else None for cost in costs]
+
+    def known(self, axis: int) -> list[float]:
+        """Return the costs that are known."""
+        return [cost for cost in self.costs(axis) if cost is not None]
+
+
+# --- the points of a board ------------------------------------------------------------------------
+
+
+def model_panels(board: Board, panels: Sequence[Panel]) -> list[CostPanel]:
+    """Return the models of each panel of the standings, in their reported formats.
+
+    They are those of the standings, and whoever is on a front: a cheap model may have a low rank.
+    Panels without a known cost, or with a single model, are left out.
+    """
+    first = frozenset(board.models[:MODELS])
+    drawn = []
+    for panel in panels:
+        every = CostPanel(
+            panel.name, panel.name, board.headline, tuple(_model_points(board, panel))
+        )
+        on_a_front = frozenset().union(*every.fronts)
+        points = [
+            point
+            for at, point in enumerate(every.points)
+            if point.model in first or at in on_a_front
+        ]
+        drawn.append(CostPanel(panel.name, panel.name, board.headline, tuple(points)))
+    return _with_costs(drawn)
+
+
+def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
+    headline = board.metrics[0]  # By which models have their rank: failed calls are misses
+    for model in board.models:
+        entry = board.entry(model, panel.name, headline.name)
+        runs = [run for name in panel.datasets if (run := board.run(model, name)) is not None]
+        if entry is None or entry.rank is None or not runs:
+            continue
+        formats = {run.variant.format for run in runs}
+        one_format = formats.pop() if len(formats) == 1 else ""
+        yield CostPoint(
+            model=model,
+            format=one_format,
+            label=f"{model} · {one_format}" if one_format else model,
+            score=entry.value,
+            interval=entry.interval,
+            costs=tuple(cost_of(runs, axis) for axis in AXES),
+        )
+
+
+def format_panels(board: Board) -> list[CostPanel]:
+    """Return the formats of each model on each dataset that it was run on in several."""
+    runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    panels = []
+    for dataset in board.datasets:
+        for model in board.models[:_CHOICES]:
+            title = model if len(board.datasets) == 1 else f"{model} on {dataset.name}"
+            rows = runs.get((dataset.name, model), [])
+            points = [point for row in rows if (point := _format_point(board, row)) is not None]
+            panels.append(CostPanel(title, dataset.name, board.headline, tuple(points)))
+    return _with_costs(panels)
+
+
+def _format_point(board: Board, row: FormatRow) -> CostPoint | None:
+    """Return the point of a run, labelled by its format; None if it has no score."""
+    run = row.run
+    score = counted_score(run)
+    if score is None:
+        return None
+    return CostPoint(
+        model=run.model,
+        format=run.variant.format,
+        label=run.variant.format,
+        score=score,
+        interval=row.intervals.get(board.metrics[0].name),
+        costs=tuple(cost_of([run], axis) for axis in AXES),
+    )
+
+
+def _with_costs(panels: Sequence[CostPanel]) -> list[CostPanel]:
+    return [panel for panel in panels if len(panel.points) > 1 and known_axes([panel])]
+
+
+def known_axes(panels: Sequence[CostPanel]) -> list[int]:
+    """Return the places of those of :data:`AXES` of which something is known."""
+    places = range(len(AXES))
+    return [at for at in places if any(panel.known(at) for panel in panels)]
+
+
+def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
+    """Make a row for each point: its score, its costs, and by which of them it is on the front."""
+    axes = known_axes(panels)
+    fields = [
+        Field("model"),
+        Field("format"),
+        Field("dataset"),
+        Field(board.headline.name, FieldType.VALUE, interval=True),
+        *(Field(AXES[axis].name, FieldType.VALUE) for axis in axes),
+        Field("on the front by"),
+    ]
+    rows: list[list[Value]] = []
+    for panel in panels:
+        for at, point in enumerate(panel.points):
+            row: list[Value] = [point.model, point.format or None, panel.dataset]
+            row.append(TableCell(point.score, point.interval))
+            row += [cost.text if (cost := point.costs[axis]) else None for axis in axes]
+            fronts = [AXES[axis].key for axis in axes if at in panel.fronts[axis]]
+            row.append(", ".join(fronts) or None)
+            rows.append(row)
+    return Table("Score and cost", fields, rows)
