@@ -80,8 +80,8 @@ def evidence(tried: Attempt) -> Evidence:
 def test_published_prompt_is_tried_where_the_user_has_another() -> None:
     deployment = Deployment(right=0.95)
     tried = deployment.attempt(theirs("prompt"))
-    words = replace(tried.setup.entry, system="a.txt", prompt_template="b.txt")
-    tried = replace(tried, setup=replace(tried.setup, entry=words))
+    entry = replace(tried.setup.entry, system="a.txt", prompt_template="b.txt")
+    tried = replace(tried, setup=replace(tried.setup, entry=entry))
     noticed = check_prompt(evidence(tried), deployment.ask)
     ((setup, pictures),) = deployment.asked
     assert pictures == PICTURES
@@ -91,7 +91,8 @@ def test_published_prompt_is_tried_where_the_user_has_another() -> None:
     assert noticed.cause is not None
     assert noticed.cause.sure
     assert noticed.cause.finding.startswith("With the published prompt (qwen3-vl-1) on ")
-    assert noticed.cause.advice.startswith("Type the same command without --prompts")
+    words = "--prompt-template and --system"
+    assert noticed.cause.advice == f"Type the same command without {words}"
     # 26 to 27 points more on the same rows
     assert noticed.cause.explains == pytest.approx(95, abs=4)
 

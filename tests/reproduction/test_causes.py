@@ -188,7 +188,7 @@ def test_format_after_words_of_the_user() -> None:
     words = ConditionSet("prompt", "qwen3-vl-1", "your words: a.txt", Agreement.YOURS)
     prose = on_rows(0.25, lambda reply: Reply(reply.index, f"Here it is: {reply.text} Bye."))
     noticed = cause(attempt(change=prose, conditions=[words]))
-    assert noticed.advice.startswith("Type the same command without --prompts, --prompt-template")
+    assert noticed.advice.startswith("Type the same command without --prompts (and FINDIT_PROMPTS)")
 
 
 def cut(reply: Reply) -> Reply:
@@ -257,3 +257,23 @@ def test_space_of_the_user_is_compared_with_the_published() -> None:
     assert noticed.finding == "The replies are read as pixels, published grid1000"
     assert noticed.advice == "Type the same command without --space"
     assert noticed.explains == 100
+
+
+@pytest.mark.parametrize(
+    ("published", "agreement", "advice"),
+    [
+        # What the user typed hides what would be the default.
+        ("grid1000", Agreement.YOURS, "Type the same command without --space"),
+        ("unknown", Agreement.NOT_TOLD, "Type the same command without --space"),
+        # The figure itself is of another space.
+        ("pixels", Agreement.AS_PUBLISHED, "Type the same command with --space grid1000"),
+    ],
+)
+def test_advice_where_a_space_was_typed(published: str, agreement: Agreement, advice: str) -> None:
+    theirs = ConditionSet("space", published, "pixels", agreement)
+    rng = np.random.default_rng(1)
+    answers = run(rng, PROFILES["referring"], RIGHT, GOOD, 60)
+    told = figure(PUBLISHED, conditions=Conditions(space=published))
+    tried = deployed(answers, told, space="pixels", conditions=[theirs])
+    entry = replace(tried.setup.entry, space="pixels")
+    assert cause(replace(tried, setup=replace(tried.setup, entry=entry))).advice == advice

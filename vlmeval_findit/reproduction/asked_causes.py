@@ -49,10 +49,11 @@ def check_prompt(evidence: Evidence, ask: Ask) -> Checked:
         return Checked("prompt", "the figure's is not told")
     if not differs:
         return Checked("prompt", "as published")
-    return _compare(evidence, ask, "prompt", _with_published_prompt(evidence.attempt.setup))
+    return _compare(evidence, ask, "prompt", _with_published_prompt(evidence))
 
 
-def _with_published_prompt(setup: Setup) -> Asked:
+def _with_published_prompt(evidence: Evidence) -> Asked:
+    setup = evidence.attempt.setup
     conditions = setup.figure.conditions
     entry = setup.entry
     prompts = setup.prompts
@@ -67,7 +68,7 @@ def _with_published_prompt(setup: Setup) -> Asked:
     return Asked(
         replace(setup, prompts=prompts, entry=entry, variants=variants),
         words,
-        "Type the same command without --prompts, --prompt-template, --system and --format",
+        f"Type the same command without {evidence.typed_words}",
     )
 
 

@@ -65,6 +65,20 @@ class Evidence:
         return condition is not None and condition.agreement is Agreement.YOURS
 
     @property
+    def typed_words(self) -> str:
+        """The options by which the user asks in other words than published."""
+        entry = self.attempt.setup.entry
+        given = {
+            "--prompt-template": entry.prompt_template is not None,
+            "--system": entry.system is not None,
+            "--format": self.differs("format"),
+        }
+        options = [name for name, is_given in given.items() if is_given]
+        if self.differs("prompt") and entry.prompt_template is None and entry.system is None:
+            options.insert(0, "--prompts (and FINDIT_PROMPTS)")
+        return " and ".join(options)
+
+    @property
     def row(self) -> ModelRow | None:
         """The row of the model table; None: not known."""
         entry = self.attempt.setup.entry

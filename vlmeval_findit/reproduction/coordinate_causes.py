@@ -20,7 +20,7 @@ from ..coords.run_check import NotBoxesError
 from ..data.published_figures import UNKNOWN
 from .cause_evidence import Evidence
 from .figure_metric import row_shares
-from .records import Cause, Checked
+from .records import Agreement, Cause, Checked
 
 COORDINATES = "coordinates"
 SPACE = "space"
@@ -103,7 +103,6 @@ def _best_named(evidence: Evidence, fit: RunFit | PointFit) -> Convention:
 
 
 def _advice(evidence: Evidence, other: Convention) -> str:
-    setup = evidence.attempt.setup
     declared = evidence.runs[0].declared
     if other.order.name != declared.order.name:
         return _order_advice(evidence, other)
@@ -113,7 +112,7 @@ def _advice(evidence: Evidence, other: Convention) -> str:
             f"No --space reads {other.space.description}: the deployment answers otherwise than "
             f"published. To see how, type: {_probe_command(evidence)}"
         )
-    if setup.entry.space is not None and _is_usual(evidence, space):
+    if _is_typed(evidence) and _is_default(evidence, space):
         return "Type the same command without --space"
     typed = f"Type the same command with --space {_typed(space)}"
     if space.kind == "letterbox":
@@ -121,7 +120,18 @@ def _advice(evidence: Evidence, other: Convention) -> str:
     return typed
 
 
-def _is_usual(evidence: Evidence, space: Space) -> bool:
+def _is_typed(evidence: Evidence) -> bool:
+    """Return whether the user states a space, and not the figure."""
+    condition = evidence.condition(SPACE)
+    is_published = condition is not None and condition.agreement is Agreement.AS_PUBLISHED
+    return evidence.attempt.setup.entry.space is not None and not is_published
+
+
+def _is_default(evidence: Evidence, space: Space) -> bool:
+    """Return whether replies are read in a space where the user states none."""
+    published = evidence.figure.conditions.space
+    if published != UNKNOWN:
+        return space.kind == published
     row = evidence.row
     return row is not None and row.space(evidence.attempt.setup.variants[0]) == space
 
@@ -145,7 +155,7 @@ def _order_advice(evidence: Evidence, other: Convention) -> str:
         if format_problem(in_order) is None:
             return f"Type the same command with --format {in_order.format}"
     if evidence.differs("prompt"):
-        return "Type the same command without --prompts and --prompt-template"
+        return f"Type the same command without {evidence.typed_words}"
     return (
         "The published model does not answer so: check that the checkpoint and its chat template "
         f"are the published ones. To see the order, type: {_probe_command(evidence)}"

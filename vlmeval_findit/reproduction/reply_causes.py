@@ -103,10 +103,7 @@ def _format_advice(evidence: Evidence, unreadable: int) -> str:
     setup = evidence.attempt.setup
     variant = setup.variants[0]
     if evidence.differs("prompt") or evidence.differs("format"):
-        return (
-            "Type the same command without --prompts, --prompt-template, --system and --format: "
-            "it then asks as published"
-        )
+        return f"Type the same command without {evidence.typed_words}: it then asks as published"
     replies = [scored.reply for scored in evidence.scored]
     other = find_other_format(variant, replies) if isinstance(variant, FindItVariant) else None
     if other is not None and other.count >= unreadable / 2 and not setup.prompts:
