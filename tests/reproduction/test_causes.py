@@ -191,6 +191,42 @@ def test_format_after_words_of_the_user() -> None:
     assert noticed.advice.startswith("Type the same command without --prompts (and FINDIT_PROMPTS)")
 
 
+def test_answers_in_thoughts_are_read_there() -> None:
+    def swapped(reply: Reply) -> Reply:
+        return Reply(reply.index, "", ReplyRecord(thought=reply.text, finish_reason="stop"))
+
+    noticed = cause(attempt(change=on_rows(0.5, swapped)))
+    assert noticed.name == "format"
+    assert noticed.finding == "40 of 80 replies are empty, and their thoughts are the answers"
+    assert noticed.explains == pytest.approx(right_value())
+    assert "--reasoning-parser" in noticed.advice
+    assert noticed.sure
+
+
+@pytest.mark.parametrize("text", ["[]", "", "I see no picture.", '[{"bbox_2d": []}]'])
+def test_answers_without_a_box_are_left_out(text: str) -> None:
+    tried = attempt(change=on_rows(0.5, lambda reply: Reply(reply.index, text)))
+    (noticed,) = (each.cause for each in checked(tried) if each.cause)
+    assert noticed.name == "format"
+    assert noticed.finding == "40 of 80 replies have no box, in any reading"
+    assert noticed.explains == pytest.approx(2 * tried.value)
+    assert not noticed.sure
+    silent = attempt(change=lambda reply: Reply(reply.index, text))
+    (noticed,) = (each.cause for each in checked(silent) if each.cause)
+    assert (noticed.name, noticed.explains) == ("format", None)
+
+
+def test_another_box_of_a_reply_may_fit() -> None:
+    def longer(reply: Reply) -> Reply:
+        return Reply(reply.index, f'[{{"bbox_2d": [0, 0, 20, 20]}}, {reply.text[1:]}')
+
+    (noticed,) = (each.cause for each in checked(attempt(change=longer)) if each.cause)
+    assert noticed.name == "several boxes"
+    assert noticed.finding.startswith("80 of 80 replies have several boxes, of which the first")
+    assert noticed.explains == pytest.approx(right_value())
+    assert not noticed.sure
+
+
 def cut(reply: Reply) -> Reply:
     return Reply(reply.index, reply.text[:-6], CUT)
 

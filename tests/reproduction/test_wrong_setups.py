@@ -17,12 +17,15 @@ from published_stand_ins import known
 from referring_deployments import (
     Deployment,
     Thing,
+    after_another,
     after_words,
     as_fenced_json,
     as_json,
     as_prose,
+    as_refusal,
     as_text,
-    before_others,
+    as_the_same,
+    before_another,
     deployed,
     draw_split,
     patches_of_28,
@@ -136,6 +139,31 @@ WRONG: Mapping[str, tuple[Setup, str]] = {
     "one tile": (INTERNVL.but(sees=tiled(1), least=70), "picture sizes"),
     "a space of the user": (INTERNVL.but("--space", "pixels"), "coordinates"),
     "positions lost in a program not told": (QWEN3.but(astray=95.0), "engine"),
+    "the same box for everything": (INTERNVL.but(writes=as_the_same), "engine"),
+    "a parser takes all for a thought": (QWEN25.but(all_is_thought=True), "format"),
+    "no picture arrives": (QWEN25.but(writes=as_refusal), "format"),
+    "another box comes first": (QWEN25.but(writes=after_another), "several boxes"),
+    "width and height in place of a corner": (INTERNVL.but(says="grid1000/xywh"), "coordinates"),
+}
+
+# Two things are wrong; where the first hides the second, the second comes with the next try.
+BOTH: Mapping[str, tuple[Setup, tuple[str, ...]]] = {
+    "calls fail, and rows come first": (
+        INTERNVL.but(failing=0.25, says="grid1000/yxyx"),
+        ("coordinates", "failed calls"),
+    ),
+    "calls fail, and positions are lost": (
+        QWEN3.but(failing=0.25, astray=95.0, pages=vllm("0.12.0")),
+        ("failed calls", "engine"),
+    ),
+    "prose in place of JSON, and rows come first": (
+        QWEN25.but(writes=as_prose, says="grid1000/yxyx"),
+        ("format",),
+    ),
+    "other words, and calls fail": (
+        INTERNVL.but("--prompt-template", MINE, failing=0.25),
+        ("failed calls", "prompt"),
+    ),
 }
 
 _QUICK_WRONG = ("an engine without positions", "calls fail")
@@ -160,6 +188,16 @@ def test_the_cause_of_a_wrong_setup_is_named(wrong: str) -> None:
         assert cause.explains == pytest.approx(stored.figure.value, abs=3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", BOTH)
+def test_two_causes_are_named(wrong: str) -> None:
+    setup, expected = BOTH[wrong]
+    status, stored = reproduce(setup)
+    assert status == 1
+    causes = [each.cause for each in stored.checked if each.cause is not None]
+    assert tuple(cause.name for cause in causes) == expected
+
+
 # --- right ones -----------------------------------------------------------------------------------
 
 RIGHT: Mapping[str, Setup] = {
@@ -172,7 +210,7 @@ RIGHT: Mapping[str, Setup] = {
     "JSON in a fence, with labels": QWEN25.but(writes=as_fenced_json),
     "a thought of its server": QWEN3.but(thought="I look at each of the things."),
     "a thought in the text": QWEN3.but(writes=after_words("<think>\nHm.\n</think>\n\n", as_text)),
-    "several boxes, the first right": QWEN25.but(writes=before_others(as_json)),
+    "several boxes, the first right": QWEN25.but(writes=before_another),
     "a slow server": INTERNVL.but(delay=0.02),
     "a version with a known fault, without it": QWEN3.but(pages=vllm("0.12.0")),
 }

@@ -175,6 +175,14 @@ def as_fenced_json(thing: Thing, box: Sequence[float]) -> str:
     return f"```json\n{entry}\n```"
 
 
+def as_refusal(thing: Thing, box: Sequence[float]) -> str:
+    return "I cannot see a picture here. Please send it again."
+
+
+def as_the_same(thing: Thing, box: Sequence[float]) -> str:
+    return "[250, 250, 750, 750]"
+
+
 def as_prose(thing: Thing, box: Sequence[float]) -> str:
     x1, y1, x2, y2 = box
     return f"Sure! {thing.words.capitalize()} is in the box from ({x1}, {y1}) to ({x2}, {y2})."
@@ -184,15 +192,13 @@ def after_words(words: str, writes: Writes) -> Writes:
     return lambda thing, box: f"{words}{writes(thing, box)}"
 
 
-def before_others(writes: Writes) -> Writes:
-    """Write the box twice, then moved: the first is right."""
+def before_another(thing: Thing, box: Sequence[float]) -> str:
+    """Write two boxes, the right box first."""
+    return json.dumps([{"bbox_2d": list(box)}, {"bbox_2d": [number + 90 for number in box]}])
 
-    def written(thing: Thing, box: Sequence[float]) -> str:
-        first = writes(thing, box).removesuffix("]")
-        second = writes(thing, [number + 90 for number in box]).removeprefix("[")
-        return f"{first}, {second}"
 
-    return written
+def after_another(thing: Thing, box: Sequence[float]) -> str:
+    return json.dumps([{"bbox_2d": [number + 200 for number in box]}, {"bbox_2d": list(box)}])
 
 
 @dataclass(frozen=True)
@@ -203,7 +209,8 @@ class Deployment:
     their edges in shares of the side, ``least`` the shorter side in pixels as seen below which an
     object is missed, ``astray`` the standard deviation in pixels by which boxes lie elsewhere.
     ``prompt`` are words that the published prompt has: with others ``otherwise`` are right.
-    ``failing`` is the share of pictures that the server refuses, ``limit`` its limit of tokens.
+    ``failing`` is the share of pictures that the server refuses, ``limit`` its limit of tokens, and
+    with ``all_is_thought`` its parser takes the whole reply for a thought.
     """
 
     right: float
@@ -219,6 +226,7 @@ class Deployment:
     failing: float = 0.0
     limit: int | None = None
     thought: str = ""
+    all_is_thought: bool = False
     delay: float = 0.0
     pages: Mapping[str, Any] = field(default_factory=dict)
 
@@ -241,16 +249,19 @@ def answer(deployment: Deployment, thing: Thing, asked: Asked) -> Answer:
     text = deployment.writes(thing, [int(n) if n == int(n) else n for n in answered])
     limits = [asked.body["max_tokens"], *([deployment.limit] if deployment.limit else [])]
     most = 3 * min(limits)  # Characters
-    message = {"reasoning_content": deployment.thought} if deployment.thought else {}
+    is_cut = len(text) > most
+    text, thought = text[:most], deployment.thought
+    if deployment.all_is_thought:
+        text, thought = "", text
     result = completion(
-        text[:most],
-        finish_reason="length" if len(text) > most else "stop",
+        text,
+        finish_reason="length" if is_cut else "stop",
         model=asked.body["model"],
         provider=None,
-        message=message,
+        message={"reasoning_content": thought},
         usage={
             "prompt_tokens": 40 + deployment.tokens(seen),
-            "completion_tokens": min(len(text), most) // 3 + len(deployment.thought) // 3,
+            "completion_tokens": (len(text) + len(thought)) // 3,
         },
     )
     return Answer(result.body, delay=deployment.delay)

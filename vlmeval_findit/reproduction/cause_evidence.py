@@ -22,6 +22,8 @@ from .records import Agreement, Attempt, ConditionSet, Judgement
 
 # A fault is a cause if the figure without it is nearer by this share of what is missing.
 _MATTERS = 0.25
+# Points that lost replies cost where nothing else is wrong; next to a worse fault they gain less.
+_COSTS = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Evidence:
     def matters(self, value: float | None, share: float = _MATTERS) -> bool:
         """Return whether a value without a fault explains a good part of what is missing."""
         return self.gain(value) >= share * self.missing
+
+    def costs_much(self, rows: int) -> bool:
+        """Return whether so many rows that are lost would cost a good part of the figure alone."""
+        return self.judgement.published * rows / self.attempt.queries >= _COSTS
 
     def closes(self, gain: float) -> bool:
         """Return whether so many points more would agree with the figure."""

@@ -16,7 +16,12 @@ from .coordinate_causes import check_coordinates, check_space
 from .engine_cause import check_engine
 from .picture_size_causes import check_picture_sizes
 from .records import Attempt, Checked, Judgement, Verdict
-from .reply_causes import check_failed_calls, check_format, check_truncation
+from .reply_causes import (
+    check_failed_calls,
+    check_format,
+    check_several_boxes,
+    check_truncation,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ _ROWS = (
     CauseCheck("coordinates", check_coordinates),
     CauseCheck("failed calls", check_failed_calls),
     CauseCheck("format", check_format),
+    CauseCheck("several boxes", check_several_boxes),
     CauseCheck("picture sizes", check_picture_sizes),
     CauseCheck("truncation", check_truncation),
     CauseCheck("space", check_space),

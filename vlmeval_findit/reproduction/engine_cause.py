@@ -73,7 +73,7 @@ def _sentence(text: str) -> str:
 
 
 def _is_compared(scored: ScoredReply) -> bool:
-    return bool(scored.match.boxes) and len(scored.query.truth.boxes) == 1
+    return len(scored.match.boxes) == 1 and len(scored.query.truth.boxes) == 1
 
 
 def _lost_places(evidence: Evidence) -> Placement | None:
@@ -121,7 +121,7 @@ def _positions_lost(
 
 
 def _moved(scored: ScoredReply) -> ScoredReply:
-    """Move the first box of a reply to the middle of its object."""
+    """Move the box of a reply to the middle of its object."""
     if not _is_compared(scored):
         return scored
     left, top, right, bottom = scored.match.boxes[0]
@@ -129,6 +129,6 @@ def _moved(scored: ScoredReply) -> ScoredReply:
     across = (x1 + x2 - left - right) / 2
     down = (y1 + y2 - top - bottom) / 2
     box = (left + across, top + down, right + across, bottom + down)
-    reading = scored.reading._replace(boxes=(box, *scored.match.boxes[1:]))
+    reading = scored.reading._replace(boxes=(box,))
     (result,) = match([reading], [scored.query.truth])
     return replace(scored, reading=reading, match=result)

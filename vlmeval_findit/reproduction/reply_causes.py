@@ -8,13 +8,17 @@ from dataclasses import replace
 
 from ..benchmarks.findit.reply_scoring import ScoredReply
 from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.box_records import FormatFailure
+from ..boxes.box_records import NO_BOX, FormatFailure
 from ..coords.probe_verdict import find_other_format
 from ..core.formatting import counted
 from ..data.published_figures import UNKNOWN
+from ..protocol.replies import Reply
 from .cause_evidence import Evidence
-from .figure_metric import ReadReplies
+from .figure_metric import ReadReplies, read_predictions
 from .records import Cause, Checked
+
+# Of what is missing, so that answers left out are a possible cause
+_EXPLAINS_MUCH = 0.5
 
 _CUT = (FormatFailure.TRUNCATED, FormatFailure.TRUNCATED_THINKING)
 
@@ -53,7 +57,7 @@ def check_failed_calls(evidence: Evidence) -> Checked:
     result = _of_all(failed, evidence, "calls failed")
     value = evidence.value_of(_without(evidence, lambda scored: scored.reply.failed))
     cause = None
-    if evidence.matters(value) or value is None:
+    if value is None or evidence.matters(value) or evidence.costs_much(failed):
         cause = Cause(
             "failed calls",
             f"{result}, and count as misses",
@@ -68,20 +72,28 @@ def check_failed_calls(evidence: Evidence) -> Checked:
 
 def check_format(evidence: Evidence) -> Checked:
     """Look at answers that are not in the format asked for; published scripts may read more."""
+    in_thoughts = _answers_in_thoughts(evidence)
+    if in_thoughts is not None:
+        return Checked("format", in_thoughts.finding, in_thoughts)
     unreadable = [scored for scored in evidence.scored if _is_unreadable(scored)]
     boxless = sum(
         scored.reading.reason is None and not scored.reading.boxes for scored in evidence.scored
     )
-    if not unreadable:
-        return Checked("format", f"all answers are readable{_and_boxless(boxless)}")
-    reasons = Counter(each.reading.reason.value for each in unreadable if each.reading.reason)
-    listed = ", ".join(f"{reason} {number:,}" for reason, number in reasons.most_common(3))
-    result = f"{_of_all(len(unreadable), evidence)} are not readable ({listed})"
-    value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
+    result = f"all answers are readable{_and_boxless(boxless)}"
     cause = None
-    if evidence.matters(value):
-        cause = Cause("format", result, value, _format_advice(evidence, len(unreadable)))
-    return Checked("format", result + _and_boxless(boxless), cause)
+    if unreadable:
+        result = f"{_of_all(len(unreadable), evidence)} are not readable ({_reasons(unreadable)})"
+        value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
+        boxes = sum(_has_lenient_box(scored) for scored in unreadable)
+        if evidence.matters(value) or evidence.costs_much(boxes):
+            cause = Cause("format", result, value, _format_advice(evidence, len(unreadable)))
+        result += _and_boxless(boxless)
+    return Checked("format", result, cause or _without_boxes(evidence))
+
+
+def _reasons(unreadable: Sequence[ScoredReply]) -> str:
+    reasons = Counter(each.reading.reason.value for each in unreadable if each.reading.reason)
+    return ", ".join(f"{reason} {number:,}" for reason, number in reasons.most_common(3))
 
 
 def _and_boxless(boxless: int) -> str:
@@ -99,6 +111,70 @@ def _read_leniently(replies: ReadReplies) -> ReadReplies:
     return replace(replies, scored=read)
 
 
+def _answers_in_thoughts(evidence: Evidence) -> Cause | None:
+    """Return a cause where answers are empty, and their thoughts are answers.
+
+    Servers with the parser of another model take a whole reply for a thought.
+    """
+    swapped = sum(_is_in_thought(scored.reply) for scored in evidence.scored)
+    if not swapped:
+        return None
+    read = []
+    for each in evidence.attempt.predictions:
+        replies = [_thought_as_text(reply) for reply in each.replies]
+        read.append(_read_leniently(read_predictions(replace(each, replies=replies))))
+    value = evidence.value_of(read)
+    if not evidence.matters(value):
+        return None
+    return Cause(
+        "format",
+        f"{_of_all(swapped, evidence)} are empty, and their thoughts are the answers",
+        value,
+        "Start the server without its reasoning parser, or with that of this model (vllm, sglang: "
+        "--reasoning-parser)",
+    )
+
+
+def _is_in_thought(reply: Reply) -> bool:
+    is_whole = not reply.failed and not reply.cut
+    return is_whole and not reply.answer.strip() and bool(reply.recorded.thought)
+
+
+def _thought_as_text(reply: Reply) -> Reply:
+    if not _is_in_thought(reply):
+        return reply
+    recorded = replace(reply.recorded, thought="")
+    return replace(reply, text=reply.recorded.thought, recorded=recorded)
+
+
+def _without_boxes(evidence: Evidence) -> Cause | None:
+    """Return a possible cause where so many answers have no box that the others explain a lot."""
+    silent = sum(_is_silent(scored) for scored in evidence.scored)
+    value = evidence.value_of(_without(evidence, _is_silent))
+    if not silent or not (value is None or evidence.matters(value, _EXPLAINS_MUCH)):
+        return None
+    return Cause(
+        "format",
+        f"{_of_all(silent, evidence)} have no box, in any reading",
+        value,
+        f"{_look_at_replies(evidence)} Perhaps the server is shown no picture: python "
+        "run_findit.py probe tells",
+        sure=False,
+    )
+
+
+def _is_silent(scored: ScoredReply) -> bool:
+    """Return whether an answer about an object has no box, even for a lenient reader."""
+    if scored.reply.failed or _is_cut(scored) or not scored.query.truth.boxes:
+        return False
+    return not scored.reading.boxes and not _has_lenient_box(scored)
+
+
+def _has_lenient_box(scored: ScoredReply) -> bool:
+    lenient = scored.lenient
+    return lenient is not None and bool(lenient.lenient.reading.boxes)
+
+
 def _format_advice(evidence: Evidence, unreadable: int) -> str:
     setup = evidence.attempt.setup
     variant = setup.variants[0]
@@ -108,6 +184,10 @@ def _format_advice(evidence: Evidence, unreadable: int) -> str:
     other = find_other_format(variant, replies) if isinstance(variant, FindItVariant) else None
     if other is not None and other.count >= unreadable / 2 and not setup.prompts:
         return f"Type the same command with --format {other.variant.format}"
+    return _look_at_replies(evidence)
+
+
+def _look_at_replies(evidence: Evidence) -> str:
     path = evidence.attempt.predictions[0].path
     where = f" in {path}" if path is not None else ""
     return f"Look at these replies{where}: is it the published checkpoint, with its chat template?"
@@ -127,7 +207,7 @@ def check_truncation(evidence: Evidence) -> Checked:
         result += f", {thinking:,} of them while thinking"
     value = evidence.value_of(_without(evidence, _is_cut))
     cause = None
-    if evidence.matters(value) or value is None:
+    if value is None or evidence.matters(value) or evidence.costs_much(len(cut)):
         cause = Cause("truncation", result, value, _limit_advice(evidence, bool(thinking)))
     return Checked("truncation", result, cause)
 
@@ -146,3 +226,55 @@ def _limit_advice(evidence: Evidence, thinking: bool) -> str:
     if thinking:
         advice += ", or ask the model not to think (--extra-body)"
     return advice
+
+
+# --- several boxes --------------------------------------------------------------------------------
+
+
+def check_several_boxes(evidence: Evidence) -> Checked:
+    """Look at replies with several boxes: the first counts, and other scripts take other boxes."""
+    if not evidence.figure.set.metric.startswith(("acc@", "mean of acc@")):
+        return Checked("several boxes", "the metric counts all boxes")
+    several = sum(len(scored.match.boxes) > 1 for scored in evidence.scored)
+    if not several:
+        return Checked("several boxes", "no reply has several")
+    result = f"{_of_all(several, evidence)} have several boxes"
+    best = [
+        replace(each, scored=[_best_box_first(scored) for scored in each.scored])
+        for each in evidence.replies
+    ]
+    value = evidence.value_of(best)
+    cause = None
+    if evidence.matters(value, _EXPLAINS_MUCH):
+        cause = Cause(
+            "several boxes",
+            f"{result}, of which the first counts, and often another fits",
+            value,
+            _one_box_advice(evidence),
+            sure=False,
+        )
+    return Checked("several boxes", result, cause)
+
+
+def _best_box_first(scored: ScoredReply) -> ScoredReply:
+    """Put the box first that fits an object best."""
+    match = scored.match
+    fits = [
+        (iou, place)
+        for iou, place in zip(match.ious, match.assigned, strict=True)
+        if place != NO_BOX
+    ]
+    if not fits:
+        return scored
+    _, best = max(fits)
+    others = [box for place, box in enumerate(match.boxes) if place != best]
+    return replace(scored, match=match._replace(boxes=(match.boxes[best], *others)))
+
+
+def _one_box_advice(evidence: Evidence) -> str:
+    if evidence.differs("prompt"):
+        return "Type the same command without --prompts and --prompt-template"
+    return (
+        "The model lists more than was asked for: check that the checkpoint and its chat template "
+        "are the published ones. Whether the figure's script takes another box is not told"
+    )
