@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from boards import JSON, world
+from costly_runs import with_records
 from paths import ROOT
 from PIL import Image
 from scored_runs import World, failing, saying, speaking
@@ -77,7 +78,7 @@ def files_of(run: Any) -> Path:
 
 
 def test_values_intervals_files_and_the_worst_answers(world: World, store: str, capsys) -> None:
-    good(world)
+    with_records(good(world), lambda index: {"call": {"cost": 0.002}})
     world.predict("Failing", JSON, failing)
     assert track(world, "--pictures", "3") == 0
     assert "2 of 2 runs logged now" in capsys.readouterr().out
@@ -86,6 +87,8 @@ def test_values_intervals_files_and_the_worst_answers(world: World, store: str, 
     (row,) = load_scores(known.path).to_dict("records")
     for name in ("F1@0.5", "F1@0.5 low", "F1@0.5 high", "mIoU", "Adherence", "queries"):
         assert run.data.metrics[plain_name(name)] == row[name]
+    assert run.data.metrics["USD per 1000"] == pytest.approx(2.0)
+    assert run.data.params["USD source"] == "stated by the service"
     assert run.data.params["digest"] == known.provenance.digest
     assert run.data.params["space"] == "grid1000 (recorded by the run)"
     folder = files_of(run)

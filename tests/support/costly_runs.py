@@ -16,11 +16,19 @@ from vlmeval_findit.scoring.scored_run import Run, load_run
 from vlmeval_findit.storage.run_files import RunFiles
 
 
-def with_records(path: Path, record: Callable[[int], Mapping[str, Any]]) -> Run:
-    """Write a record with each reply of a prediction file, by its index, and score it again."""
+def with_records(
+    path: Path,
+    record: Callable[[int], Mapping[str, Any]],
+    time: Callable[[int], Mapping[str, Any]] = lambda index: {},
+) -> Run:
+    """Write a record and a time with each reply of a prediction file, and score it again.
+
+    Both are made from the index of a row.
+    """
     rows = json.loads(path.read_text(encoding="utf-8"))
     for row in rows:
         row["extra_records"] = json.dumps({"findit": dict(record(row["index"]))})
+        row["call_time"] = json.dumps(dict(time(row["index"])))
     path.write_text(json.dumps(rows), encoding="utf-8")
     write_score(score_file(path, Settings(force=True)), path)
     return load_run(RunFiles(path).provenance)

@@ -15,6 +15,7 @@ from ..leaderboard.board import Board
 from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
+from ..leaderboard.cost_tables import cost_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.latex_tables import PaperStyle
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
@@ -155,6 +156,12 @@ def _print_board(board: Board) -> None:
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):
         print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")
+    costs = cost_table(board)
+    if costs.rows:
+        say(f"{costs.title} (means over datasets):")
+        print_table(costs, "leaderboard.md")
+        for note in costs.notes:
+            print_lines(note.lines, "leaderboard.md")
     lost = lost_table(board)
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.run_costs import run_costs
 from ..core.formatting import counted
 from ..protocol.metric import Metric, SumKey, weighted
 from ..scoring.scored_run import Run
@@ -14,6 +15,7 @@ from ..statistics.influences import clustered_sums, estimate_metrics, slice_of
 from ..statistics.intervals import Difference, metric_intervals
 from .board import OVERALL, VOTED, Board, RankedValue
 from .comparable import grouped
+from .cost_tables import cell_costs, cost_cells, cost_fields
 from .notes import format_note, formats_tried, formats_used, notes_of
 from .reported_formats import FormatRow
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
@@ -135,6 +137,7 @@ def values_table(board: Board) -> Table:
         row += [cell.failures, cell.tried]
         for metric in board.metrics:
             row += _ranked_cells(cell.entries.get(metric.name))
+        row += cost_cells(cell_costs(board, cell))
         if board.published:
             row.append("")
         if any_reviews:
@@ -145,6 +148,7 @@ def values_table(board: Board) -> Table:
         row += [None, None, None, None]  # Counts
         for metric in board.metrics:
             row += [each.values.get(metric.name), None, None, None, ""]
+        row += cost_cells(None)
         row.append(each.where)
         if any_reviews:
             row.append("")
@@ -155,6 +159,7 @@ def values_table(board: Board) -> Table:
         name = metric.name
         fields += [value(name), count(f"{name} rank"), *_tests(f"{name} p to rank above")]
         fields.append(Field(f"{name} tied"))
+    fields += cost_fields()
     if board.published:
         fields.append(Field("published in"))
     if any_reviews:
@@ -203,10 +208,11 @@ def sweep_table(board: Board) -> Table:
             cells.append(TableCell(row.run.value(metric), interval))
         cells += [test.value if test else None, *_p_values(test)]
         cells += [len(row.run.rows), row.run.failed]
-        rows.append(cells)
+        rows.append([*cells, *cost_cells(run_costs(row.run))])
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
+    fields += cost_fields()
     return Table("Formats", fields, rows, notes_of(board))
 
 

@@ -9,6 +9,7 @@ from ..scoring.scored_run import Run
 from .board import Board
 from .board_tables import metric_table
 from .comparable import asked_at
+from .cost_tables import cost_table
 from .notes import formats_used, notes_of
 from .result_table import Field, Table, Value, value
 from .table_output import to_booktabs, to_latex
@@ -80,8 +81,12 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
         tables = [table for table in (_means(board), _datasets(board)) if table.rows]
         write = to_booktabs
         packages = "booktabs"
+    costs = cost_table(board)
+    if costs.rows:
+        tables.append(costs)
     if tables:  # None: no run can be compared
-        tables[-1] = replace(tables[-1], notes=notes_of(board, only_reported=True))
+        notes = [*notes_of(board, only_reported=True), *costs.notes]
+        tables[-1] = replace(tables[-1], notes=notes)
     source = origin(board)
     return "\n".join(
         [rf"% needs \usepackage{{{packages}}}", *(write(each, source) for each in tables)]

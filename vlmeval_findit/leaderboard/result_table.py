@@ -29,6 +29,8 @@ class FieldType(Enum):
     VALUE = "value"  # With one decimal
     PROBABILITY = "probability"  # With two digits: a product of many may be tiny
     RATIO = "ratio"  # With at most four digits, three below 0.1
+    AMOUNT = "amount"  # With three digits, or as a whole number
+    AMOUNT_DIFFERENCE = "amount difference"
     DIFFERENCE = "difference"
     P = "p"
 
@@ -65,6 +67,10 @@ class Field:
     def is_key(self) -> bool:
         """Whether it identifies a row."""
         return self.kind in (FieldType.TEXT, FieldType.RANK)
+
+    @property
+    def is_difference(self) -> bool:
+        return self.kind in (FieldType.DIFFERENCE, FieldType.AMOUNT_DIFFERENCE)
 
 
 def count(name: str) -> Field:
@@ -169,6 +175,9 @@ def text_of(field: Field, cell: TableCell) -> str:
     >>> ratio = Field("x", FieldType.RATIO)
     >>> [text_of(ratio, TableCell(n)) for n in (1000 / 224, 1 / 12)]
     ['4.464', '0.0833']
+    >>> amount = Field("tokens", FieldType.AMOUNT)
+    >>> [text_of(amount, TableCell(n)) for n in (1234.5, 45.25, 0.00123)]
+    ['1,234', '45.2', '0.00123']
     """
     number = cell.value
     if number is None:
@@ -179,8 +188,19 @@ def text_of(field: Field, cell: TableCell) -> str:
         return f"{number:.4g}" if abs(number) >= 0.1 else f"{number:.3g}"
     if field.kind is FieldType.P and number < 0.001:
         return "<0.001"
+    if field.kind in _AMOUNTS:
+        return _amount(field.kind, number)
     usual = ",g" if isinstance(number, float) else ","
     return format(number, _DIGITS.get(field.kind, usual))
+
+
+_AMOUNTS = (FieldType.AMOUNT, FieldType.AMOUNT_DIFFERENCE)
+
+
+def _amount(kind: FieldType, number: float) -> str:
+    sign = "+" if kind is FieldType.AMOUNT_DIFFERENCE else ""
+    digits = ",.0f" if abs(number) >= 99.95 else ".3g"
+    return format(number, f"{sign}{digits}")
 
 
 _DIGITS = {
@@ -193,9 +213,11 @@ _DIGITS = {
 
 def bounds_of(field: Field, cell: TableCell) -> str:
     """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty without one."""
-    separator = " to " if field.kind is FieldType.DIFFERENCE else "–"
-    ends = (format(end, _DIGITS.get(field.kind, ".1f")) for end in cell.ends if end is not None)
-    return separator.join(ends)
+    separator = " to " if field.is_difference else "–"
+    ends = [end for end in cell.ends if end is not None]
+    if field.kind in _AMOUNTS:
+        return separator.join(_amount(field.kind, end) for end in ends)
+    return separator.join(format(end, _DIGITS.get(field.kind, ".1f")) for end in ends)
 
 
 def sign_of(cell: TableCell) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..analysis.run_calibration import APValue, CalibrationResult
+from ..analysis.run_costs import run_costs
 from ..analysis.run_statistics import estimate, intervals, untested_metrics
 from ..analysis.sample_scores import SamplesScore
 from ..boxes.confidences import MEANS
@@ -20,6 +21,7 @@ from ..statistics.intervals import (
     correct,
     metric_intervals,
 )
+from .cost_tables import cost_cells, cost_fields
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 
@@ -33,11 +35,12 @@ def runs_table(runs: Sequence[Run]) -> Table:
         row: list[Value] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
+        row += cost_cells(run_costs(run))
         rows.append([*row, run.provenance.digest, str(run.path)])
     fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
     fields += [count("queries"), count("failed calls")]
     fields += [value(metric.name) for metric in metrics]
-    fields += [Field("digest"), Field("path")]
+    fields += [*cost_fields(), Field("digest"), Field("path")]
     return Table("Runs", fields, rows)
 
 

@@ -53,7 +53,7 @@ def to_json(table: Table) -> dict[str, Any]:
 
 def _json_value(field: Field, cell: TableCell) -> Any:
     value = cell.value if field.kind is FieldType.TEXT or cell.value != "" else None
-    if not (field.interval or field.kind in (FieldType.RANK, FieldType.DIFFERENCE)):
+    if not (field.interval or field.is_difference or field.kind is FieldType.RANK):
         return _finite(value)
     entry = {"value": _finite(value)}
     if field.interval:
@@ -307,7 +307,7 @@ def _terminal_column(field: Field, cells: Sequence[TableCell], separator: str) -
     texts = [field.name]
     for cell in cells:
         bounds = bounds_of(field, cell)
-        if field.kind is not FieldType.DIFFERENCE and bounds and separator == " ":
+        if not field.is_difference and bounds and separator == " ":
             bounds = f"({bounds})"
         text = separator.join(filter(None, (text_of(field, cell), bounds)))
         texts.append(f"{text}{sign_of(cell):<{longest}}")

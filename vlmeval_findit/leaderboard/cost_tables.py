@@ -1,0 +1,205 @@
+"""What answers cost, as tables and as columns of other tables.
+
+The cost of a model over several datasets is the mean of theirs, as its score is; it is empty where
+it is not known of each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from ..analysis.run_costs import run_costs
+from ..scoring.query_costs import RunCosts
+from .board import Board, BoardCell
+from .result_table import NONE, Field, FieldType, Note, Table, Value, count
+
+
+class CostColumn(NamedTuple):
+    """A column of costs: its name in files, and in tables for people, which have 80 characters."""
+
+    name: str
+    short_name: str
+    value: Callable[[RunCosts], float | None]
+    short_value: Callable[[float], float] = lambda value: value
+
+    def short(self, costs: RunCosts) -> float | None:
+        """Return the value in the unit of its short name."""
+        value = self.value(costs)
+        return None if value is None else self.short_value(value)
+
+
+# The costs of a query
+COSTS = (
+    CostColumn("seconds (median)", "s median", lambda costs: costs.seconds_median),
+    CostColumn("seconds (p95)", "s p95", lambda costs: costs.seconds_p95),
+    CostColumn("tokens in", "tokens in", lambda costs: costs.tokens_in),
+    CostColumn("tokens out", "tokens out", lambda costs: costs.tokens_out),
+    CostColumn("USD per 1000", "USD/1000", lambda costs: costs.usd_per_1000),
+    CostColumn("GPU seconds", "GPU s", lambda costs: costs.gpu_seconds),
+    CostColumn("CPU seconds", "CPU s", lambda costs: costs.cpu_seconds),
+    CostColumn("pixels", "Mpx", lambda costs: costs.pixels, lambda pixels: pixels / 1e6),
+)
+
+
+class CountColumn(NamedTuple):
+    """A column with a number of answers, and how a note says it of a model."""
+
+    name: str
+    value: Callable[[RunCosts], int]
+    words: str = ""
+
+
+# Of how many answers each cost is known
+KNOWN = (
+    CountColumn("timed", lambda costs: costs.timed),
+    CountColumn("counted", lambda costs: costs.counted),
+    CountColumn("priced", lambda costs: costs.priced),
+    CountColumn("measured", lambda costs: costs.measured),
+    CountColumn("sized", lambda costs: costs.sized),
+)
+
+# The answers whose costs are of another kind
+KINDS = (
+    CountColumn("cached", lambda costs: costs.cached, "in part from the service's cache"),
+    CountColumn("retried", lambda costs: costs.retried, "after several attempts"),
+    CountColumn("batched", lambda costs: costs.batched, "by a batch service"),
+    CountColumn("shared", lambda costs: costs.shared, "from an equal call"),
+    CountColumn("guessed", lambda costs: costs.guessed, "with an attempt at its greatest price"),
+)
+
+_COUNTS = (*KNOWN, *KINDS)
+
+
+def cost_fields() -> list[Field]:
+    """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
+    fields = [Field(column.name, FieldType.AMOUNT) for column in COSTS]
+    fields += [Field("USD source"), Field("image size"), count("answers")]
+    return fields + [count(column.name) for column in _COUNTS]
+
+
+def cost_cells(costs: RunCosts | None) -> list[Value]:
+    """Return the values of :func:`cost_fields`; empty without costs."""
+    if costs is None:
+        return [None] * len(cost_fields())
+    cells: list[Value] = [column.value(costs) for column in COSTS]
+    cells += [costs.usd_source, costs.image_size, costs.queries]
+    return cells + [column.value(costs) for column in _COUNTS]
+
+
+def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
+    """Return the mean over runs of what a query costs, and the sums of their counts.
+
+    >>> mean = mean_costs([RunCosts(queries=2, tokens_out=10.0), RunCosts(1, tokens_out=30.0)])
+    >>> mean.queries, mean.tokens_out
+    (3, 20.0)
+    """
+
+    def mean(value: Callable[[RunCosts], float | None]) -> float | None:
+        values = [value(each) for each in costs]
+        known = [each for each in values if each is not None]
+        return fmean(known) if len(known) == len(values) and known else None
+
+    sources = dict.fromkeys(source for each in costs for source in each.usd_source.split(", "))
+    sizes = dict.fromkeys(each.image_size for each in costs)
+    return RunCosts(
+        queries=sum(each.queries for each in costs),
+        timed=sum(each.timed for each in costs),
+        seconds_median=mean(lambda each: each.seconds_median),
+        seconds_p95=mean(lambda each: each.seconds_p95),
+        counted=sum(each.counted for each in costs),
+        tokens_in=mean(lambda each: each.tokens_in),
+        tokens_out=mean(lambda each: each.tokens_out),
+        priced=sum(each.priced for each in costs),
+        usd_per_1000=mean(lambda each: each.usd_per_1000),
+        usd_source=", ".join(filter(None, sources)),
+        measured=sum(each.measured for each in costs),
+        gpu_seconds=mean(lambda each: each.gpu_seconds),
+        cpu_seconds=mean(lambda each: each.cpu_seconds),
+        sized=sum(each.sized for each in costs),
+        pixels=mean(lambda each: each.pixels),
+        image_size=", ".join(filter(None, sizes)),
+        cached=sum(each.cached for each in costs),
+        retried=sum(each.retried for each in costs),
+        batched=sum(each.batched for each in costs),
+        shared=sum(each.shared for each in costs),
+        guessed=sum(each.guessed for each in costs),
+    )
+
+
+# --- of a board -----------------------------------------------------------------------------------
+
+
+def cell_costs(board: Board, cell: BoardCell) -> RunCosts:
+    """Return what the answers of a model cost on a dataset, or over those of a mean."""
+    if cell.run is not None:
+        return run_costs(cell.run)
+    datasets = next(mean.datasets for mean in board.means if mean.name == cell.dataset)
+    return mean_costs(_on_datasets(board, cell.model, datasets))
+
+
+def _on_datasets(board: Board, model: str, datasets: Sequence[str]) -> list[RunCosts]:
+    runs = [board.run(model, name) for name in datasets]
+    return [run_costs(run) for run in runs if run is not None]
+
+
+def cost_table(board: Board) -> Table:
+    """Make a row for each model of which any cost is known: means over its datasets.
+
+    Costs that are not known of any model have no column.
+    """
+    datasets = board.counted_datasets
+    known: dict[str, RunCosts] = {}
+    numbers: dict[str, int] = {}
+    for model in board.models:
+        by_dataset = _on_datasets(board, model, datasets)
+        numbers[model] = len(by_dataset)
+        mean = mean_costs(by_dataset)
+        if any(column.value(mean) is not None for column in COSTS):
+            known[model] = mean
+    columns = [
+        column
+        for column in COSTS
+        if any(column.value(costs) is not None for costs in known.values())
+    ]
+    fields = [Field("model"), *(Field(each.short_name, FieldType.AMOUNT) for each in columns)]
+    rows: list[list[Value]] = []
+    for model, costs in known.items():
+        rows.append([model, *(column.short(costs) for column in columns)])
+    if any(numbers[model] < len(datasets) for model in known):
+        fields.append(Field("datasets"))
+        rows = [[*row, f"{numbers[str(row[0])]}/{len(datasets)}"] for row in rows]
+    return Table("Cost of a query", fields, rows, _notes(known) if rows else ())
+
+
+def _notes(known: dict[str, RunCosts]) -> list[Note]:
+    lines = []
+    for model, costs in known.items():
+        if words := "; ".join(cost_words(costs)):
+            lines.append(f"{model}: {words}")
+    explained = [
+        "seconds are of the attempt that was answered, tokens out have thoughts, dollars are of "
+        "all attempts; failed calls do not count",
+        f"{NONE}: not recorded, or not of every dataset",
+    ]
+    notes = [Note("", explained)]
+    return [*notes, Note("Costs", lines)] if lines else notes
+
+
+def cost_words(costs: RunCosts) -> Iterator[str]:
+    """Yield what a reader of costs must know: sources, what is partly known, other kinds.
+
+    >>> list(cost_words(RunCosts(queries=9, priced=8, usd_source="given prices", retried=1)))
+    ['dollars: given prices', '8 of 9 answers are priced', '1 of 9 after several attempts']
+    """
+    if costs.usd_source:
+        yield f"dollars: {costs.usd_source}"
+    for column in KNOWN:
+        number = column.value(costs)
+        if 0 < number < costs.queries:
+            verb = "is" if number == 1 else "are"
+            yield f"{number:,} of {costs.queries:,} answers {verb} {column.name}"
+    for column in KINDS:
+        if number := column.value(costs):
+            yield f"{number:,} of {costs.queries:,} {column.words}"
