@@ -50,15 +50,16 @@ def test_the_figure_whose_conditions_are_known_best(
     ("entry", "set_name", "why"),
     [
         (here("FindIt-Nanoo"), "", "figure of 'FindIt-Nanoo' is known: did you mean FindIt-Nano?"),
-        (here("Qwen3.5-9B-nothink"), "", "Of Qwen3.5-nothink there are: none"),
+        (here("Qwen3.5-9B-nothink"), "", "figure of 'Qwen3.5-9B-nothink' is known"),
+        (here("Kimi-VL-A3B-2506"), "RefCOCO mean of val", "one of these after --set: 'Ref-L4 test'"),
         # At a server a family's name says no size.
         (server("Qwen3-VL=mine"), "", "Of Qwen3-VL there are: Qwen3-VL-2B-Thinking, "),
         (server("Qwen3-VL=mine"), "", "reproduce NAME=SERVED"),
         (here("FindIt-Nano-px"), "", "reproduce NAME=CHECKPOINT"),
         (here("FindIt-Nano"), "Scenes_refexpp", "is known: did you mean Scenes refexp?"),
         (here("FindIt-Nano"), "RefCOCO testA", "There are: Scenes, Scenes multilabel, Scenes ref"),
-        (server("Qwen3-VL-8B=m"), "ODinW-13", "ODinW-13: mAP is not measured here. Metrics that"),
-        (server("Qwen3-VL-8B=m"), "RefSpatial", "RefSpatial: which datasets it is of is not told"),
+        (server("Qwen3-VL-8B=m"), "ODinW-13", "ODinW-13: mAP is not measured here\nType"),
+        (server("Qwen3-VL-8B=m"), "RefSpatial", "which datasets it is of is not told\nType"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_reproduced_is_refused(entry: ModelEntry, set_name: str, why: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import get_args
 
 from ..core.formatting import nearest
@@ -37,11 +38,7 @@ def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
     reasons = {figure: _why_not(figure) for figure in figures}
     possible = [figure for figure, why in reasons.items() if not why]
     if not possible:
-        what = dict.fromkeys(f"{figure.set_name}: {why}" for figure, why in reasons.items())
-        raise FigureChoiceError(
-            f"no figure of {entry.name} can be reproduced. {'; '.join(what)}. "
-            f"Metrics that are measured here: {', '.join(FIGURE_METRICS)}"
-        )
+        raise FigureChoiceError(_why_none(entry, reasons))
     by_date = sorted(possible, key=lambda figure: figure.date, reverse=True)
     return min(by_date, key=_order)
 
@@ -78,10 +75,10 @@ def _plain(name: str) -> str:
 def _unknown_model(entry: ModelEntry, figures: Iterable[PublishedFigure]) -> str:
     known = list(dict.fromkeys(figure.model for figure in figures))
     row = find_model(entry.like or entry.name)
+    of_row = [name for name in known if row is not None and find_model(name) is row]
     there = nearest(entry.name, known)
-    if row is not None:
-        of_row = [name for name in known if find_model(name) is row]
-        there = f". Of {row.name} there are: {', '.join(of_row) or 'none'}"
+    if row is not None and of_row:
+        there = f". Of {row.name} there are: {', '.join(of_row)}"
     is_elsewhere = entry.base_url or entry.provider is not None
     yours = "SERVED" if is_elsewhere else "CHECKPOINT"
     return (
@@ -138,6 +135,19 @@ def _why_not(figure: PublishedFigure) -> str:
     if not figure.set.datasets:
         return "which datasets it is of is not told"
     return ""
+
+
+def _why_none(entry: ModelEntry, reasons: Mapping[PublishedFigure, str]) -> str:
+    """Say why no figure of some can be reproduced, and which other ones can be."""
+    told = dict.fromkeys(f"{figure.set_name}: {why}" for figure, why in reasons.items())
+    lines = [f"no figure of {entry.name} can be reproduced: {'; '.join(told)}"]
+    others = [figure for figure in figures_of_model(entry) if not _why_not(figure)]
+    sets = dict.fromkeys(figure.set_name for figure in others)
+    if sets:
+        lines.append(f"Type one of these after --set: {', '.join(map(shlex.quote, sets))}")
+    else:
+        lines.append(f"Metrics that are measured here: {', '.join(FIGURE_METRICS)}")
+    return "\n".join(lines)
 
 
 def _order(figure: PublishedFigure) -> tuple[int, bool, int, int]:

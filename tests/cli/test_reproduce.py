@@ -1,0 +1,279 @@
+"""``findit reproduce`` from ``data get`` to the verdict, about stand-ins of RefCOCO at a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import refcoco_stand_ins as copies
+from chat_server import Answer, Asked, ChatServer, Script, completion, error
+from custom_data import data_folder
+from published_stand_ins import HEIGHT, WIDTH, known
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.reproduction.records import Verdict
+from vlmeval_findit.reproduction.reproduction_file import (
+    REPRODUCTION,
+    StoredReproduction,
+    read_reproduction,
+)
+
+Out = pytest.CaptureFixture[str]
+Serve = Callable[[Script], ChatServer]
+
+VAL, TEST_A, _ = copies.COUNTS.values()
+SETS = {
+    "RefCOCOFull": copies.COUNTS,
+    "RefCOCOplusFull": copies.COUNTS,
+    "RefCOCOgFull": {"val": VAL, "test": TEST_A},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder with all eight splits, made by ``data get`` as users do."""
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patch:
+        data_folder(folder, patch)
+        copy = folder / "copy"
+        for stem in ("refcoco", "refcoco+", "refcocog"):
+            copies.write_lines(copy, stem)
+        shutil.copy(copy / "refcocog_testA.jsonl", copy / "refcocog_test.jsonl")
+        copies.write_train2014(copy)
+        for name, parts in SETS.items():
+            known(patch, name, parts=parts)
+            assert main(["data", "get", name, "--from", str(copy)]) == 0
+    return folder / "lmu"
+
+
+@pytest.fixture(autouse=True)
+def _here(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(data))
+    monkeypatch.chdir(tmp_path)
+    for name in ("FINDIT_SPACE", "FINDIT_IMAGES", "FINDIT_TABLES", "FINDIT_PROMPTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as servers:
+        yield lambda script: servers.enter_context(ChatServer(script))
+
+
+# --- a model that knows every object --------------------------------------------------------------
+
+_BOXES = {text: copies.corners(thing) for thing in copies.THINGS for text in thing.texts}
+
+
+def words_of(asked: Asked) -> str:
+    parts = asked.body["messages"][-1]["content"]
+    return " ".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def expression(asked: Asked) -> str:
+    """Return the expression that a request is about: the longest that its words have."""
+    words = words_of(asked)
+    return max((text for text in _BOXES if text in words), key=len)
+
+
+def right(asked: Asked, number: int = 0) -> Answer:
+    """Answer in thousandths, as JSON where the words ask for it."""
+    x1, y1, x2, y2 = _BOXES[expression(asked)]
+    shares = (x1 / WIDTH, y1 / HEIGHT, x2 / WIDTH, y2 / HEIGHT)
+    box = [round(1000 * share) for share in shares]
+    return completion(json.dumps([{"bbox_2d": box}] if "JSON" in words_of(asked) else box))
+
+
+def reproduce(server: ChatServer, model: str, *flags: str) -> int:
+    return main(["reproduce", f"{model}=mine", "--base-url", server.url, *flags])
+
+
+def stored() -> StoredReproduction:
+    (path,) = Path("outputs/reproduce").rglob(REPRODUCTION)
+    return read_reproduction(path)
+
+
+# --- the whole way --------------------------------------------------------------------------------
+
+
+def test_a_split_is_asked_as_published_and_judged(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    status = reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", "--json", "result.json")
+    out = capsys.readouterr().out
+    assert status == 2, "two pictures are too few"
+    assert len(server.asked) == 4, "of five expressions two are equal"
+    for asked in server.asked:
+        assert words_of(asked).startswith("Please provide the bounding box coordinate of the")
+        assert f"<ref>{expression(asked)}</ref>" in words_of(asked)
+        assert (asked.body["max_tokens"], asked.body["temperature"]) == (100, 0)
+    assert "InternVL3-8B on RefCOCO val: acc@0.5 92.5 is published" in out
+    assert "patches 6: cannot be set" in out
+    assert "acc@0.5 100.0 over 2 pictures (seed 0) with 5 queries" in out
+    assert "CANNOT BE TOLD" in out
+    assert max(map(len, out.splitlines())) <= 80
+    result = stored()
+    assert result == read_reproduction(Path("result.json"))
+    assert result.judgement.verdict is Verdict.CANNOT_BE_TOLD
+    assert [run.rows for run in result.runs] == [(0, 1, 2, 3, 4)]
+    assert "FINDIT_PROMPTS" not in os.environ
+
+
+def test_the_same_command_again_asks_nothing(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    first = stored()
+    asked = len(server.asked)
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    assert len(server.asked) == asked
+    assert stored().runs == first.runs
+    # Other words are other calls; the published ones are still there afterwards.
+    words = ("--prompts", "findit-own-1", "--format", "xyxy_text")
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", *words) == 2
+    assert len(server.asked) == 2 * asked
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    assert len(server.asked) == 2 * asked
+
+
+def test_the_mean_of_eight_splits_is_asked_and_sampled(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    assert reproduce(server, "Qwen3-VL-8B-Instruct") == 2
+    out = capsys.readouterr().out
+    assert "Qwen3-VL-8B-Instruct on RefCOCO mean of 8: acc@0.5 89.1 is published" in out
+    result = stored()
+    assert [run.dataset for run in result.runs] == [
+        "RefCOCOFull_val", "RefCOCOFull_testA", "RefCOCOFull_testB",
+        "RefCOCOplusFull_val", "RefCOCOplusFull_testA", "RefCOCOplusFull_testB",
+        "RefCOCOgFull_val", "RefCOCOgFull_test",
+    ]  # fmt: skip
+    counts = [part.queries for parts in SETS.values() for part in parts.values()]
+    assert [len(run.rows) for run in result.runs] == counts
+    assert (result.judgement.measured, result.judgement.tolerance) == (100, 0.5)
+    for asked in server.asked:
+        assert words_of(asked).startswith(
+            f'Locate every object that matches the description "{expression(asked)}"'
+        )
+        assert asked.body.items() >= {
+            "temperature": 0.7, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5, "seed": 3407,
+            "max_tokens": 32768,
+        }.items()  # fmt: skip
+
+
+def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    flags = ("--set", "RefCOCO_val", "--limit", "1")
+    counts = {3: "1 picture (seed {}) with 3 queries", 2: "1 picture (seed {}) with 2 queries"}
+    drawn = set()
+    for seed in range(4):
+        assert reproduce(server, "InternVL3-8B", *flags, "--seed", str(seed)) == 2
+        out = capsys.readouterr().out
+        (count,) = (count for count, words in counts.items() if words.format(seed) in out)
+        drawn.add(count)
+    assert drawn == {2, 3}
+
+
+# --- what is not answered -------------------------------------------------------------------------
+
+
+def test_only_failed_calls_are_asked_again(serve: Serve, capsys: Out) -> None:
+    is_broken = True
+
+    def script(asked: Asked, number: int) -> Answer:
+        if is_broken and expression(asked) == "woman":
+            return error(413, "too large")
+        return right(asked)
+
+    server = serve(script)
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    out = capsys.readouterr().out
+    assert "acc@0.5 80.0 over 2 pictures" in out
+    assert "1 failed call as misses; run again to ask again" in out
+    assert "too large" in out
+    asked = len(server.asked)
+    is_broken = False
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    assert len(server.asked) == asked + 1
+    assert "acc@0.5 100.0 over 2 pictures" in capsys.readouterr().out
+
+
+def test_nothing_is_said_where_every_call_fails(serve: Serve, capsys: Out) -> None:
+    server = serve(lambda asked, number: error(413, "too large"))
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 3
+    assert "none of 5 calls was answered" in capsys.readouterr().out
+    assert not list(Path().rglob(REPRODUCTION))
+
+
+def test_a_refused_key_ends_it_at_once(serve: Serve, capsys: Out) -> None:
+    server = serve(lambda asked, number: error(401, "no such key"))
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 3
+    assert "no such key" in capsys.readouterr().err
+    assert not list(Path().rglob(REPRODUCTION))
+
+
+# --- what asks nothing ----------------------------------------------------------------------------
+
+
+def test_a_dry_run_counts_the_sample(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", "--dry-run") == 0
+    assert "5 queries, 2 images, 4 model calls, 4 of them" in capsys.readouterr().out
+    assert not server.asked
+
+
+REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "a set": (("--set", "RefCOCO_tesA"), "did you mean RefCOCO testA?"),
+    "a number": (("--limit", "0"), "--limit: 0 should be"),
+    "words": (("--prompts", "internvl"), "did you mean internvl-1?"),
+    "a format": (("--format", "xyxy_json"), "the prompt internvl-1 is answered as xyxy_text"),
+    "a space": (("--space", "grid100"), "did you mean grid1000?"),
+    "a file": (("--against", "nowhere.json"), "nowhere.json: does not exist"),
+    "a dataset": (("--set", "Ref-L4 test"), "no figure of InternVL3-8B on it is known"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_is_refused_before_the_first_call(
+    what: str, serve: Serve, capsys: Out
+) -> None:
+    flags, why = REFUSED[what]
+    server = serve(right)
+    assert reproduce(server, "InternVL3-8B", *flags) == 2
+    assert why in capsys.readouterr().err
+    assert not server.asked
+
+
+def test_missing_splits_are_named_with_their_commands(
+    serve: Serve, capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    server = serve(right)
+    assert reproduce(server, "Qwen3-VL-8B-Instruct") == 2
+    err = capsys.readouterr().err
+    assert err.count("data get RefCOCOFull --from PATH") == 1
+    assert err.count("data get RefCOCOgFull --from PATH") == 1
+    assert not server.asked
+
+
+# --- two people -----------------------------------------------------------------------------------
+
+
+def test_two_reproductions_are_compared(serve: Serve, capsys: Out) -> None:
+    def worse(asked: Asked, number: int) -> Answer:
+        return completion("[]") if expression(asked) == "woman" else right(asked)
+
+    flags = ("--set", "RefCOCO_val")
+    assert reproduce(serve(worse), "InternVL3-8B", *flags, "--json", "theirs.json") == 2
+    capsys.readouterr()
+    server = serve(right)
+    assert reproduce(server, "InternVL3-8B", *flags, "--against", "theirs.json") == 2
+    out = capsys.readouterr().out
+    assert "5 rows of 2 pictures in both: here 100.0, there 80.0: +20.0 points" in out
+    asked = len(server.asked)
+    other = ("--set", "RefCOCO_testA", "--against", "theirs.json")
+    assert reproduce(server, "InternVL3-8B", *other) == 2
+    assert "theirs.json: runs are of RefCOCOFull_val, here of" in capsys.readouterr().err
+    assert len(server.asked) == asked
