@@ -51,7 +51,7 @@ def test_the_figure_whose_conditions_are_known_best(
     [
         (here("FindIt-Nanoo"), "", "figure of 'FindIt-Nanoo' is known: did you mean FindIt-Nano?"),
         (here("Qwen3.5-9B-nothink"), "", "figure of 'Qwen3.5-9B-nothink' is known"),
-        (here("Kimi-VL-A3B-2506"), "RefCOCO mean of val", "one of these after --set: 'Ref-L4 test'"),
+        (here("Kimi-VL-A3B-2506"), "RefCOCO mean of val", "after --set: 'Ref-L4 test'"),
         # At a server a family's name says no size.
         (server("Qwen3-VL=mine"), "", "Of Qwen3-VL there are: Qwen3-VL-2B-Thinking, "),
         (server("Qwen3-VL=mine"), "", "reproduce NAME=SERVED"),
