@@ -139,14 +139,17 @@ def test_a_model_that_was_told_not_to_think_is_yours(model: str, agreement: Agre
 
 TILES = ImageBounds(patches=6)
 PIXELS = ImageBounds(min_pixels=100, max_pixels=9000)
-IN_REQUEST = {"mm_processor_kwargs": {"crop_to_patches": True, "max_patches": 6}}
+IN_REQUEST = {"mm_processor_kwargs": {"max_dynamic_patch": 6}}
+OF_CONVERTED = {"mm_processor_kwargs": {"crop_to_patches": True, "max_patches": 6}}
+CONVERTED = Access(Answerer.SERVER, "vllm 0.11.0", "OpenGVLab/InternVL3-8B-hf")
 
 
 @pytest.mark.parametrize(
     ("model", "access", "bounds", "settings", "agreement", "advice"),
     [
         ("InternVL3-8B", VLLM, TILES, IN_REQUEST, AS_PUBLISHED, ""),
-        ("InternVL3-8B", UNKNOWN, TILES, {}, CANNOT_BE_SET, "--mm-processor-kwargs"),
+        ("InternVL3-8B", CONVERTED, TILES, OF_CONVERTED, AS_PUBLISHED, ""),
+        ("InternVL3-8B", UNKNOWN, TILES, {}, CANNOT_BE_SET, "'{\"max_dynamic_patch\": 6}'"),
         ("InternVL3-8B", SGLANG, TILES, {}, CANNOT_BE_SET, "server's"),
         ("InternVL3-8B", SERVED_BY_SGLANG, TILES, {}, CANNOT_BE_SET, "--serve vllm"),
         ("InternVL3-8B", SERVED_BY_VLLM, TILES, {"patches": 6}, AS_PUBLISHED, ""),

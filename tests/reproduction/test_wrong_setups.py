@@ -105,8 +105,8 @@ QWEN25 = Setup(
 QWEN3 = Setup(("Qwen3-VL-8B-Instruct",), Deployment(0.922, prompt="<ref>", otherwise=0.6))
 
 
-def vllm(version: str) -> Mapping[str, Any]:
-    card = {"id": "mine", "owned_by": "vllm", "root": "Qwen/Qwen3-VL-8B-Instruct"}
+def vllm(version: str, checkpoint: str = "Qwen/Qwen3-VL-8B-Instruct") -> Mapping[str, Any]:
+    card = {"id": "mine", "owned_by": "vllm", "root": checkpoint}
     return {"/api/v1/models": {"data": [card]}, "/api/version": {"version": version}}
 
 
@@ -116,6 +116,12 @@ _LONG = "I look at the whole picture first, and then at each of the things in it
 def mostly_after_words(thing: Thing, box: Sequence[float]) -> str:
     """Write long words before three of five boxes."""
     return as_json(thing, box) if thing.number % 5 < 2 else f"{_LONG}{as_json(thing, box)}"
+
+
+# A server with one tile, unless requests say how many
+ONE_TILE = INTERNVL.but(sees=tiled(1), least=70)
+_ORIGINAL = vllm("0.13.0", "OpenGVLab/InternVL3-8B")
+_CONVERTED = vllm("0.13.0", "OpenGVLab/InternVL3-8B-hf")
 
 
 # --- wrong ones -----------------------------------------------------------------------------------
@@ -136,7 +142,8 @@ WRONG: Mapping[str, tuple[Setup, str]] = {
     "an engine without positions": (QWEN3.but(astray=95.0, pages=vllm("0.12.0")), "engine"),
     "calls fail": (INTERNVL.but(failing=0.25), "failed calls"),
     "prose in place of JSON": (QWEN25.but(writes=as_prose), "format"),
-    "one tile": (INTERNVL.but(sees=tiled(1), least=70), "picture sizes"),
+    "one tile": (ONE_TILE, "picture sizes"),
+    "one tile, though another was asked for": (ONE_TILE.but(pages=_ORIGINAL), "picture sizes"),
     "a space of the user": (INTERNVL.but("--space", "pixels"), "coordinates"),
     "positions lost in a program not told": (QWEN3.but(astray=95.0), "engine"),
     "the same box for everything": (INTERNVL.but(writes=as_the_same), "engine"),
@@ -148,6 +155,15 @@ WRONG: Mapping[str, tuple[Setup, str]] = {
 
 # Two things are wrong; where the first hides the second, the second comes with the next try.
 BOTH: Mapping[str, tuple[Setup, tuple[str, ...]]] = {
+    "one tile of the user: what is seen, and what is asked": (
+        ONE_TILE.but(
+            "--extra-body",
+            '{"mm_processor_kwargs": {"max_dynamic_patch": 1}}',
+            pages=_ORIGINAL,
+            tiles="max_dynamic_patch",
+        ),
+        ("picture sizes", "bounds"),
+    ),
     "calls fail, and rows come first": (
         INTERNVL.but(failing=0.25, says="grid1000/yxyx"),
         ("coordinates", "failed calls"),
@@ -211,6 +227,8 @@ RIGHT: Mapping[str, Setup] = {
     "a thought of its server": QWEN3.but(thought="I look at each of the things."),
     "a thought in the text": QWEN3.but(writes=after_words("<think>\nHm.\n</think>\n\n", as_text)),
     "several boxes, the first right": QWEN25.but(writes=before_another),
+    "tiles as asked": ONE_TILE.but(pages=_ORIGINAL, tiles="max_dynamic_patch"),
+    "tiles of a converted checkpoint": ONE_TILE.but(pages=_CONVERTED, tiles="max_patches"),
     "a slow server": INTERNVL.but(delay=0.02),
     "a version with a known fault, without it": QWEN3.but(pages=vllm("0.12.0")),
 }

@@ -210,7 +210,8 @@ class Deployment:
     object is missed, ``astray`` the standard deviation in pixels by which boxes lie elsewhere.
     ``prompt`` are words that the published prompt has: with others ``otherwise`` are right.
     ``failing`` is the share of pictures that the server refuses, ``limit`` its limit of tokens, and
-    with ``all_is_thought`` its parser takes the whole reply for a thought.
+    with ``all_is_thought`` its parser takes the whole reply for a thought.  ``tiles`` is what
+    requests call the most tiles of a picture.
     """
 
     right: float
@@ -227,6 +228,7 @@ class Deployment:
     limit: int | None = None
     thought: str = ""
     all_is_thought: bool = False
+    tiles: str = ""
     delay: float = 0.0
     pages: Mapping[str, Any] = field(default_factory=dict)
 
@@ -241,7 +243,7 @@ def answer(deployment: Deployment, thing: Thing, asked: Asked) -> Answer:
     if is_of_share(thing.picture, deployment.failing):
         return error(400, "the image cannot be decoded")
     with Image.open(io.BytesIO(base64.b64decode(sent(asked).partition(",")[2]))) as picture:
-        seen = deployment.sees(picture.size)
+        seen = _sees(deployment, asked)(picture.size)
     box = _meant(deployment, thing, seen, deployment.prompt in prompt_of(asked))
     rng = np.random.default_rng([thing.number, 1])
     stated = _with_errors(rng, box, thing.size, deployment.error)
@@ -265,6 +267,12 @@ def answer(deployment: Deployment, thing: Thing, asked: Asked) -> Answer:
         },
     )
     return Answer(result.body, delay=deployment.delay)
+
+
+def _sees(deployment: Deployment, asked: Asked) -> Sees:
+    """Return how a picture is seen, as far as a request may say it: other names are dropped."""
+    stated = asked.body.get("mm_processor_kwargs") or {}
+    return tiled(stated[deployment.tiles]) if deployment.tiles in stated else deployment.sees
 
 
 def _meant(

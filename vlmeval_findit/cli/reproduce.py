@@ -17,7 +17,7 @@ from ..data.published_figures import published_figures
 from ..engine.served_model import served_model
 from ..models.http.addresses import endpoints, lasting
 from ..models.http.client import HttpClient
-from ..models.http.server_program import running_program
+from ..models.http.server_program import RunningProgram, running_program
 from ..models.http.spending import Budget
 from ..models.model_entry import ModelEntry, ModelOptions, urls_of
 from ..protocol.contradictions import Predictions
@@ -242,7 +242,9 @@ def _access(entry: ModelEntry, options: ModelOptions) -> Access:
             # A dry run needs no program.
             return Access(answerer, program.name if options.dry_run else program.described)
         case Answerer.SERVER if not options.dry_run:
-            return Access(answerer, asyncio.run(_program_at(entry, options)))
+            running = asyncio.run(_program_at(entry, options))
+            if running is not None:
+                return Access(answerer, running.words, running.checkpoint)
     return Access(answerer, entry.provider or "")
 
 
@@ -250,14 +252,13 @@ def _with_version(package: str) -> str:
     return " ".join([package, *installed((package,)).values()])
 
 
-async def _program_at(entry: ModelEntry, options: ModelOptions) -> str:
-    """Return the program behind a base URL, with its version; "" if it does not say it."""
+async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgram | None:
+    """Return the program behind a base URL; None if it does not say what it is."""
     servers = lasting(endpoints(urls_of(entry.base_url), options.key, options.header))
     if not servers:
-        return ""
+        return None
     async with HttpClient(timeout=20.0) as client:
-        program = await running_program(client, servers[0], entry.served or entry.name)
-    return program.words if program is not None else ""
+        return await running_program(client, servers[0], entry.served or entry.name)
 
 
 # --- asking ---------------------------------------------------------------------------------------

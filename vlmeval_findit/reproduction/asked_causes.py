@@ -13,7 +13,7 @@ from .. import benchmarks
 from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.formatting import counted
 from ..data.published_figures import UNKNOWN, Decoding
-from ..engine.served_model import bounds_in_request
+from ..engine.served_model import ORIGINAL_TILES, bounds_in_request
 from ..models.http.chat import LIMITS
 from ..models.local.layout import Bounds
 from ..statistics.intervals import ALPHA, Difference, difference
@@ -88,7 +88,10 @@ def _with_published_bounds(evidence: Evidence) -> Asked:
     told = told_bounds(evidence)
     local = evidence.row.local if evidence.row is not None else None
     bounds = Bounds(told.get("min_pixels"), told.get("max_pixels"), told.get("patches"))
-    in_request = bounds_in_request(bounds, local.pixels_counted if local else 1)
+    stated = setup.entry.settings.get("mm_processor_kwargs") or {}
+    in_request = bounds_in_request(
+        bounds, local.pixels_counted if local else 1, original=ORIGINAL_TILES in stated
+    )
     is_elsewhere = any(name in setup.entry.settings for name in in_request)
     settings = _without(setup.entry.settings, [*told, *in_request])
     settings |= in_request if is_elsewhere else told

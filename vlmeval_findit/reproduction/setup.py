@@ -64,6 +64,7 @@ class Access:
 
     answerer: Answerer
     engine: str = ""
+    checkpoint: str = ""  # That a server says it serves
 
     @property
     def takes_bounds(self) -> bool:
@@ -339,9 +340,12 @@ def _bounds(
     local = row.local if row is not None else None
     own = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
     counted = local.pixels_counted if local is not None else 1
-    wanted = bounds_in_request(Bounds(**told), counted)
+    converted = bounds_in_request(Bounds(**told), counted)
+    original = bounds_in_request(Bounds(**told), counted, original=True)
+    checkpoint = access.checkpoint or entry.served or entry.name
+    wanted = converted if checkpoint.endswith("-hf") else original
     if own:
-        here = published if own in (told, wanted) else _listed(own.get(_KEYWORDS, own))
+        here = published if own in (told, converted, original) else _listed(own.get(_KEYWORDS, own))
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
         here = ""
