@@ -1,13 +1,107 @@
-"""What the answers of a scored run cost."""
+"""What the answers of a scored run cost, and by how much those of two runs differ."""
 
 from __future__ import annotations
 
-from ..scoring.query_costs import RunCosts
-from ..scoring.scored_run import Run
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["RunCosts", "run_costs"]
+from ..protocol.metric import Better, Metric
+from ..protocol.scored_row import ScoredRow
+from ..scoring.query_costs import QueryCost, RunCosts, cost_in
+from ..scoring.scored_run import Run, read_details
+from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
+from ..statistics.intervals import Difference, difference
+
+__all__ = ["CostDifference", "RunCosts", "compare_costs", "run_costs"]
 
 
 def run_costs(run: Run) -> RunCosts:
     """Return what the answers of a run cost: seconds, tokens, dollars, pixels; None: not known."""
     return run.provenance.costs
+
+
+# --- two runs over the same rows ------------------------------------------------------------------
+
+
+class _PairedCost(NamedTuple):
+    """A cost whose mean is compared; ``scale`` is what a query's value is multiplied by."""
+
+    name: str
+    value: Callable[[QueryCost], float | None]
+    scale: float = 1.0
+
+    @property
+    def known(self) -> str:
+        """The name of the sum that counts the queries of which it is known."""
+        return f"{self.name} known"
+
+    @property
+    def metric(self) -> Metric:
+        """The mean over queries."""
+        part, whole = {self.name: self.scale}, {self.known: 1.0}
+        return Metric(self.name, part, whole, empty=None, better=Better.LOWER, unit="")
+
+
+_PAIRED = (
+    _PairedCost("seconds", lambda cost: cost.seconds),
+    _PairedCost("tokens in", lambda cost: cost.tokens_in),
+    _PairedCost("tokens out", lambda cost: cost.tokens_out),
+    _PairedCost("USD per 1000", lambda cost: cost.usd, 1000.0),
+    _PairedCost("GPU seconds", lambda cost: cost.gpu_seconds),
+    _PairedCost("CPU seconds", lambda cost: cost.cpu_seconds),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostDifference:
+    """The means of a cost in two runs, over the ``queries`` of which both know it."""
+
+    name: str
+    mean: float
+    other_mean: float
+    difference: Difference  # The first minus the second, paired by image
+    queries: int
+
+
+def compare_costs(run: Run, other: Run) -> list[CostDifference]:
+    """Subtract the costs of ``other`` from those of ``run``, which has the same rows.
+
+    A query that one of them did not answer, or of whose cost one knows nothing, is left out.
+
+    Raises:
+        RunError: details are gone, or damaged.
+    """
+    rows = [_answered(each) for each in (run, other)]
+    shared = [index for index in rows[0] if index in rows[1]]
+    pairs = [(rows[0][index], rows[1][index]) for index in shared]
+    costs = [tuple(cost_in(row.details) for row in pair) for pair in pairs]
+    differences = []
+    for paired in _PAIRED:
+        sides: tuple[list[ScoredRow], list[ScoredRow]] = ([], [])
+        for pair, (left, right) in zip(pairs, costs, strict=True):
+            values = paired.value(left), paired.value(right)
+            if None in values:
+                continue
+            for side, row, value in zip(sides, pair, values, strict=True):
+                sums = {paired.name: value or 0.0, paired.known: 1}
+                side.append(ScoredRow(row.index, row.source, sums))
+        if sides[0]:
+            estimates = [_estimate(side, run.variant.images, paired.metric) for side in sides]
+            differences.append(_difference(paired.name, estimates, len(sides[0])))
+    return differences
+
+
+def _answered(run: Run) -> Mapping[int, ScoredRow]:
+    """Return the rows of a run with an answer, with their details, by index."""
+    return {row.index: row for row in read_details(run) if not row.failed}
+
+
+def _estimate(rows: Sequence[ScoredRow], images: str, metric: Metric) -> Estimate:
+    return estimate_metrics([metric], clustered_sums(rows, images))
+
+
+def _difference(name: str, estimates: Sequence[Estimate], queries: int) -> CostDifference:
+    left, right = estimates
+    means = left.value(name) or 0.0, right.value(name) or 0.0
+    return CostDifference(name, *means, difference(left, right, name), queries)

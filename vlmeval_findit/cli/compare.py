@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ..analysis.run_costs import compare_costs
 from ..analysis.run_statistics import (
     HIT_SCORE,
     compare,
@@ -18,6 +19,7 @@ from ..analysis.run_statistics import (
     untested_metrics,
 )
 from ..core.formatting import counted, nearest, printable
+from ..leaderboard.cost_tables import cost_comparison_table
 from ..leaderboard.run_tables import (
     OTHER_QUERIES_NOTE,
     TOO_FEW_NOTE,
@@ -68,8 +70,8 @@ def command(
     A and B are scored prediction files, or folders, over the same rows: two models, two formats
     of a model (FOLDER=FORMAT), or the same run twice. Folders with several datasets are paired
     dataset by dataset. Failed calls are misses in the first metric; the others are over answered
-    calls, and are tested only where both answered the same queries. With --reviews the differences
-    by the reviewed labels follow.
+    calls, and are tested only where both answered the same queries. Costs follow, where both runs
+    recorded them. With --reviews the differences by the reviewed labels follow.
     """
     sides = [_runs_of(path) for path in (left, right)]
     pairs = list(pair_runs(*sides))
@@ -158,6 +160,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
         print_folded(OTHER_QUERIES_NOTE.text)
     if has_too_few_images(left, right, differences):
         print_folded(TOO_FEW_NOTE.text)
+    _print_costs(left, right)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
     say(
         f"Found (score from {HIT_SCORE:g} %): by both {len(queries.both)}, only by A "
@@ -167,6 +170,16 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
         if indices:
             more = f" … ({len(indices)})" if len(indices) > _INDICES else ""
             say(f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}")
+
+
+def _print_costs(left: Run, right: Run) -> None:
+    """Print the costs of which both runs know; those with reviews are of the same answers."""
+    if left.provenance.reviews is not None:
+        return
+    table = cost_comparison_table(compare_costs(left, right))
+    if table.rows:
+        say(f"{table.title}:")
+        print_table(table, "--json FILE")
 
 
 def _remarks(run: Run) -> list[str]:
@@ -203,6 +216,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
     return {
         **sides,
         "metrics": to_json(comparison_table(left, right, differences)),
+        "costs": to_json(cost_comparison_table(compare_costs(left, right))),
         "queries": {
             "found by both": queries.both,
             "found by a only": queries.left,

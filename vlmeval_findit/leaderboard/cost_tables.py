@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from ..analysis.run_costs import run_costs
+from ..analysis.run_costs import CostDifference, run_costs
 from ..scoring.query_costs import RunCosts
+from ..statistics.intervals import ALPHA
 from .board import Board, BoardCell
-from .result_table import NONE, Field, FieldType, Note, Table, Value, count
+from .result_table import NONE, Field, FieldType, Note, Table, TableCell, Value, count
 
 
 class CostColumn(NamedTuple):
@@ -203,3 +204,26 @@ def cost_words(costs: RunCosts) -> Iterator[str]:
     for column in KINDS:
         if number := column.value(costs):
             yield f"{number:,} of {costs.queries:,} {column.words}"
+
+
+# --- of two runs ----------------------------------------------------------------------------------
+
+
+def cost_comparison_table(differences: Sequence[CostDifference]) -> Table:
+    """Make a row for each cost of two runs: both means, their difference, its p-value."""
+    rows: list[list[Value]] = []
+    for each in differences:
+        test = each.difference
+        star = "*" if test.p_value is not None and test.p_value < ALPHA else ""
+        row: list[Value] = [each.name, each.mean, each.other_mean]
+        row += [TableCell(test.value, test.interval), TableCell(test.p_value, sign=star)]
+        rows.append([*row, each.queries])
+    fields = [
+        Field("cost"),
+        Field("A", FieldType.AMOUNT),
+        Field("B", FieldType.AMOUNT),
+        Field("A - B", FieldType.AMOUNT_DIFFERENCE, interval=True),
+        Field("p", FieldType.P),
+        count("queries"),
+    ]
+    return Table("Costs: means over the queries of which both are known", fields, rows)

@@ -1,0 +1,91 @@
+"""Differences of costs between two runs, paired by image."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from costly_runs import with_records
+from scored_runs import World, failing, speaking, world
+
+from vlmeval_findit.analysis.run_costs import compare_costs
+from vlmeval_findit.cli import main
+from vlmeval_findit.scoring.scored_run import Run
+
+__all__ = ["world"]
+
+NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
+
+Record = Callable[[int], Mapping[str, Any]]
+
+
+def run_with(world: World, model: str, record: Record, seconds: Record = lambda index: {}) -> Run:
+    """Return a run over 12 queries, of two each on six images."""
+    return with_records(world.predict(model, NAME, speaking(NAME, 0.9)), record, seconds)
+
+
+def tokens(reply: int) -> dict[str, Any]:
+    return {"tokens": {"prompt": 500, "reply": reply}}
+
+
+@pytest.fixture
+def pair(world: World) -> tuple[Run, Run]:
+    return (
+        run_with(world, "A", lambda index: tokens(20 + index), lambda index: {"seconds": 3.0}),
+        run_with(world, "B", lambda index: tokens(25)),
+    )
+
+
+def test_a_difference_of_tokens_by_hand(pair: tuple[Run, Run]) -> None:
+    """Image k has a mean difference of 2 k - 4.5: 0.5 ± 2.571 × √(14 / 6), Student's t of 5."""
+    by_name = {each.name: each for each in compare_costs(*pair)}
+    assert list(by_name) == ["tokens in", "tokens out"], "only A has seconds"
+    out = by_name["tokens out"]
+    assert (out.mean, out.other_mean, out.queries) == (25.5, 25.0, 12)
+    assert out.difference.value == pytest.approx(0.5)
+    assert out.difference.interval is not None
+    reach = 2.5706 * (14 / 6) ** 0.5
+    assert out.difference.interval.low == pytest.approx(0.5 - reach, abs=0.01)
+    assert out.difference.interval.high == pytest.approx(0.5 + reach, abs=0.01)
+    same = by_name["tokens in"].difference
+    assert (same.value, same.p_value) == (0.0, 1.0)
+
+
+def test_only_queries_that_both_know_count(world: World) -> None:
+    """B fails on rows 0, 3, 6 and 9; A knows no price of row 1."""
+    left = run_with(world, "A", lambda index: {"call": {"cost": 0.01}} if index != 1 else {})
+    path = world.predict("B", NAME, failing)
+    right = with_records(path, lambda index: {"call": {"cost": 0.001 * index}})
+    (dollars,) = compare_costs(left, right)
+    assert dollars.name == "USD per 1000"
+    assert dollars.queries == 7
+    assert dollars.mean == pytest.approx(10.0)
+    assert dollars.other_mean == pytest.approx((2 + 4 + 5 + 7 + 8 + 10 + 11) / 7)
+    assert dollars.difference.value == pytest.approx(10 - 47 / 7)
+
+
+def test_compare_prints_and_writes_costs(
+    pair: tuple[Run, Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left, right = (str(run.path) for run in pair)
+    out = tmp_path / "out.json"
+    assert main(["compare", left, right, "--json", str(out)]) == 0
+    printed = capsys.readouterr().out
+    lines = printed.split("Costs: means over the queries of which both are known:\n")[1]
+    row = lines.splitlines()[2].split()
+    assert row[:5] == ["tokens", "out", "25.5", "25", "+0.5"]
+    (found,) = json.loads(out.read_text())
+    by_name = {row["cost"]: row for row in found["costs"]["rows"]}
+    assert by_name["tokens out"]["A - B"]["value"] == pytest.approx(0.5)
+    assert by_name["tokens out"]["queries"] == 12
+
+
+def test_runs_without_costs_have_no_table_of_them(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [world.predict(model, NAME, speaking(NAME, 0.9)) for model in "AB"]
+    assert main(["compare", *map(str, paths)]) == 0
+    assert "Costs" not in capsys.readouterr().out
