@@ -269,10 +269,17 @@ def test_two_reproductions_are_compared(serve: Serve, capsys: Out) -> None:
     assert reproduce(serve(worse), "InternVL3-8B", *flags, "--json", "theirs.json") == 2
     capsys.readouterr()
     server = serve(right)
-    assert reproduce(server, "InternVL3-8B", *flags, "--against", "theirs.json") == 2
+    against = ("--against", "theirs.json", "--json", "ours.json")
+    assert reproduce(server, "InternVL3-8B", *flags, *against) == 2
     out = capsys.readouterr().out
-    assert "5 rows of 2 pictures in both: here 100.0, there 80.0: +20.0 points" in out
+    assert "5 rows of 2 pictures in both: here 100.0, there 80.0" in out
+    shared = json.loads(Path("ours.json").read_text())["against"]["shared"]
+    assert (shared["rows"], shared["here"], shared["there"]) == (5, 100, 80)
     asked = len(server.asked)
+    copy = Path("theirs.json").read_text().replace('"sha256": "', '"sha256": "00')
+    Path("copy.json").write_text(copy)
+    assert reproduce(server, "InternVL3-8B", *flags, "--against", "copy.json") == 2
+    assert "copy.json: the table of RefCOCOFull_val has 5 rows" in capsys.readouterr().err
     other = ("--set", "RefCOCO_testA", "--against", "theirs.json")
     assert reproduce(server, "InternVL3-8B", *other) == 2
     assert "theirs.json: runs are of RefCOCOFull_val, here of" in capsys.readouterr().err

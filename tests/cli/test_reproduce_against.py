@@ -30,18 +30,18 @@ LONG = replace(stored_run().answering, checkpoint="a-group/" + "a-long-name-" * 
             [
                 "4 rows of 2 pictures in both: here 75.0, there 75.0",
                 "difference +0.0 points; no interval: fewer than 4 images count",
-                "differs                    here                       there",
-                "engine                     sglang 0.5.15              not known",
-                "rows                       12                         4",
+                "differs                   here                        there",
+                "engine                    sglang 0.5.15               not known",
+                "rows                      12                          4",
                 "the same in both: 17 conditions",
             ],
         ),
         (
             stored([stored_run([1.0], rows=[99])]),
             [
-                "no row was asked in both: use the same --limit and --seed",
-                "differs                    here                       there",
-                "rows                       12                         1",
+                "no row was asked in both: type the same --limit and --seed",
+                "differs                   here                        there",
+                "rows                      12                          1",
                 "the same in both: 18 conditions",
             ],
         ),
@@ -63,7 +63,11 @@ def test_a_difference_is_told_from_chance(hits: float, verdict: str) -> None:
     assert lines[1].endswith(verdict)
 
 
-def test_no_line_is_longer_than_80_columns() -> None:
-    there = stored([stored_run(answering=LONG)], here={"engine": "a program " * 20})
+def test_long_values_are_folded_and_whole() -> None:
+    decoding = "temperature 0.7, top_p 0.8, top_k 20, presence_penalty 1.5"
+    there = stored([stored_run(answering=LONG)], here={"decoding": decoding})
     lines = against_lines(compare_reproductions(stored(), there, "theirs.json"))
     assert max(map(len, lines)) <= 80
+    cells = [line[54:] for line in lines]
+    assert decoding in " ".join(cells)
+    assert LONG.checkpoint in "".join(cells)

@@ -87,6 +87,16 @@ def test_other_runs_have_no_section(world: World) -> None:
     assert "#setup" not in page_of(world)
 
 
+def test_a_sample_of_another_size_has_its_section(world: World) -> None:
+    """The run over fewer rows is excluded from the board."""
+    reproduced(world)
+    world.predict("Other", NAME, speaking(NAME, 0.8), folder="Other")
+    path = world.predict("Mine", NAME, speaking(NAME, 0.8), folder="Mine", rows=5)
+    board = make_board(load_runs([world.runs]))
+    assert [each.run.path for each in board.excluded] == [path]
+    assert len(setups_of(board)) == 1
+
+
 def test_changed_replies_are_named(world: World) -> None:
     whole = reproduced(world)
     changed = replace(whole, runs=(replace(whole.runs[0], predictions_sha256="00" * 32),))

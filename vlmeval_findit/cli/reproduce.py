@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import click
 
 from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.command import INTERRUPTED, NO_MORE, installed
+from ..data.loading import load_dataset
 from ..data.published_figures import published_figures
 from ..engine.served_model import served_model
 from ..models.http.addresses import endpoints, lasting
@@ -29,12 +31,14 @@ from ..reproduction.figure_choice import choose_figure
 from ..reproduction.records import Reproduction, Setup, Verdict
 from ..reproduction.reproduction_file import (
     REPRODUCTION,
+    StoredTable,
     read_reproduction,
     stored_reproduction,
+    stored_table,
     write_reproduction,
 )
 from ..reproduction.setup import Access, Answerer, Stated, plan_setup
-from ..reproduction.two_reproductions import compare_reproductions, refuse_other_figure
+from ..reproduction.two_reproductions import compare_reproductions, refuse_other_things
 from ..reproduction.verdict import judge
 from ..scoring.pipeline import open_predictions
 from ..sweeps.sweep_file import Sweep
@@ -43,13 +47,13 @@ from . import access as accesses
 from .early_checks import check_amounts
 from .model_options import MODEL_GROUPS, model_options
 from .printing import report_spending
+from .reproduce_against import print_against
 from .reproduce_report import (
     print_badge,
     print_checked,
     print_failed,
     print_judgement,
     print_setup,
-    print_two,
 )
 from .shared_options import (
     FILE,
@@ -165,8 +169,7 @@ def command(
     stated = Stated(prompts or os.environ.get("FINDIT_PROMPTS", ""), form, max_tokens)
     setup = plan_setup(figure, entry, _access(entry, options), sample, stated)
     if theirs is not None:
-        datasets = [variant.board_dataset for variant in setup.variants]
-        refuse_other_figure(figure.set.metric, datasets, theirs, str(against))
+        refuse_other_things(figure.set.metric, _tables(setup), theirs, str(against))
     usual = Sweep(
         models=(),
         serve=options.serving(),
@@ -195,12 +198,21 @@ def command(
     folder = experiments.folder(setup)
     stored = stored_reproduction(reproduction, folder)
     write_reproduction(folder / REPRODUCTION, stored)
-    if json_file is not None:
-        write_reproduction(json_file, stored)
     print_badge(stored, folder / REPRODUCTION)
+    more = {}
     if theirs is not None:
-        print_two(compare_reproductions(stored, theirs, str(against)), str(against))
+        compared = compare_reproductions(stored, theirs, str(against))
+        print_against(compared, str(against))
+        more["against"] = asdict(compared)
+    if json_file is not None:
+        write_reproduction(json_file, stored, more)
     return _STATUS[reproduction.judgement.verdict]
+
+
+def _tables(setup: Setup) -> Mapping[str, StoredTable]:
+    """Return the tables of a setup, by dataset."""
+    datasets = [load_dataset(variant.name) for variant in setup.variants]
+    return {dataset.variant.board_dataset: stored_table(dataset) for dataset in datasets}
 
 
 def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:

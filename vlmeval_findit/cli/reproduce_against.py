@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from itertools import zip_longest
+from textwrap import wrap
 
-from ..core.formatting import counted, printable, short
+from ..core.formatting import counted, printable
 from ..reproduction.two_reproductions import SharedRows, TwoReproductions
 from ..statistics.intervals import TOO_FEW
 from .shared_options import say
 
-_NAME, _VALUE = 26, 26  # Columns: with the blanks between them 80
+_WIDTHS = (24, 26, 26)  # Of the columns: with two blanks between them 80
+_HEADER = ("differs", "here", "there")
 
 
-def print_against(compared: TwoReproductions, theirs: Path) -> None:
-    """Print what differs between two reproductions, and by how much they differ."""
-    say(f"against {theirs}")
-    for line in against_lines(compared):
-        say(line)
+def print_against(compared: TwoReproductions, theirs: str) -> None:
+    """Print by how much two reproductions differ, and in which conditions."""
+    say("\n".join(["", f"Compared with {printable(theirs)}:", *against_lines(compared)]))
 
 
 def against_lines(compared: TwoReproductions) -> list[str]:
@@ -24,31 +25,36 @@ def against_lines(compared: TwoReproductions) -> list[str]:
     return [*_values(compared.shared), *_conditions(compared)]
 
 
-def _values(shared: SharedRows | None) -> list[str]:
+def _values(shared: SharedRows | None) -> Iterator[str]:
     if shared is None:
-        return ["no row was asked in both: use the same --limit and --seed"]
+        yield "no row was asked in both: type the same --limit and --seed"
+        return
     rows = f"{counted(shared.rows, 'row')} of {counted(shared.pictures, 'picture')} in both"
-    lines = [f"{rows}: here {shared.here:.1f}, there {shared.there:.1f}"]
+    yield f"{rows}: here {shared.here:.1f}, there {shared.there:.1f}"
     test = shared.difference
     if test.interval is None:
-        return [*lines, f"difference {test.value:+.1f} points; no interval: {TOO_FEW}"]
+        yield f"difference {test.value:+.1f} points; no interval: {TOO_FEW}"
+        return
     ends = f"{test.interval.low:+.1f} to {test.interval.high:+.1f}"
     zero = test.interval.low <= 0 <= test.interval.high
     verdict = "may be chance" if zero else "is more than chance"
-    return [*lines, f"difference {test.value:+.1f} points ({ends}), which {verdict}"]
+    yield f"difference {test.value:+.1f} points ({ends}), which {verdict}"
 
 
-def _conditions(compared: TwoReproductions) -> list[str]:
+def _conditions(compared: TwoReproductions) -> Iterator[str]:
     same = f"the same in both: {counted(len(compared.same), 'condition')}"
     if not compared.differences:
-        return [f"no condition that is known differs; {same}"]
-    lines = [_row("differs", "here", "there")]
+        yield f"no condition that is known differs; {same}"
+        return
+    yield from _row(_HEADER)
     for each in compared.differences:
-        lines.append(_row(each.name, each.here or "not known", each.there or "not known"))
-    return [*lines, same]
+        yield from _row((each.name, each.here or "not known", each.there or "not known"))
+    yield same
 
 
-def _row(name: str, here: str, there: str) -> str:
-    cells = [f"{short(printable(name), _NAME):{_NAME}}"]
-    cells += [f"{short(printable(value), _VALUE):{_VALUE}}" for value in (here, there)]
-    return " ".join(cells).rstrip()
+def _row(cells: tuple[str, str, str]) -> Iterator[str]:
+    """Yield the lines of a row of the table: cells are folded, and nothing is cut."""
+    folded = [wrap(printable(cell), width) for cell, width in zip(cells, _WIDTHS, strict=True)]
+    for parts in zip_longest(*folded, fillvalue=""):
+        padded = [f"{part:{width}}" for part, width in zip(parts, _WIDTHS, strict=True)]
+        yield "  ".join(padded).rstrip()

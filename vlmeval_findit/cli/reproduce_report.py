@@ -20,7 +20,6 @@ from ..reproduction.records import (
     Verdict,
 )
 from ..reproduction.reproduction_file import StoredReproduction, badge
-from ..reproduction.two_reproductions import TwoReproductions
 from .coords import folded
 from .shared_options import is_quiet, say
 
@@ -135,32 +134,6 @@ def print_badge(stored: StoredReproduction, path: Path) -> None:
     """Print the line for a model's card, and where everything else is."""
     lines = [] if is_quiet() else [f"all of it: {path}"]
     _print(["", badge(stored), *lines])
-
-
-# --- two reproductions ----------------------------------------------------------------------------
-
-
-def print_two(two: TwoReproductions, theirs: str) -> None:
-    """Print how two reproductions differ: their conditions, and their values on shared rows."""
-    _print(["", f"Compared with {printable(theirs)}:"])
-    for each in two.differences:
-        here = each.here or "not known"
-        there = each.there or "not known"
-        _print([f"  {each.name}: here {printable(here)}", f"    there {printable(there)}"])
-    if two.same:
-        _print([f"  equal: {', '.join(two.same)}"])
-    shared = two.shared
-    if shared is None:
-        _print(["  no row was asked in both: type the same --limit and --seed"])
-        return
-    difference = shared.difference
-    words = (
-        f"  {shared.rows:,} rows of {counted(shared.pictures, 'picture')} in both: here "
-        f"{shared.here:.1f}, there {shared.there:.1f}: {difference.value:+.1f} points"
-    )
-    if (interval := difference.interval) is not None:
-        words += f" ({interval.low:+.1f} to {interval.high:+.1f})"
-    _print([words])
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -92,7 +92,8 @@ def setups_of(board: Board) -> tuple[SetupReport, ...]:
     Raises:
         ReproductionFileError: a file of a reproduction next to runs is damaged.
     """
-    runs = [row.run for row in board.runs]
+    # Of two samples of different sizes one run is excluded from the board.
+    runs = [*(row.run for row in board.runs), *(each.run for each in board.excluded)]
     nearby = reproductions_of({run.path: run.provenance.predictions_sha256 for run in runs})
     return tuple(SetupReport(each.stored, each.changed) for each in nearby)
 

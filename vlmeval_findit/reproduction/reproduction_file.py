@@ -31,7 +31,7 @@ from ..core.validation import (
 )
 from ..data.published_figures import PublishedFigure
 from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import StoredRows, rows_text
+from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
 from ..protocol.identity import Answering, Identity
 from ..scoring.answered_by import as_values, count_models, models_in
 from ..storage.table_files import meta_path
@@ -209,7 +209,7 @@ def _runs(attempt: Attempt, folder: Path) -> Iterator[StoredRun]:
             variant=dataset.variant.name,
             predictions=path.relative_to(folder).as_posix() if path is not None else "",
             predictions_sha256=file_sha256(path) if path is not None else "",
-            table=_table(predictions),
+            table=stored_table(dataset),
             prompts=identity.prompts,
             prompt_hash=identity.prompt_hash,
             space=identity.space,
@@ -223,8 +223,8 @@ def _runs(attempt: Attempt, folder: Path) -> Iterator[StoredRun]:
         )
 
 
-def _table(predictions: Predictions) -> StoredTable:
-    dataset = predictions.dataset
+def stored_table(dataset: AnyDataset) -> StoredTable:
+    """Return what is stored of a dataset's table."""
     path = meta_path(dataset.table)
     facts = parse_json(read_text(path)) if path.is_file() else {}
     return StoredTable(
@@ -267,9 +267,12 @@ def _value_of(member: Enum) -> Any:
     return member.value
 
 
-def write_reproduction(path: Path, stored: StoredReproduction) -> None:
-    """Write a reproduction atomically, also for ``--json``: a list of plain values on one line."""
-    write_text_once(path, f"{_indented(stored_values(stored), '')}\n")
+def write_reproduction(
+    path: Path, stored: StoredReproduction, more: Mapping[str, Any] | None = None
+) -> None:
+    """Write a reproduction atomically, also for ``--json``, which may have ``more`` keys."""
+    values = {**stored_values(stored), **(more or {})}
+    write_text_once(path, f"{_indented(values, '')}\n")
 
 
 def _indented(value: Any, margin: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -16,7 +16,7 @@ from ..data.sources import published_dataset
 from ..protocol.metric import Metric
 from ..statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
 from ..statistics.intervals import Difference, difference
-from .reproduction_file import StoredReproduction, StoredRun
+from .reproduction_file import StoredReproduction, StoredRun, StoredTable
 
 
 class NotComparableError(ValueError):
@@ -65,7 +65,8 @@ def compare_reproductions(
     Raises:
         NotComparableError: they measured different metrics, or other datasets or tables.
     """
-    _refuse_other_things(here, there, there_is)
+    tables = {run.dataset: run.table for run in here.runs}
+    refuse_other_things(here.figure.metric, tables, there, there_is)
     ours = dict(_conditions(here))
     theirs = dict(_conditions(there))
     differences: list[ConditionDifference] = []
@@ -82,42 +83,40 @@ def compare_reproductions(
 # --- what can be compared -------------------------------------------------------------------------
 
 
-def refuse_other_figure(
-    metric: str, datasets: Collection[str], there: StoredReproduction, there_is: str
+def refuse_other_things(
+    metric: str, tables: Mapping[str, StoredTable], there: StoredReproduction, there_is: str
 ) -> None:
-    """Refuse a reproduction of another metric, or of other datasets than those that are asked.
+    """Refuse a reproduction that measured something else.
+
+    Args:
+        metric: what is measured here.
+        tables: what is asked about here, by dataset.
+        there: the other.
+        there_is: how messages call it: its file.
 
     Raises:
-        NotComparableError: it is one.
+        NotComparableError: it is of another metric, or of other datasets or tables.
     """
     if metric != there.figure.metric:
         raise NotComparableError(
             f"{there_is}: figure.metric is {plain(there.figure.metric)}, here it is "
             f"{metric}: the two values are of different metrics. {_again(there)}"
         )
-    theirs = [run.dataset for run in there.runs]
-    if {*datasets} != {*theirs}:
+    theirs = {run.dataset: run.table for run in there.runs}
+    if tables.keys() != theirs.keys():
         raise NotComparableError(
-            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(datasets)}. "
+            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(tables)}. "
             f"{_again(there)}"
         )
-
-
-def _refuse_other_things(
-    here: StoredReproduction, there: StoredReproduction, there_is: str
-) -> None:
-    ours = {run.dataset: run for run in here.runs}
-    theirs = {run.dataset: run for run in there.runs}
-    refuse_other_figure(here.figure.metric, ours, there, there_is)
-    for name, run in ours.items():
-        table = theirs[name].table
-        if table.sha256 != run.table.sha256:
+    for name, table in tables.items():
+        other = theirs[name]
+        if other.sha256 != table.sha256:
             raise NotComparableError(
-                f"{there_is}: the table of {name} has {table.rows:,} rows, SHA-256 "
-                f"{plain(table.sha256[:12])}, made of {plain(_source(theirs[name]))}; here "
-                f"{run.table.rows:,} rows, {run.table.sha256[:12]}, made of {_source(run)}. These "
-                "are two copies of the dataset, whose rows may differ. Make the same on both "
-                f"machines and reproduce it again: {_how_to_make(run)}"
+                f"{there_is}: the table of {name} has {other.rows:,} rows, SHA-256 "
+                f"{plain(other.sha256[:12])}, made of {plain(_source(other))}; here "
+                f"{table.rows:,} rows, {table.sha256[:12]}, made of {_source(table)}. These are "
+                "two copies of the dataset, whose rows may differ. Make the same on both machines "
+                f"and reproduce it again: {_how_to_make(name, table)}"
             )
 
 
@@ -127,17 +126,17 @@ def _again(there: StoredReproduction) -> str:
     return f"To measure the same, type: python run_findit.py {plain(shlex.join(words), 200)}"
 
 
-def _source(run: StoredRun) -> str:
-    return run.table.facts.get("source") or "an unknown file"
+def _source(table: StoredTable) -> str:
+    return table.facts.get("source") or "an unknown file"
 
 
-def _how_to_make(run: StoredRun) -> str:
-    """Return what makes the table of a run again."""
-    published = published_dataset(run.dataset)
+def _how_to_make(dataset: str, table: StoredTable) -> str:
+    """Return what makes a table again."""
+    published = published_dataset(dataset)
     if published is not None:
         row, _ = published
         return f"python run_findit.py data import PATH --set {row.name} --replace"
-    return how_to_make(PurePath(run.table.file).stem)
+    return how_to_make(PurePath(table.file).stem)
 
 
 # --- conditions -----------------------------------------------------------------------------------
