@@ -17,6 +17,7 @@ from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
 from ..leaderboard.cost_tables import cost_table
 from ..leaderboard.error_tables import lost_table
+from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence
 from ..leaderboard.latex_tables import PaperStyle
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..protocol.reviews import Reviews
@@ -162,6 +163,8 @@ def _print_board(board: Board) -> None:
         print_table(costs, "leaderboard.md")
         for note in costs.notes:
             print_lines(note.lines, "leaderboard.md")
+    if sentence := cheapest_sentence(board, cheapest_formats(board)):
+        print_folded(sentence)
     lost = lost_table(board)
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")

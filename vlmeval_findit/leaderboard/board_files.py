@@ -21,6 +21,7 @@ from .board_tables import (
 )
 from .cost_tables import cost_table
 from .error_tables import errors_table, lost_table
+from .format_costs import cheapest_formats, cheapest_table
 from .latex_tables import PaperStyle, as_latex, origin, with_format
 from .openvlm import to_openvlm
 from .result_table import Table
@@ -64,10 +65,12 @@ def write_board(
     scores, *metrics = _metric_tables(board)
     values, formats, *others = lists.values()
     costs = cost_table(board)
+    formats_costs = cheapest_table(board, cheapest_formats(board))
     sheets = {
         "Scores": scores,
         "Formats": formats,
         **({"Cost": costs} if costs.rows else {}),
+        **({"Cost of formats": formats_costs} if formats_costs.rows else {}),
         "What was lost": lost_table(board),
         **{table.title: table for table in metrics},
         **{table.title.partition(":")[0]: table for table in (*others, values)},
@@ -85,7 +88,8 @@ def as_markdown(board: Board) -> str:
     """Write the whole leaderboard as a Markdown page."""
     scores, *metrics = _metric_tables(board)
     tables = [with_format(board, table) for table in (overall_table(board), scores)]
-    tables += [cost_table(board), formats_table(board), lost_table(board)]
+    tables += [cost_table(board), cheapest_table(board, cheapest_formats(board))]
+    tables += [formats_table(board), lost_table(board)]
     tables += [with_format(board, table) for table in metrics]
     tables += [*slices_tables(board), excluded_table(board).only(*EXCLUDED)]
     shown = [table for table in tables if table.rows or table.notes]

@@ -1,0 +1,122 @@
+"""What a format costs: points against tokens out, for the formats of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from costly_runs import with_records
+from openpyxl import load_workbook
+from scored_runs import World, speaking, world
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.leaderboard.board_files import write_board
+from vlmeval_findit.leaderboard.format_costs import (
+    cheapest_formats,
+    cheapest_sentence,
+    cheapest_table,
+    is_as_good,
+)
+from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.statistics.intervals import Difference
+
+__all__ = ["world"]
+
+# By format: the share of objects that are found, and tokens out (None: not known)
+Formats = Mapping[str, tuple[float, int | None]]
+
+
+def board_of(world: World, formats: Formats, model: str = "A") -> Board:
+    for format_, (chance, tokens) in formats.items():
+        name = f"FindIt_Pascal_{format_}"
+        path = world.predict(model, name, speaking(name, chance))
+        if tokens is not None:
+            record = {"tokens": {"prompt": 900, "completion": tokens}}
+            with_records(path, lambda index, record=record: record)
+    return make_board(load_runs([world.runs]))
+
+
+@pytest.mark.parametrize(
+    ("formats", "expected"),
+    [
+        # Of equal scores the text is reported; the cheapest finds nothing.
+        (
+            {"xyxy_text": (1.0, 50), "xyxy_json": (1.0, 10), "xywh_json": (0.0, 5)},
+            ("xyxy_json", 40.0, 80.0),
+        ),
+        ({"xyxy_text": (1.0, 10), "xyxy_json": (0.0, 5)}, ("xyxy_text", 0.0, 0.0)),
+        ({"xyxy_text": (1.0, 10), "xyxy_json": (1.0, 10)}, ("xyxy_text", 0.0, 0.0)),
+        ({"xyxy_text": (1.0, 0), "xyxy_json": (1.0, 0)}, ("xyxy_text", 0.0, None)),
+    ],
+    ids=["as good for less", "cheaper but worse", "equal tokens", "no tokens"],
+)
+def test_the_cheapest_format_as_good(
+    formats: Formats, expected: tuple[str, float, float | None], world: World
+) -> None:
+    (found,) = cheapest_formats(board_of(world, formats))
+    assert found.formats == len(formats)
+    assert (found.cheapest.name, found.saved, found.saved_share) == expected
+
+
+@pytest.mark.parametrize(
+    "formats",
+    [
+        {"xyxy_json": (1.0, 50)},
+        {"xyxy_json": (1.0, None), "xyxy_text": (0.0, 10)},
+        {"xyxy_json": (1.0, 50), "xyxy_text": (0.0, None)},
+    ],
+    ids=["one format", "reported without tokens", "the other without"],
+)
+def test_formats_that_cannot_be_set_against_each_other(formats: Formats, world: World) -> None:
+    board = board_of(world, formats)
+    assert cheapest_formats(board) == []
+    assert not cheapest_table(board, []).rows
+    assert cheapest_sentence(board, []) == ""
+
+
+# A writes sentences where it is asked for text
+CLOSE: Formats = {"xyxy_text": (1.0, 50), "xyxy_json": (1.0, 10)}
+
+
+def test_table_and_sentence_have_points_and_tokens(world: World) -> None:
+    board = board_of(world, CLOSE)
+    formats = cheapest_formats(board)
+    (row,) = cheapest_table(board, formats).records()
+    assert (row["reported"], row["cheapest as good"]) == ("xyxy_text", "xyxy_json")
+    assert (row["tokens out"], row["its tokens out"], row["saved in %"]) == (50.0, 10.0, 80.0)
+    assert row["to reported low"] < row["to reported"] == 0 < row["to reported high"]
+    sentence = cheapest_sentence(board, formats)
+    assert sentence.startswith("A on Pascal: xyxy_json is about as good as xyxy_text (+0.0 points,")
+    assert sentence.endswith(", for 10 instead of 50 tokens out a query.")
+
+
+def test_files_and_command_show_what_a_format_costs(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    board = board_of(world, CLOSE)
+    write_board(board, tmp_path)
+    assert "## What a format costs" in (tmp_path / "leaderboard.md").read_text()
+    assert "Cost of formats" in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path / "out")]) == 0
+    assert "xyxy_json is about as good as xyxy_text" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lost", "corrected", "is_good"),
+    [
+        (0.9, 0.5, True),
+        (1.1, 0.5, False),
+        (0.9, 0.01, False),
+        (-3.0, 0.01, True),
+        (0.0, None, False),
+    ],
+    ids=["close", "a point worse", "surely worse", "better", "not tested"],
+)
+def test_what_is_as_good(lost: float, corrected: float | None, is_good: bool, world: World) -> None:
+    row = next(row for row in board_of(world, CLOSE).runs if not row.reported)
+    row = replace(row, to_reported=Difference(-lost, None, corrected, corrected))
+    metric = row.run.benchmark.metrics[0]
+    assert is_as_good(row, metric, 80.0) == is_good

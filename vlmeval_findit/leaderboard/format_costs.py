@@ -1,0 +1,159 @@
+"""What a format costs: points against tokens, for the formats of one model.
+
+A format with long keys has more tokens out than a list of numbers. The cheapest format that is as
+good as the reported one is the one to ask in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..analysis.run_costs import run_costs
+from ..protocol.metric import Metric
+from .board import Board
+from .comparable import grouped
+from .format_spread import loss
+from .reported_formats import FormatRow
+from .result_table import Field, FieldType, Note, Table, TableCell, Value
+
+
+@dataclass(frozen=True, slots=True)
+class PricedFormat:
+    """A model's run in a format, of which tokens out are known."""
+
+    row: FormatRow
+    tokens_out: float  # Mean a query
+
+    @property
+    def name(self) -> str:
+        return self.row.run.variant.format
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestFormat:
+    """The reported format of a model on a dataset, and the cheapest that is as good."""
+
+    model: str
+    dataset: str
+    formats: int  # Whose tokens are known
+    reported: PricedFormat
+    cheapest: PricedFormat
+
+    @property
+    def saved(self) -> float:
+        """The tokens out that the cheapest saves a query."""
+        return self.reported.tokens_out - self.cheapest.tokens_out
+
+    @property
+    def saved_share(self) -> float | None:
+        """The share of the reported format's tokens out that is saved, in percent."""
+        tokens = self.reported.tokens_out
+        return 100 * self.saved / tokens if tokens else None
+
+
+def cheapest_formats(board: Board) -> list[CheapestFormat]:
+    """Return the cheapest format of every model on every dataset, the most saved first.
+
+    Left out is a model with one format there, or of whose reported format no tokens are known.
+    """
+    metric = board.headline
+    cheapest = []
+    for (dataset, model), rows in grouped(board.runs, _place).items():
+        priced = [each for each in map(_priced, rows) if each is not None]
+        reported = next((each for each in priced if each.row.reported), None)
+        if reported is None or len(priced) < 2:
+            continue
+        value = reported.row.run.value(metric) or 0.0
+        as_good = [each for each in priced if is_as_good(each.row, metric, value)]
+        best = min(as_good, key=lambda each: (each.tokens_out, not each.row.reported, each.name))
+        cheapest.append(CheapestFormat(model, dataset, len(priced), reported, best))
+    return sorted(cheapest, key=lambda each: (-(each.saved_share or 0), each.model, each.dataset))
+
+
+def _place(row: FormatRow) -> tuple[str, str]:
+    return row.dataset, row.run.model
+
+
+def _priced(row: FormatRow) -> PricedFormat | None:
+    tokens = run_costs(row.run).tokens_out
+    return None if tokens is None else PricedFormat(row, tokens)
+
+
+MARGIN = 1.0  # Most points, or percent of what is no share, that a format as good is worse
+
+
+def is_as_good(row: FormatRow, metric: Metric, reported: float) -> bool:
+    """Return whether a format is about as good as the reported one, which has this value.
+
+    Its value is at most :data:`MARGIN` worse, and no test finds it worse: over few images no test
+    finds anything, over many it finds a tenth of a point. A format that cannot be tested against
+    the reported one is not known to be as good.
+    """
+    if row.reported:
+        return True
+    test = row.to_reported
+    if test is None or test.corrected is None:
+        return False
+    lost = loss(row, metric)
+    margin = MARGIN if metric.share else MARGIN / 100 * abs(reported)
+    return lost <= margin and (lost < 0 or not test.significant)
+
+
+def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
+    """Make a row for each model and dataset: points and tokens of both formats."""
+    metric = board.headline
+    fields = [
+        Field("model"),
+        Field("dataset"),
+        Field("reported"),
+        Field(metric.name, FieldType.VALUE, interval=True),
+        Field("tokens out", FieldType.AMOUNT),
+        Field("cheapest as good"),
+        Field("to reported", FieldType.DIFFERENCE, interval=True),
+        Field("its tokens out", FieldType.AMOUNT),
+        Field("saved in %", FieldType.VALUE),
+    ]
+    rows: list[list[Value]] = []
+    for each in formats:
+        reported, cheapest = each.reported.row, each.cheapest.row
+        value = TableCell(reported.run.value(metric), reported.intervals.get(metric.name))
+        row: list[Value] = [each.model, each.dataset, each.reported.name, value]
+        row += [each.reported.tokens_out, each.cheapest.name, _difference(cheapest)]
+        rows.append([*row, each.cheapest.tokens_out, each.saved_share])
+    lines = [
+        f"cheapest as good: of the formats that are at most {MARGIN:g} point worse than the "
+        "reported one, and not significantly, the one with the fewest tokens out",
+    ]
+    return Table("What a format costs", fields, rows, [Note("", lines)] if rows else ())
+
+
+def _difference(row: FormatRow) -> TableCell:
+    if row.to_reported is None:
+        return TableCell(0.0)
+    return TableCell(row.to_reported.value, row.to_reported.interval)
+
+
+def cheapest_sentence(board: Board, formats: Sequence[CheapestFormat]) -> str:
+    """Say what the most can be saved by another format; empty if nothing can."""
+    if not formats or formats[0].saved <= 0:
+        return ""
+    most = formats[0]
+    return (
+        f"{most.model} on {most.dataset}: {most.cheapest.name} is about as good as "
+        f"{most.reported.name} ({_points(most.cheapest.row, board.headline)}), for "
+        f"{most.cheapest.tokens_out:.3g} instead of {most.reported.tokens_out:.3g} tokens out a "
+        "query."
+    )
+
+
+def _points(row: FormatRow, metric: Metric) -> str:
+    """Format a difference to the reported format: ``-0.8 points, -2.0 to +0.4``."""
+    test = row.to_reported
+    unit = "points" if metric.share else metric.unit
+    if test is None:
+        return f"0 {unit}".rstrip()
+    text = f"{test.value:+.1f} {unit}".rstrip()
+    if test.interval is None:
+        return text
+    return f"{text}, {test.interval.low:+.1f} to {test.interval.high:+.1f}"
