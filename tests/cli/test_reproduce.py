@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -200,6 +201,25 @@ def test_only_failed_calls_are_asked_again(serve: Serve, capsys: Out) -> None:
     assert "acc@0.5 100.0 over 2 pictures" in capsys.readouterr().out
 
 
+def test_a_stopped_command_goes_on(serve: Serve, capsys: Out) -> None:
+    def stopping(asked: Asked, number: int) -> Answer:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return right(asked)
+
+    flags = ("--set", "RefCOCO_val", "--api-nproc", "1")
+    server = serve(stopping)
+    assert reproduce(server, "InternVL3-8B", *flags) == 130
+    assert len(server.asked) < 4
+    assert not list(Path().rglob(REPRODUCTION))
+    assert reproduce(server, "InternVL3-8B", *flags) == 2
+    assert len(server.asked) == 4
+    assert (
+        "answers of an earlier run are in outputs/reproduce/InternVL3-8B-"
+        in capsys.readouterr().out
+    )
+
+
 def test_nothing_is_said_where_every_call_fails(serve: Serve, capsys: Out) -> None:
     server = serve(lambda asked, number: error(413, "too large"))
     assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 3
@@ -244,6 +264,21 @@ def test_what_is_refused_is_refused_before_the_first_call(
     assert reproduce(server, "InternVL3-8B", *flags) == 2
     assert why in capsys.readouterr().err
     assert not server.asked
+
+
+def test_a_clone_of_the_release_is_no_published_prompt(
+    serve: Serve, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(right)
+    flags = ("--set", "RefCOCO_val")
+    monkeypatch.setenv("FINDIT_PROMPTS", "/clone")
+    assert reproduce(server, "InternVL3-8B", *flags) == 2
+    assert "FINDIT_PROMPTS=/clone: figures are" in capsys.readouterr().err
+    monkeypatch.setenv("FINDIT_PROMPTS", "glm-1")
+    assert reproduce(server, "InternVL3-8B", *flags) == 2
+    assert words_of(server.asked[0]).startswith("Help me to locate")
+    assert "glm-1 (yours; published: internvl-1)" in capsys.readouterr().out
+    assert os.environ["FINDIT_PROMPTS"] == "glm-1"
 
 
 def test_missing_splits_are_named_with_their_commands(

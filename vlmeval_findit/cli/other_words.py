@@ -51,6 +51,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     "results": ["leaderboard (models x datasets)", _REPORT],
     "review": ["audit --review review.html (a page on which a person judges doubtful labels)"],
     "diff": ["compare (how two runs differ)"],
+    "replicate": ["reproduce (whether a setup gives a model's published number)"],
+    "verify": ["reproduce (whether a setup gives a model's published number)"],
     "push": ["export --to hub"],
     "upload": ["export --to hub"],
     "train": ["watch-checkpoints (evaluates the checkpoints of a training)"],

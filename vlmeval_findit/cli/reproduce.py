@@ -64,6 +64,8 @@ from .shared_options import (
     is_quiet,
     json_option,
     option,
+    print_note,
+    say,
 )
 from .sweep import backends_for, budget_for, results_of
 
@@ -166,8 +168,9 @@ def command(
     entry = options.entry(model)
     figure = choose_figure(entry, set_name)
     sample = PictureSample(limit, seed)
-    stated = Stated(prompts or os.environ.get("FINDIT_PROMPTS", ""), form, max_tokens)
-    setup = plan_setup(figure, entry, _access(entry, options), sample, stated)
+    stated = Stated(prompts or _prompts_of_environment(), form, max_tokens)
+    access = _access(entry, options)
+    setup = plan_setup(figure, entry, access, sample, stated)
     if theirs is not None:
         refuse_other_things(figure.set.metric, _tables(setup), theirs, str(against))
     usual = Sweep(
@@ -179,7 +182,9 @@ def command(
     )
     budget = budget_for(usual)
     ask_sweep = partial(_ask_sweep, options, budget)
-    experiments = Experiments(ask_sweep, work_dir, usual, deployment=options.header)
+    # What another version of a program answered is not taken for the answers of this one.
+    deployment = (*options.header, access.engine)
+    experiments = Experiments(ask_sweep, work_dir, usual, deployment)
     if options.dry_run:
         from .dry_run import of_sweep
 
@@ -187,6 +192,7 @@ def command(
             return of_sweep(experiments.sweep(setup))
     if not is_quiet():
         print_setup(setup)
+        _say_what_is_here(experiments.sweep(setup).journal)
     try:
         reproduction = _reproduce(setup, experiments)
     except _UnfinishedError as error:
@@ -224,10 +230,22 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
     judgement = judge(attempt)
     print_judgement(attempt, judgement)
     checked = []
-    for look in explain(attempt, judgement, experiments.ask):
-        print_checked(look)
-        checked.append(look)
+    try:
+        for look in explain(attempt, judgement, experiments.ask):
+            print_checked(look)
+            checked.append(look)
+    except _UnfinishedError as error:
+        if error.status == INTERRUPTED:
+            raise
+        # The verdict stands without the looks that are left.
+        print_note("the next look asks pictures and was not finished: run again to go on")
     return Reproduction(attempt, judgement, checked)
+
+
+def _say_what_is_here(journal: Path) -> None:
+    if journal.exists():
+        folder = journal.parent
+        say(f"answers of an earlier run are in {folder}: delete it to ask again\n")
 
 
 # --- who answers ----------------------------------------------------------------------------------
@@ -295,6 +313,17 @@ def _ask_sweep(
             raise _UnfinishedError(status if status in (INTERRUPTED, NO_MORE) else FAILED)
         paths = {result.variant: result.path for result in results}
         return [open_predictions(paths[variant], Settings()) for variant in sweep.variants]
+
+
+def _prompts_of_environment() -> str:
+    """Return the prompt set that FINDIT_PROMPTS names; "" if it names none."""
+    named = os.environ.get("FINDIT_PROMPTS", "")
+    if named and named not in FAMILY_PROMPTS:
+        raise ValueError(
+            f"FINDIT_PROMPTS={named}: figures are published in the words of a family. Unset it, "
+            "or type --prompts NAME"
+        )
+    return named
 
 
 @contextmanager

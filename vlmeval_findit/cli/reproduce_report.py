@@ -20,6 +20,7 @@ from ..reproduction.records import (
     Verdict,
 )
 from ..reproduction.reproduction_file import StoredReproduction, badge
+from ..reproduction.setup import dataset_notes
 from .coords import folded
 from .shared_options import is_quiet, say
 
@@ -33,6 +34,7 @@ def print_setup(setup: Setup) -> None:
     lines += [f"  {each.name:{_NAME_WIDTH}}{_condition(each)}" for each in setup.conditions]
     if note := setup.figure.conditions.note:
         lines.append(f"  {'more':{_NAME_WIDTH}}{note}")
+    lines += [f"  {'data':{_NAME_WIDTH}}{note}" for note in dataset_notes(setup)]
     _print([*map(printable, lines), ""])
 
 

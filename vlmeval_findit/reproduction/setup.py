@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -16,7 +16,7 @@ from ..benchmarks.findit.variant import FindItVariant
 from ..boxes.representation import KEYS, MatchRule, default_key
 from ..boxes.spaces import KINDS, space_from
 from ..core.formatting import nearest
-from ..data.loading import MAKERS
+from ..data.loading import MAKERS, load_dataset
 from ..data.published_figures import UNKNOWN, Decoding, ImageBounds, PublishedFigure
 from ..data.sources import published_dataset
 from ..engine.served_model import bounds_in_request
@@ -32,6 +32,7 @@ from ..protocol.picture_sample import PictureSample
 from ..protocol.settings import settings_from
 from ..serving.programs import PROGRAMS
 from ..storage.folders import table_folders
+from ..storage.table_files import table_facts
 from .records import Agreement, ConditionSet, Setup
 
 
@@ -90,11 +91,13 @@ def plan_setup(
         stated: what else the user states.
 
     Raises:
-        SetupError: a dataset of the figure is not here, or the prompt or the metric does not fit
-            the format.
+        SetupError: a dataset of the figure is not here, the prompt or the metric does not fit the
+            format, or what is stated has no effect.
         SpaceError: the space that the user states is unknown.
     """
     stated = stated or Stated()
+    if stated.max_tokens is not None and access.answerer is Answerer.HOST:
+        raise SetupError("--max-tokens has no effect: VLMEvalKit's class decides. Leave it out")
     row = _row_of(entry)
     prompts, prompt = _prompt(figure, entry, stated)
     form, form_set = _format(figure, row, prompts, stated)
@@ -282,6 +285,19 @@ def _is_here(dataset: str) -> bool:
     if published is not None and dataset not in DATASETS:
         return False
     return any((folder / f"{dataset}.tsv").is_file() for folder in table_folders())
+
+
+def dataset_notes(setup: Setup) -> Iterator[str]:
+    """Say of each dataset that is here how it differs from the published one.
+
+    Raises:
+        TableError: the file of facts of a table is damaged.
+    """
+    for variant in setup.variants:
+        table = load_dataset(variant.name).table
+        facts = table_facts(table) or {}
+        if unlike := facts.get("unlike published"):
+            yield f"{variant.board_dataset} is not as published: {unlike}"
 
 
 def _how_to_get(dataset: str) -> str:

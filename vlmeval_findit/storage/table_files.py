@@ -167,7 +167,7 @@ def read_table(
         TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
     """
     sha256 = file_sha256(path)
-    facts = _facts(path)
+    facts = table_facts(path)
     if facts is not None and facts.get("table_sha256") != sha256:
         raise TableError(
             f"{path}: SHA-256 is {sha256}, but {meta_path(path).name} records "
@@ -265,11 +265,16 @@ def is_users_table(name: str) -> bool:
 
 def source_checksum(table: Path) -> str | None:
     """Return the checksum of a table's source; None if unknown."""
-    facts = _facts(table)
+    facts = table_facts(table)
     return facts.get("source_sha256") if facts is not None and table.is_file() else None
 
 
-def _facts(table: Path) -> dict[str, Any] | None:
+def table_facts(table: Path) -> dict[str, Any] | None:
+    """Return the facts about a table: what made it of which files; None if there are none.
+
+    Raises:
+        TableError: their file is damaged.
+    """
     try:
         facts = read_json(meta_path(table))
     except FileNotFoundError:
