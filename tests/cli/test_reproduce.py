@@ -14,6 +14,7 @@ import pytest
 import refcoco_stand_ins as copies
 from chat_server import Answer, Asked, ChatServer, Script, completion, error
 from custom_data import data_folder
+from host_runs import require_host
 from published_stand_ins import HEIGHT, WIDTH, known
 
 from vlmeval_findit.cli import main
@@ -175,6 +176,22 @@ def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
         (count,) = (count for count, words in counts.items() if words.format(seed) in out)
         drawn.add(count)
     assert drawn == {2, 3}
+
+
+@pytest.mark.slow
+@pytest.mark.host
+def test_the_shipped_model_agrees_with_its_card(capsys: Out) -> None:
+    require_host()
+    command = ["reproduce", "FindIt-Nano", "--limit", "60"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "AGREES with the published 99.7" in out
+    assert "cannot be set" not in out
+    (journal,) = Path("outputs/reproduce").glob("*/calls.jsonl")
+    answers = journal.read_bytes()
+    assert answers.count(b"\n") == 60
+    assert main(command) == 0
+    assert journal.read_bytes() == answers
 
 
 # --- what is not answered -------------------------------------------------------------------------

@@ -122,14 +122,15 @@ def _verdict(attempt: Attempt, judgement: Judgement) -> Iterator[str]:
 
 def print_checked(checked: Checked) -> None:
     """Print one look for a cause, and what to do about the cause."""
-    lines = [f"{checked.name}: {checked.result}"]
     cause = checked.cause
-    if cause is not None:
-        words = "a cause" if cause.sure else "perhaps a cause"
-        if cause.explains is not None:
-            words += f", without which the value would be {cause.explains:.1f}"
-        lines += [f"  {words}: {cause.finding}", f"  {cause.advice}"]
-    _print(lines)
+    if cause is None:
+        _print([f"{checked.name}: {checked.result}"])
+        return
+    lines = [f"{checked.name}: {cause.finding}"]
+    words = "a CAUSE" if cause.sure else "perhaps a cause"
+    if cause.explains is not None:
+        words += f": without it the value would be {cause.explains:.1f}"
+    _print([*lines, f"  {words}", f"  {cause.advice}"])
 
 
 def print_badge(stored: StoredReproduction, path: Path) -> None:
