@@ -194,6 +194,9 @@ def test_words_of_the_user_are_yours(tmp_path: Any) -> None:
     template.write_text("Find {{ expression }}")
     setup = planned(figure, VLLM, prompt_template=str(template))
     assert (setup.prompts, setup.agreement("prompt")) == ("", YOURS)
+    assert [each.here for each in setup.conditions if each.name == "prompt"] == [
+        "your words: words.jinja"
+    ]
     with pytest.raises(SetupError, match="exclude each other"):
         planned(figure, VLLM, Stated(prompts="glm-1"), prompt_template=str(template))
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from ..benchmarks import parse
@@ -181,7 +182,8 @@ def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple
     here = _OUR_WORDS if name == box_prompts.NAME else name
     files = [file for file in (entry.system, entry.prompt_template) if file is not None]
     if files:
-        here = f"your words: {', '.join(files)}"
+        # Without folders, as somebody else may read it.
+        here = f"your words: {', '.join(Path(file).name for file in files)}"
         agreement = Agreement.YOURS
     if entry.prompt_template is not None:
         if stated.prompts:
