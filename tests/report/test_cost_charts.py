@@ -30,6 +30,7 @@ from vlmeval_findit.report.cost_points import (
 )
 from vlmeval_findit.report.label_places import place_labels
 from vlmeval_findit.report.page import make_page
+from vlmeval_findit.report.sections import format_costs_of
 from vlmeval_findit.report.standings import panels_of
 from vlmeval_findit.scoring.scored_run import Run
 
@@ -72,17 +73,26 @@ def test_each_cost_has_its_front(world: World) -> None:
 
 
 def test_failed_calls_are_misses_on_the_chart(world: World) -> None:
-    """Four of twelve calls fail: eight pairs of objects of twelve are hit, no box is wrong."""
+    """Of four of twelve calls that fail, and eight that find all: 16 of 24 objects are hit."""
     hitting = speaking(JSON, 1.0)
-    good = world.run("Good", JSON, speaking(JSON, 0.9))
-    fails = world.run(
-        "Fails", JSON, lambda query, rng: (failing if query.index % 3 == 0 else hitting)(query, rng)
-    )
-    panel = model_panel(costing(good, tokens_out=9.0), costing(fails, tokens_out=9.0))
-    scores = {point.model: point.score for point in panel.points}
-    assert scores["Fails"] == pytest.approx(100 * 2 * 16 / (16 + 24))
+    runs = [
+        world.run("Good", JSON, speaking(JSON, 0.9)),
+        world.run("Fails", TEXT, saying("[]")),
+        world.run(
+            "Fails",
+            JSON,
+            lambda query, rng: (failing if query.index % 3 == 0 else hitting)(query, rng),
+        ),
+    ]
+    board = make_board([costing(run, tokens_out=9.0) for run in runs])
+    (panel,) = model_panels(board, panels_of(board))
     assert panel.metric.name == "F1@0.5 (failed calls as misses)"
     assert on_front(panel, TOKENS) == {"Good · xyxy_json"}
+    (formats,) = format_panels(board)
+    assert on_front(formats, TOKENS) == {"xyxy_json"}
+    for drawn in (panel, formats):
+        scores = {point.format: point.score for point in drawn.points if point.model == "Fails"}
+        assert scores["xyxy_json"] == pytest.approx(100 * 2 * 16 / (16 + 24))
 
 
 def test_costs_over_datasets_are_their_mean(world: World) -> None:
@@ -174,6 +184,26 @@ def test_the_table_has_every_point(world: World) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("known", "first"),
+    [
+        ((1.0, 2.0), "tokens out a query"),
+        # Of one of two points, so the other cost shows more.
+        ((1.0, None), "seconds a query (median)"),
+    ],
+)
+def test_the_first_cost_is_known_of_most(
+    world: World, known: tuple[float | None, ...], first: str
+) -> None:
+    runs = []
+    for name, tokens in zip((JSON, TEXT), known, strict=True):
+        run = world.run("Good", name, saying("[]"))
+        runs.append(costing(run, seconds_median=1.0, tokens_out=tokens))
+    costs = format_costs_of(make_board(runs))
+    assert costs is not None
+    assert costs.choices[costs.first] == first
+
+
 # --- the picture ----------------------------------------------------------------------------------
 
 
@@ -184,7 +214,7 @@ def charts_of(*points: tuple[str, float, float | None], metric: Metric | None = 
         for label, score, usd in points
     ]
     metric = metric or Metric("F1@0.5", {}, {})
-    return CostCharts("costs", (CostPanel("Pascal", "Pascal", metric, tuple(drawn)),))
+    return CostCharts("costs", (CostPanel("Pascal", "Pascal", metric, tuple(drawn)),), "seconds")
 
 
 def test_points_without_the_cost_are_listed() -> None:

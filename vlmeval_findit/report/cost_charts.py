@@ -30,10 +30,15 @@ _ON, _BEHIND = "on the Pareto front", "behind it"
 
 @dataclass(frozen=True)
 class CostCharts:
-    """Score against cost, for one panel and one cost at a time; ``key`` is unique on a page."""
+    """Score against cost, for one panel and one cost at a time.
+
+    ``key`` is unique on a page. ``preferred`` is the key of the axis that is shown first, unless
+    more points know another.
+    """
 
     key: str
     panels: tuple[CostPanel, ...]  # At least one
+    preferred: str
 
     @cached_property
     def axes(self) -> list[int]:
@@ -47,9 +52,13 @@ class CostCharts:
 
     @property
     def first(self) -> int:
-        """The place among :attr:`axes` that is shown first: known of most points of a panel."""
-        known = [len(self.panels[0].known(axis)) for axis in self.axes]
-        return known.index(max(known))
+        """The place among :attr:`axes` of the one that is shown first."""
+
+        def rank(place: int) -> tuple[int, bool]:
+            axis = self.axes[place]
+            return len(self.panels[0].known(axis)), AXES[axis].key == self.preferred
+
+        return max(range(len(self.axes)), key=rank)
 
     @property
     def lacking(self) -> list[str]:
@@ -206,7 +215,8 @@ _LABELS_WITH_ROOM: Spec = {
     "value": [{
         "type": "label", "size": [{"signal": "width"}, {"signal": "height"}],
         "sort": {"field": "datum.front", "order": "descending"}, "avoidMarks": ["layer_2_marks"],
-        "anchor": ["right", "left", "top", "bottom", "top-right", "bottom-right"], "offset": [8],
+        "anchor": ["right", "left", "top", "bottom", "top-right", "bottom-right"],
+        "offset": [8, 8, 8, 8, 13, 13],
         "padding": 0,
     }],
 }  # fmt: skip

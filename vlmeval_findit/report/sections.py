@@ -103,13 +103,14 @@ def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
 def model_costs_of(board: Board, panels: Sequence[Panel]) -> CostCharts | None:
     """Draw score against cost of models; None unless a cost is known, and there are two models."""
     costs = model_panels(board, panels)
-    return CostCharts("model-costs", tuple(costs)) if costs else None
+    return CostCharts("model-costs", tuple(costs), "seconds") if costs else None
 
 
 def format_costs_of(board: Board) -> CostCharts | None:
     """Draw score against cost of the formats of each model; None as :func:`model_costs_of`."""
     costs = format_panels(board)
-    return CostCharts("format-costs", tuple(costs)) if costs else None
+    # Formats that a model answers in one batch share its seconds.
+    return CostCharts("format-costs", tuple(costs), "tokens out") if costs else None
 
 
 class Details:

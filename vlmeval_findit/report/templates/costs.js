@@ -1,5 +1,6 @@
 // Score against cost: the points of the chosen panel by the chosen cost, and those without it.
 const LISTED = 20; // More points without a cost are folded
+const FEW = 8; // Among more points, a label that ends at its point would be taken for another's
 
 function chosenCost(figure) {
   const { charts, choices, panels, unit } = data.costs[figure.dataset.charts];
@@ -18,6 +19,11 @@ function chosenCost(figure) {
 function costSpec(figure) {
   const { panel, choice, known, spec } = chosenCost(figure);
   spec.data.values = known;
+  const [labels] = spec.usermeta.embedOptions.patch[0].value;
+  if (known.length <= FEW) {
+    labels.anchor.push("bottom-left", "top-left");
+    labels.offset.push(13, 13);
+  }
   spec.description = `${panel.title}: ${spec.description}`;
   for (const { encoding } of panel.is_log[choice] ? spec.layer : []) {
     const { zero, ...scale } = encoding.x.scale;
