@@ -90,7 +90,7 @@ def test_published_prompt_is_tried_where_the_user_has_another() -> None:
     assert (setup.entry.system, setup.entry.prompt_template) == (None, None)
     assert noticed.cause is not None
     assert noticed.cause.sure
-    assert noticed.cause.finding.startswith("With the published prompt (qwen3-vl-1) on ")
+    assert noticed.cause.finding.startswith("The published prompt (qwen3-vl-1) gives +")
     words = "--prompt-template and --system"
     assert noticed.cause.advice == f"Type the same command without {words}"
     # 26 to 27 points more on the same rows
@@ -104,7 +104,8 @@ def test_published_format_is_tried_without_a_published_prompt() -> None:
         evidence(deployment.attempt(theirs("format"), told=told)), deployment.ask
     )
     assert deployment.asked[0][0].variants[0].format == "xyxy_json"
-    assert "the published format (xyxy_json)" in noticed.result
+    assert noticed.cause is not None
+    assert noticed.cause.finding.startswith("The published format (xyxy_json) gives +")
 
 
 @pytest.mark.parametrize("right", [0.7, 0.5])
@@ -121,7 +122,7 @@ def test_gain_that_may_be_chance_is_not_sure() -> None:
     noticed = check_prompt(evidence(tried), deployment.ask)
     assert noticed.cause is not None
     assert not noticed.cause.sure
-    assert noticed.result.endswith("which may be chance")
+    assert noticed.cause.finding.endswith("which may be chance")
 
 
 # --- bounds and decoding --------------------------------------------------------------------------

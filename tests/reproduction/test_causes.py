@@ -175,7 +175,7 @@ def test_unreadable_answers_are_read_leniently() -> None:
     prose = on_rows(0.25, lambda reply: Reply(reply.index, f"Here it is: {reply.text} Bye."))
     noticed = cause(attempt(change=prose))
     assert noticed.name == "format"
-    assert noticed.finding.startswith("20 of 80 replies are not readable (not JSON 20)")
+    assert noticed.finding == "20 of 80 replies are not in the format asked for: not JSON 20"
     assert noticed.explains == pytest.approx(right_value())
 
 
@@ -243,7 +243,7 @@ def test_cut_replies_count_as_the_whole_ones(told: Conditions | None, advice: st
     tried = attempt(change=on_rows(0.25, cut), told=told)
     noticed = cause(tried)
     assert noticed.name == "truncation"
-    assert noticed.finding == "20 of 80 replies were cut off"
+    assert noticed.finding == "20 of 80 replies were cut off at their limit of tokens"
     assert noticed.explains == pytest.approx(tried.value * 80 / 60)
     assert advice in noticed.advice
 
@@ -252,7 +252,7 @@ def test_thoughts_without_an_end_are_told() -> None:
     endless = ReplyRecord(finish_reason="length", ends_in_thought=True, thought="hm")
     thinking = on_rows(0.25, lambda reply: Reply(reply.index, "", endless))
     noticed = cause(attempt(change=thinking))
-    assert noticed.finding == "20 of 80 replies were cut off, 20 of them while thinking"
+    assert noticed.finding.endswith("limit of tokens, 20 of them while thinking")
     assert "not to think" in noticed.advice
 
 
@@ -275,7 +275,7 @@ def test_two_faults_explain_together() -> None:
 def test_few_odd_replies_are_told_but_not_blamed() -> None:
     tried = attempt(change=on_rows(0.02, cut), published=99.9)
     noticed = {each.name: each for each in checked(tried)}
-    assert noticed["truncation"].result == "2 of 80 replies were cut off"
+    assert noticed["truncation"].result == "2 of 80 cut off"
     assert noticed["truncation"].cause is None
 
 

@@ -66,7 +66,8 @@ def test_recorded_bounds_are_compared_with_the_published() -> None:
     assert noticed.cause is not None
     assert not noticed.cause.sure
     assert noticed.cause.explains is None
-    assert "max_pixels 200704, published min_pixels 3136, max_pixels 1605632" in noticed.result
+    words = "max_pixels 200704, published min_pixels 3136, max_pixels 1605632"
+    assert words in noticed.cause.finding
     assert checked(here, ImageBounds(max_pixels=200704)).cause is None
     assert checked(here).cause is None
 

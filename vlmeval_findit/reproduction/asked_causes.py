@@ -17,7 +17,7 @@ from ..engine.served_model import ORIGINAL_TILES, bounds_in_request
 from ..models.http.chat import LIMITS
 from ..models.local.layout import Bounds
 from ..statistics.intervals import ALPHA, Difference, difference
-from .cause_evidence import Evidence
+from .cause_evidence import Evidence, sentence
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .picture_size_causes import told_bounds
 from .records import Attempt, Cause, Checked, Setup
@@ -145,19 +145,18 @@ def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> Checked:
     change = paired_change(evidence, other)
     pictures = counted(other.pictures, "picture")
     if change is None:
-        return Checked(name, f"{asked.words}: too few answers on {pictures}")
-    result = f"{asked.words} on {pictures}: {change.value:+.1f} points"
+        return Checked(name, f"{asked.words}: too few answers about {pictures}")
+    result = f"{asked.words} gives {change.value:+.1f} points on {pictures}"
     value = min(100.0, evidence.judgement.measured + change.value)
     by_chance = change.p_value is None or change.p_value >= ALPHA
     is_cause = evidence.matters(value)
     if by_chance:
         is_cause = evidence.matters(value, _GAINS_MUCH)
         result += ", which may be chance"
-    cause = None
-    if is_cause:
-        finding = f"With {result}"
-        cause = Cause(name, finding, value, asked.advice, sure=not by_chance)
-    return Checked(name, result, cause)
+    if not is_cause:
+        return Checked(name, result)
+    cause = Cause(name, sentence(result), value, asked.advice, sure=not by_chance)
+    return Checked(name, "another one than published", cause)
 
 
 def paired_change(evidence: Evidence, other: Attempt) -> Difference | None:

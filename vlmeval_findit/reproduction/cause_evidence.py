@@ -143,3 +143,12 @@ class Evidence:
     def replies_in(self, convention: Convention) -> Sequence[ReadReplies]:
         """Return the same replies, read in another convention."""
         return [read_in(each, convention) for each in self.attempt.predictions]
+
+
+def sentence(text: str) -> str:
+    """Begin a text with a capital.
+
+    >>> sentence("install vllm 0.8.2 or later")
+    'Install vllm 0.8.2 or later'
+    """
+    return f"{text[0].upper()}{text[1:]}"

@@ -74,7 +74,7 @@ def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> Checked
         _advice(evidence, other),
         sure=is_sure,
     )
-    return Checked(COORDINATES, f"read as {read_as}; {theirs} fits", cause)
+    return Checked(COORDINATES, "another convention fits", cause)
 
 
 def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
@@ -192,7 +192,7 @@ def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
         "Ask one deployment in one version: several answer, or the prompt leaves open which "
         f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
     )
-    return Checked(COORDINATES, finding, cause)
+    return Checked(COORDINATES, "two conventions fit", cause)
 
 
 def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | None:
@@ -231,7 +231,7 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
         f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
         sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
     )
-    return Checked(COORDINATES, finding, cause)
+    return Checked(COORDINATES, "scaled or moved", cause)
 
 
 def _without_distortion(base: Convention, distortion: Distortion) -> Convention:
@@ -268,15 +268,11 @@ def check_space(evidence: Evidence) -> Checked:
     except NotBoxesError as error:
         return Checked(SPACE, str(error))
     value = evidence.value_of(evidence.replies_in(Convention(row_of(published), order)))
-    cause = None
-    if evidence.matters(value):
-        cause = Cause(
-            SPACE,
-            f"The replies are {result}",
-            value,
-            "Type the same command without --space",
-        )
-    return Checked(SPACE, result, cause)
+    if not evidence.matters(value):
+        return Checked(SPACE, result)
+    advice = "Type the same command without --space"
+    cause = Cause(SPACE, f"The replies are {result}", value, advice)
+    return Checked(SPACE, "another one than published", cause)
 
 
 def _published_space(evidence: Evidence, kind: str) -> Space | None:

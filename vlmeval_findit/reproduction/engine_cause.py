@@ -16,7 +16,7 @@ from ..boxes.matching import match
 from ..coords.diagnosis import Verdict
 from ..coords.run_check import NotBoxesError
 from ..models.http.server_program import PROGRAM_NAMES
-from .cause_evidence import Evidence
+from .cause_evidence import Evidence, sentence
 from .engine_faults import EngineFault, Placement, known_faults, placement
 from .records import Cause, Checked
 
@@ -40,7 +40,7 @@ def check_engine(evidence: Evidence) -> Checked:
             f"another program than {here or 'the one that answers now'}",
             sure=False,
         )
-        return Checked(ENGINE, "the boxes follow no object in any convention", cause)
+        return Checked(ENGINE, here or "not told which program answers", cause)
     result = here or "not told which program answers"
     if not faults:
         known = "; no fault is known that costs boxes" if here else ""
@@ -50,8 +50,8 @@ def check_engine(evidence: Evidence) -> Checked:
     has_version = fault.is_in(here) is not None
     if fault.sure != "confirmed" or not has_version:
         return Checked(ENGINE, f"{told}; whether it is this is not known")
-    cause = Cause(ENGINE, f"A known fault of {told}", None, _sentence(fault.do), sure=False)
-    return Checked(ENGINE, told, cause)
+    cause = Cause(ENGINE, f"A known fault of {told}", None, sentence(fault.do), sure=False)
+    return Checked(ENGINE, result, cause)
 
 
 def _faults(evidence: Evidence, here: str) -> Sequence[EngineFault]:
@@ -63,10 +63,6 @@ def _faults(evidence: Evidence, here: str) -> Sequence[EngineFault]:
     version = here.removeprefix(program).strip()
     faults = known_faults(program, version, row.name)
     return sorted(faults, key=lambda fault: (not fault.is_in(version), fault.sure != "confirmed"))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
 
 
 # --- where boxes lie ------------------------------------------------------------------------------
@@ -97,26 +93,26 @@ def _follow_nothing(evidence: Evidence) -> bool:
 def _positions_lost(
     evidence: Evidence, here: str, faults: Sequence[EngineFault], lost: Placement
 ) -> Checked:
-    result = (
-        f"boxes have the sizes of their objects and lie elsewhere: IoU {lost.iou:.2f}, "
-        f"{lost.iou_of_sizes:.2f} if moved to them"
-    )
-    finding = f"Well-formed {result}"
-    advice = "Ask the same pictures with another program: vllm, or transformers on this machine"
-    if faults:
-        fault = faults[0]
-        finding = f"{finding}. {here}: {fault.lost} ({fault.sources[0]})"
-        advice = _sentence(fault.do)
     value = evidence.value_of(
         [
             replace(each, scored=[_moved(scored) for scored in each.scored])
             for each in evidence.replies
         ]
     )
-    cause = None
-    if evidence.matters(value):
-        is_known = any(fault.is_in(here) for fault in faults)
-        cause = Cause(ENGINE, finding, value, advice, sure=is_known)
+    result = here or "not told which program answers"
+    if not evidence.matters(value):
+        return Checked(ENGINE, result)
+    finding = (
+        "Boxes are well formed, have the sizes of their objects, and lie elsewhere: IoU "
+        f"{lost.iou:.2f}, {lost.iou_of_sizes:.2f} if moved to them"
+    )
+    advice = "Ask the same pictures with another program: vllm, or transformers on this machine"
+    if faults:
+        fault = faults[0]
+        finding = f"{finding}. {here}: {fault.lost} ({fault.sources[0]})"
+        advice = sentence(fault.do)
+    is_known = any(fault.is_in(here) for fault in faults)
+    cause = Cause(ENGINE, finding, value, advice, sure=is_known)
     return Checked(ENGINE, result, cause)
 
 

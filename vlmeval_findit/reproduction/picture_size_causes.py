@@ -20,7 +20,7 @@ from ..benchmarks.findit.reply_scoring import ScoredReply
 from ..boxes.spaces import Size, smart_resize
 from ..data.published_figures import UNKNOWN, ImageBounds
 from ..models.local.layout import Grid, Tiles
-from .cause_evidence import Evidence
+from .cause_evidence import Evidence, sentence
 from .records import Cause, Checked
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def _words(bounds: Mapping[str, Any]) -> str:
 def _advice(evidence: Evidence, otherwise: str) -> str:
     condition = evidence.condition("bounds")
     if condition is not None and condition.advice:
-        return f"{condition.advice[0].upper()}{condition.advice[1:]}"
+        return sentence(condition.advice)
     if evidence.differs("bounds"):
         return "Type the same command without your bounds (--extra-body)"
     return otherwise
@@ -97,15 +97,14 @@ def _of_records(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
     other = {name: in_force.get(name) for name in told if in_force.get(name) != told[name]}
     if not other:
         return Checked(SIZES, f"{here}, as published")
-    result = f"shown within {here}, published {_words(told)}"
     cause = Cause(
         SIZES,
-        f"Pictures are {result}",
+        f"Pictures are shown within {here}, published {_words(told)}",
         None,
         _advice(evidence, f"Ask with {_words(told)}"),
         sure=False,
     )
-    return Checked(SIZES, result, cause)
+    return Checked(SIZES, "other bounds than published", cause)
 
 
 # --- tokens of prompts ----------------------------------------------------------------------------
@@ -194,7 +193,7 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
         ),
         sure=False,
     )
-    return Checked(SIZES, result, cause)
+    return Checked(SIZES, f"shown {what}", cause)
 
 
 def _counted(replies: Sequence[ScoredReply]) -> Floats:
@@ -279,4 +278,4 @@ def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
         _advice(evidence, f"Start the server with at most {published} tiles"),
         sure=False,
     )
-    return Checked(SIZES, result, cause)
+    return Checked(SIZES, "other tiles than published", cause)

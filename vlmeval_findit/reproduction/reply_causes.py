@@ -42,8 +42,8 @@ def _without(
     ]
 
 
-def _of_all(number: int, evidence: Evidence, what: str = "replies") -> str:
-    return f"{number:,} of {evidence.attempt.queries:,} {what}"
+def _of_all(number: int, evidence: Evidence) -> str:
+    return f"{number:,} of {evidence.attempt.queries:,}"
 
 
 # --- failed calls ---------------------------------------------------------------------------------
@@ -54,13 +54,13 @@ def check_failed_calls(evidence: Evidence) -> Checked:
     failed = evidence.attempt.failed
     if not failed:
         return Checked("failed calls", "none")
-    result = _of_all(failed, evidence, "calls failed")
+    result = _of_all(failed, evidence)
     value = evidence.value_of(_without(evidence, lambda scored: scored.reply.failed))
     cause = None
     if value is None or evidence.matters(value) or evidence.costs_much(failed):
         cause = Cause(
             "failed calls",
-            f"{result}, and count as misses",
+            f"{result} calls failed, and count as misses",
             value,
             "Type the same command again: only these calls are made again",
         )
@@ -74,7 +74,7 @@ def check_format(evidence: Evidence) -> Checked:
     """Look at answers that are not in the format asked for; published scripts may read more."""
     in_thoughts = _answers_in_thoughts(evidence)
     if in_thoughts is not None:
-        return Checked("format", in_thoughts.finding, in_thoughts)
+        return Checked("format", "answers are in thoughts", in_thoughts)
     unreadable = [scored for scored in evidence.scored if _is_unreadable(scored)]
     boxless = sum(
         scored.reading.reason is None and not scored.reading.boxes for scored in evidence.scored
@@ -82,12 +82,17 @@ def check_format(evidence: Evidence) -> Checked:
     result = f"all answers are readable{_and_boxless(boxless)}"
     cause = None
     if unreadable:
-        result = f"{_of_all(len(unreadable), evidence)} are not readable ({_reasons(unreadable)})"
+        part = _of_all(len(unreadable), evidence)
+        result = f"{part} not readable{_and_boxless(boxless)}"
         value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
         boxes = sum(_has_lenient_box(scored) for scored in unreadable)
         if evidence.matters(value) or evidence.costs_much(boxes):
-            cause = Cause("format", result, value, _format_advice(evidence, len(unreadable)))
-        result += _and_boxless(boxless)
+            cause = Cause(
+                "format",
+                f"{part} replies are not in the format asked for: {_reasons(unreadable)}",
+                value,
+                _format_advice(evidence, len(unreadable)),
+            )
     return Checked("format", result, cause or _without_boxes(evidence))
 
 
@@ -128,7 +133,7 @@ def _answers_in_thoughts(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "format",
-        f"{_of_all(swapped, evidence)} are empty, and their thoughts are the answers",
+        f"{_of_all(swapped, evidence)} replies are empty, and their thoughts are the answers",
         value,
         "Start the server without its reasoning parser, or with that of this model (vllm, sglang: "
         "--reasoning-parser)",
@@ -155,7 +160,7 @@ def _without_boxes(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "format",
-        f"{_of_all(silent, evidence)} have no box, in any reading",
+        f"{_of_all(silent, evidence)} replies have no box, in any reading",
         value,
         f"{_look_at_replies(evidence)} Perhaps the server is shown no picture: python "
         "run_findit.py probe tells",
@@ -201,14 +206,16 @@ def check_truncation(evidence: Evidence) -> Checked:
     cut = [scored for scored in evidence.scored if not scored.reply.failed and _is_cut(scored)]
     if not cut:
         return Checked("truncation", "no reply was cut off")
-    thinking = sum(scored.reply.ends_in_thought for scored in cut)
-    result = f"{_of_all(len(cut), evidence)} were cut off"
-    if thinking:
-        result += f", {thinking:,} of them while thinking"
+    result = f"{_of_all(len(cut), evidence)} cut off"
     value = evidence.value_of(_without(evidence, _is_cut))
-    cause = None
-    if value is None or evidence.matters(value) or evidence.costs_much(len(cut)):
-        cause = Cause("truncation", result, value, _limit_advice(evidence, bool(thinking)))
+    if not (value is None or evidence.matters(value) or evidence.costs_much(len(cut))):
+        return Checked("truncation", result)
+    thinking = sum(scored.reply.ends_in_thought for scored in cut)
+    finding = f"{_of_all(len(cut), evidence)} replies were cut off at their limit of tokens"
+    if thinking:
+        finding += f", {thinking:,} of them while thinking"
+    cause = Cause("truncation", finding, value, _limit_advice(evidence, bool(thinking)))
+    return Checked("truncation", result, cause)
     return Checked("truncation", result, cause)
 
 
@@ -238,7 +245,7 @@ def check_several_boxes(evidence: Evidence) -> Checked:
     several = sum(len(scored.match.boxes) > 1 for scored in evidence.scored)
     if not several:
         return Checked("several boxes", "no reply has several")
-    result = f"{_of_all(several, evidence)} have several boxes"
+    result = f"{_of_all(several, evidence)} replies have several boxes"
     best = [
         replace(each, scored=[_best_box_first(scored) for scored in each.scored])
         for each in evidence.replies
@@ -273,7 +280,7 @@ def _best_box_first(scored: ScoredReply) -> ScoredReply:
 
 def _one_box_advice(evidence: Evidence) -> str:
     if evidence.differs("prompt"):
-        return "Type the same command without --prompts and --prompt-template"
+        return f"Type the same command without {evidence.typed_words}"
     return (
         "The model lists more than was asked for: check that the checkpoint and its chat template "
         "are the published ones. Whether the figure's script takes another box is not told"
