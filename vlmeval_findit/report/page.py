@@ -19,6 +19,7 @@ from ..core.formatting import counted, printable
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
 from ..leaderboard.comparable import grouped
+from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence, cheapest_table
 from ..leaderboard.format_spread import format_spreads, spread_sentence, spread_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.table_output import to_html
@@ -197,7 +198,10 @@ def _script_data(
 
 def _notes(board: Board) -> dict[str, Any]:
     spreads = format_spreads(board)
+    cheapest = cheapest_formats(board)
     return {
+        "cheapest_sentence": cheapest_sentence(board, cheapest),
+        "cheapest_table": cheapest_table(board, cheapest),
         "spread_sentence": spread_sentence(board, spreads),
         "spread_table": spread_table(board, spreads),
         "formats": formats_used(board),
