@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from costly_runs import costing
@@ -15,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, failing, saying, speaking, world
 
+from vlmeval_findit.analysis.run_costs import RunCosts
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.protocol.metric import Better, Metric
 from vlmeval_findit.report import cost_points
 from vlmeval_findit.report.cost_charts import CostCharts, cost_chart, is_far_apart
 from vlmeval_findit.report.cost_points import (
     AXES,
-    Cost,
     CostPanel,
     CostPoint,
     cost_table,
@@ -103,33 +101,28 @@ def test_costs_over_datasets_are_their_mean(world: World) -> None:
         runs += [costing(good, usd_per_1000=dollars, tokens_out=dollars), costing(poor)]
     runs[1] = costing(runs[1], usd_per_1000=2.0)
     good_point, poor_point = model_panel(*runs).points
-    assert good_point.costs[DOLLARS] == Cost(2.5)
+    assert good_point.costs.usd_per_1000 == 2.5
     # Of one of two datasets nothing is known.
-    assert poor_point.costs[DOLLARS] is None
+    assert poor_point.costs.usd_per_1000 is None
 
 
 @pytest.mark.parametrize(
     ("costs", "axis", "text"),
     [
-        ({"seconds_median": 0.012345}, SECONDS, "0.0123"),
-        ({"tokens_out": 1234.5}, TOKENS, "1,234"),
-        ({"tokens_out": 18.0, "counted": 3}, TOKENS, "18 (of 3 of 12 queries)"),
-        ({"usd_per_1000": 1.5, "usd_source": "price table"}, DOLLARS, "1.5 (price table)"),
+        (RunCosts(9, timed=9, seconds_median=0.012345), SECONDS, "0.0123"),
+        (RunCosts(9, counted=3, tokens_out=1234.5), TOKENS, "1,234 (of 3 of 9 answers)"),
+        (RunCosts(9, priced=9, usd_per_1000=1.5, usd_source="prices"), DOLLARS, "1.5 (prices)"),
         (
-            {"usd_per_1000": 0.75, "usd_source": "batch price", "priced": 11},
+            RunCosts(9, priced=8, usd_per_1000=0.75, usd_source="batch price"),
             DOLLARS,
-            "0.75 (batch price, of 11 of 12 queries)",
+            "0.75 (batch price, of 8 of 9 answers)",
         ),
-        ({"pixels": 262_144.0}, PIXELS, "262,144"),
+        (RunCosts(9, sized=9, pixels=262_144.0), PIXELS, "262,144"),
     ],
 )
-def test_a_cost_says_of_what_it_is_known(
-    world: World, costs: Mapping[str, Any], axis: int, text: str
-) -> None:
-    run = world.run("M", JSON, saying("[]"))
-    cost = cost_points.cost_of([costing(run, **costs)], AXES[axis])
-    assert cost is not None
-    assert cost.text == text
+def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) -> None:
+    note = AXES[axis].note(costs)
+    assert f"{AXES[axis].text(costs)} ({note})".removesuffix(" ()") == text
 
 
 def test_a_cheap_model_of_low_rank_is_drawn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,15 +165,16 @@ def test_the_table_has_every_point(world: World) -> None:
         "tokens out a query",
         "pixels sent a query",
         "on the front by",
+        "costs",
     ]
     assert [[row[at] for at in (0, 1, 4, 5, 6)] for row in table.rows] == [
-        ["Good", "xyxy_text", "9", None, "tokens out"],
-        ["Poor", "xyxy_json", None, "20,000", "pixels"],
+        ["Good", "xyxy_text", 9.0, None, "tokens out"],
+        ["Poor", "xyxy_json", None, 20_000.0, "pixels"],
     ]
     table = cost_table(board, format_panels(board))
     assert [[row[at] for at in (1, 4, 5)] for row in table.rows] == [
-        ["xyxy_json", "40", None],
-        ["xyxy_text", "9", "tokens out"],
+        ["xyxy_json", 40.0, None],
+        ["xyxy_text", 9.0, "tokens out"],
     ]
 
 
@@ -210,7 +204,7 @@ def test_the_first_cost_is_known_of_most(
 def charts_of(*points: tuple[str, float, float | None], metric: Metric | None = None) -> CostCharts:
     """Return charts of points by label, score and dollars."""
     drawn = [
-        CostPoint(label, "", label, score, None, (None, None, Cost(usd) if usd else None, None))
+        CostPoint(label, "", label, score, None, RunCosts(usd_per_1000=usd))
         for label, score, usd in points
     ]
     metric = metric or Metric("F1@0.5", {}, {})

@@ -63,9 +63,10 @@ class CostCharts:
     @property
     def lacking(self) -> list[str]:
         """The names of the points that the first picture lacks."""
-        axis = self.axes[self.first]
-        points = self.panels[0].points
-        return [name(point.label) for point in points if point.costs[axis] is None]
+        panel = self.panels[0]
+        costs = panel.costs(self.axes[self.first])
+        named = zip(panel.points, costs, strict=True)
+        return [name(point.label) for point, cost in named if cost is None]
 
     @property
     def front(self) -> list[str]:
@@ -118,14 +119,15 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
     for at, point in enumerate(panel.points):
         costs: list[Spec | None] = []
         for axis in axes:
-            cost = point.costs[axis]
+            cost = AXES[axis].value(point.costs)
             if cost is None:
                 costs.append(None)
                 continue
-            value = float(f"{cost.value:.6g}")
-            is_on_front = at in panel.fronts[axis]
-            text = {"digits": cost.digits, "note": f" ({cost.note})" if cost.note else ""}
-            costs.append({"cost": value, **text, "front": is_on_front})
+            note = AXES[axis].note(point.costs)
+            costs.append({
+                "cost": float(f"{cost:.6g}"), "digits": AXES[axis].text(point.costs),
+                "note": f" ({note})" if note else "", "front": at in panel.fronts[axis],
+            })  # fmt: skip
         low, high = ends(point.interval)
         points.append({
             "name": name(point.label), "score": round(point.score, 4), "low": low, "high": high,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 
 from ..analysis.pareto_front import counted_score, pareto_front
 from ..analysis.run_costs import RunCosts, run_costs
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import grouped
+from ..leaderboard.cost_tables import cost_words, mean_costs
 from ..leaderboard.reported_formats import FormatRow
-from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value
+from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
 from ..protocol.metric import Metric
-from ..scoring.scored_run import Run
 from ..statistics.intervals import Interval
 from .charts import MAPS
 from .standings import MODELS, Panel
@@ -26,7 +25,7 @@ _CHOICES = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats
 class CostAxis:
     """A cost that a chart can have as its axis.
 
-    ``known`` is the number of queries that it is known of; ``source`` says who states it.
+    ``known`` is the number of answers that it is known of; ``source`` says who states it.
     """
 
     key: str
@@ -34,6 +33,24 @@ class CostAxis:
     value: Callable[[RunCosts], float | None]
     known: Callable[[RunCosts], int]
     source: Callable[[RunCosts], str] = lambda costs: ""
+
+    def text(self, costs: RunCosts) -> str:
+        """Return the cost as tables write it.
+
+        >>> AXES[1].text(RunCosts(tokens_out=45.25))
+        '45.2'
+        """
+        return text_of(Field(self.name, FieldType.AMOUNT), TableCell(self.value(costs)))
+
+    def note(self, costs: RunCosts) -> str:
+        """Return who states it, and of how few answers; empty without a need.
+
+        >>> AXES[2].note(RunCosts(queries=9, priced=8, usd_source="given prices"))
+        'given prices, of 8 of 9 answers'
+        """
+        known = self.known(costs)
+        few = f"of {known:,} of {costs.queries:,} answers" if known < costs.queries else ""
+        return ", ".join(filter(None, (self.source(costs), few)))
 
 
 AXES = (
@@ -63,52 +80,15 @@ AXES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What a query costs on one axis; ``note`` says who states it, and of how few queries."""
-
-    value: float
-    note: str = ""
-
-    @property
-    def digits(self) -> str:
-        """The cost with three digits, or all of a large number.
-
-        >>> Cost(0.012345).digits, Cost(262_144.0).digits
-        ('0.0123', '262,144')
-        """
-        return f"{self.value:,.0f}" if self.value >= 100 else f"{self.value:.3g}"
-
-    @property
-    def text(self) -> str:
-        """The digits with the note."""
-        return f"{self.digits} ({self.note})" if self.note else self.digits
-
-
-def cost_of(runs: Sequence[Run], axis: CostAxis) -> Cost | None:
-    """Return what a query costs, as the mean over runs; None unless it is known of each."""
-    costs = [run_costs(run) for run in runs]
-    values = [axis.value(each) for each in costs]
-    known_values = [value for value in values if value is not None]
-    if not values or len(known_values) < len(values):
-        return None
-    sources = dict.fromkeys(filter(None, map(axis.source, costs)))
-    notes = [*sources]
-    known, queries = sum(map(axis.known, costs)), sum(each.queries for each in costs)
-    if known < queries:
-        notes.append(f"of {known:,} of {queries:,} queries")
-    return Cost(fmean(known_values), ", ".join(notes))
-
-
-@dataclass(frozen=True, slots=True)
 class CostPoint:
-    """A model, or a format of one: its score, and its cost on each of :data:`AXES`."""
+    """A model, or a format of one: its score and its costs."""
 
     model: str
     format: str  # "": several
     label: str  # In a picture
     score: float
     interval: Interval | None
-    costs: tuple[Cost | None, ...]  # None: not known
+    costs: RunCosts
 
 
 @dataclass(frozen=True)
@@ -132,8 +112,7 @@ class CostPanel:
 
     def costs(self, axis: int) -> list[float | None]:
         """Return the cost of every point; None where it is not known."""
-        costs = (point.costs[axis] for point in self.points)
-        return [cost.value if cost else None for cost in costs]
+        return [AXES[axis].value(point.costs) for point in self.points]
 
     def known(self, axis: int) -> list[float]:
         """Return the costs that are known."""
@@ -180,7 +159,7 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
             label=f"{model} · {one_format}" if one_format else model,
             score=entry.value,
             interval=entry.interval,
-            costs=tuple(cost_of(runs, axis) for axis in AXES),
+            costs=mean_costs([run_costs(run) for run in runs]),
         )
 
 
@@ -209,7 +188,7 @@ def _format_point(board: Board, row: FormatRow) -> CostPoint | None:
         label=run.variant.format,
         score=score,
         interval=row.intervals.get(board.metrics[0].name),
-        costs=tuple(cost_of([run], axis) for axis in AXES),
+        costs=run_costs(run),
     )
 
 
@@ -224,23 +203,28 @@ def known_axes(panels: Sequence[CostPanel]) -> list[int]:
 
 
 def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
-    """Make a row for each point: its score, its costs, and by which of them it is on the front."""
+    """Make a row for each point: its score, its costs, and by which of them it is on the front.
+
+    The last column says what a reader of the costs must know.
+    """
     axes = known_axes(panels)
     fields = [
         Field("model"),
         Field("format"),
         Field("dataset"),
         Field(board.headline.name, FieldType.VALUE, interval=True),
-        *(Field(AXES[axis].name, FieldType.VALUE) for axis in axes),
+        *(Field(AXES[axis].name, FieldType.AMOUNT) for axis in axes),
         Field("on the front by"),
+        Field("costs"),
     ]
     rows: list[list[Value]] = []
     for panel in panels:
         for at, point in enumerate(panel.points):
             row: list[Value] = [point.model, point.format or None, panel.dataset]
             row.append(TableCell(point.score, point.interval))
-            row += [cost.text if (cost := point.costs[axis]) else None for axis in axes]
+            row += [AXES[axis].value(point.costs) for axis in axes]
             fronts = [AXES[axis].key for axis in axes if at in panel.fronts[axis]]
             row.append(", ".join(fronts) or None)
+            row.append("; ".join(cost_words(point.costs)))
             rows.append(row)
     return Table("Score and cost", fields, rows)
