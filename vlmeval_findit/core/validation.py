@@ -231,15 +231,18 @@ def validate(kind: type[T], value: Any, spelled: Callable[[str], str] = str) -> 
     Traceback (most recent call last):
     vlmeval_findit.core.validation.MisplacedError: True should be a whole number
     """
-    from pydantic import ValidationError
-
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
     try:
         return adapter.validate_python(value)
-    except ValidationError as error:
-        raise _misplaced(error, spelled) from None
     except RecursionError:
         raise MisplacedError("it is nested too deeply") from None
+    except ValueError as error:
+        # Imported only then: every row of a score passes here.
+        from pydantic import ValidationError
+
+        if not isinstance(error, ValidationError):
+            raise
+        raise _misplaced(error, spelled) from None
 
 
 @cache

@@ -129,4 +129,11 @@ def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[
     """Add each row's events to its sums."""
     if isinstance(rows, RowTable):
         return rows.with_events()
-    return [replace(row, sums={**row.sums, **analysis.events(row)}) for row in rows]
+    return [_row_with_events(analysis, row) for row in rows]
+
+
+def _row_with_events(analysis: ErrorAnalysis, row: ScoredRow) -> ScoredRow:
+    events = analysis.events(row)
+    if events.items() <= row.sums.items():
+        return row
+    return replace(row, sums={**row.sums, **events})

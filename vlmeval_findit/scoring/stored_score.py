@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,7 +80,7 @@ def read_details_line(line: str) -> ScoredRow:
     Raises:
         ValueError: it is no JSON, or no row; a MisplacedError has the key.
     """
-    values = parse_json(line)
+    values = _parse_line(line)
     known = validate(_DetailsLine, values)
     return ScoredRow(
         known.index,
@@ -91,6 +92,22 @@ def read_details_line(line: str) -> ScoredRow:
         details={name: value for name, value in values.items() if name not in _NO_DETAILS},
         parts={(kind, value): sums for kind, value, sums in known.parts},
     )
+
+
+def _parse_line(line: str) -> Any:
+    try:
+        return _fast_parser()(line)
+    except ValueError:
+        # It knows lone surrogates, too, and says what is wrong.
+        return parse_json(line)
+
+
+@cache
+def _fast_parser() -> Callable[[str], Any]:
+    """Return a parser that is twice as fast as json; imported when a score is read."""
+    from pydantic_core import from_json
+
+    return from_json
 
 
 # --- provenance -----------------------------------------------------------------------------------
