@@ -164,7 +164,7 @@ def test_published_decoding_replaces_that_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("agreement", [Agreement.AS_PUBLISHED, Agreement.CANNOT_BE_SET])
-def test_nothing_is_asked_that_is_as_published_or_cannot_be_set(agreement: Agreement) -> None:
+def test_what_is_as_published_or_cannot_be_set_asks_nothing(agreement: Agreement) -> None:
     deployment = Deployment(right=0.95)
     names = ("prompt", "bounds", "decoding")
     tried = deployment.attempt(*[replace(theirs(name), agreement=agreement) for name in names])

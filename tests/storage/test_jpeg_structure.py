@@ -50,7 +50,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_the_head_of_a_baseline_jpeg_is_a_picture_of_its_size(name: str) -> None:
+def test_the_head_of_a_baseline_jpeg_has_its_size(name: str) -> None:
     head = without_pixels(memoryview(PLAIN[name]))
     assert head is not None
     assert PLAIN[name].startswith(head[:-2])

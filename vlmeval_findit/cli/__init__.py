@@ -189,8 +189,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
 
 ROOT = Commands(
     "findit",
-    help="Measure where a multimodal model puts its boxes: FindIt and other benchmarks, "
-    "on VLMEvalKit.",
+    help="Measure where multimodal models put boxes: FindIt and other benchmarks.",
     epilog=as_called(_EPILOG),
 )
 """The command ``findit``."""
