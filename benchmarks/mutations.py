@@ -94,6 +94,22 @@ AREAS = {
             "engine/test_dry_run.py",
         ],
     ),
+    "costs": (
+        [
+            "scoring/query_costs.py",
+            "analysis/run_costs.py",
+            "leaderboard/cost_tables.py",
+            "leaderboard/format_costs.py",
+            "models/stopwatch.py",
+        ],
+        [
+            "scoring/test_query_costs.py",
+            "engine/test_call_times.py",
+            "analysis/test_compare_costs.py",
+            "leaderboard/test_cost_tables.py",
+            "leaderboard/test_format_costs.py",
+        ],
+    ),
     "verdicts": (
         ["models/http/response_verdict.py", "models/http/service_errors.py"],
         [

@@ -150,6 +150,15 @@ def test_the_command_prints_costs_below_the_board(
     assert "–: not recorded" in table
 
 
+def test_load_runs_has_the_cost_of_each_answer(two_models: Board, world: World) -> None:
+    frame = dataframes.load_runs(world.runs)
+    of_a = frame[(frame.model == "A") & (frame.dataset == NAME)]
+    assert (
+        of_a[["tokens in", "tokens out", "seconds", "cost in USD"]].values.tolist()
+        == [[1000, 20, 1.5, 0.001]] * 12
+    )
+
+
 def test_load_scores_has_costs(two_models: Board, world: World) -> None:
     frame = dataframes.load_scores(world.runs).set_index(["model", "dataset"])
     assert frame.loc[("A", NAME), "USD per 1000"] == pytest.approx(1.0)

@@ -272,6 +272,7 @@ def _call(reply: Reply | None) -> dict[str, Any]:
         "cost in USD": call.get("cost"),
         "tokens in": tokens.get("prompt"),
         "tokens out": tokens.get("completion", tokens.get("reply")),
+        "seconds": reply.time.seconds,
     }
 
 

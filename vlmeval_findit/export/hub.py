@@ -88,6 +88,7 @@ _KNOWN = {
     "score": pa.float64(),
     "errors": _TEXTS,
     "cost in USD": pa.float64(),
+    "seconds": pa.float64(),
     "boxes": _BOXES,
     "labels": _TEXTS,
     "frames": _PLACES,
