@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +100,31 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
     assert numbers(low)[0] < 5
     assert "asked for xyxy, it says xywh" in quick
     assert {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")} == journal
+
+
+@pytest.mark.slow
+@pytest.mark.host
+def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None:
+    report = (demonstrated.work / "report.html").read_text()
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', report)
+    costs = json.loads(data)["costs"]
+    assert costs["model-costs"]["choices"] == [
+        "seconds a query (median)",
+        "tokens out a query",
+        "pixels sent a query",
+    ]
+    (overall, *_) = costs["model-costs"]["panels"]
+    assert overall["title"] == OVERALL
+    assert {point["name"].split(" · ")[0] for point in overall["points"]} == set(BEST)
+    formats = [panel for panel in costs["format-costs"]["panels"] if len(panel["points"]) > 2]
+    assert [len(panel["points"]) for panel in formats] == [demo.FORMATS] * 2
+    for panel in (overall, *formats):
+        for point in panel["points"]:
+            seconds, tokens, pixels = (cost["cost"] for cost in point["costs"])
+            assert 0 < seconds < 60 < pixels
+            assert tokens > 5
+        for axis in range(3):
+            assert any(point["costs"][axis]["front"] for point in panel["points"])
 
 
 # --- without a model ------------------------------------------------------------------------------
