@@ -20,6 +20,7 @@ from stored_reproductions import (
 )
 
 from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
+from vlmeval_findit.models.http.server_program import RunningProgram
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.metric import Metric
 from vlmeval_findit.protocol.picture_sample import PictureSample
@@ -185,6 +186,17 @@ def test_everything_is_stored_of_a_reproduction(world: World) -> None:
     assert run.space == {"kind": "grid1000"}
     assert run.prompt_hash
     assert run.failed == 0
+
+
+def test_what_a_server_says_of_itself_is_stored(world: World) -> None:
+    reproduction = measured(world)
+    says = RunningProgram("vllm", "0.11.0", "Qwen/Qwen3-VL-8B-Instruct", "0c35a8f")
+    setup = replace(reproduction.attempt.setup, program=says)
+    attempt = replace(reproduction.attempt, setup=setup)
+    (run,) = stored_reproduction(replace(reproduction, attempt=attempt), world.runs).runs
+    assert run.answering.program == "vllm 0.11.0"
+    assert run.answering.served == "Qwen/Qwen3-VL-8B-Instruct"
+    assert run.answering.revision == "0c35a8f"
 
 
 def test_nothing_names_a_folder_of_this_machine(world: World) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.data.published_figures import Decoding, ImageBounds, PublishedFigure
+from vlmeval_findit.models.http.server_program import RunningProgram
 from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.reproduction.figure_choice import choose_figure
@@ -141,7 +142,8 @@ TILES = ImageBounds(patches=6)
 PIXELS = ImageBounds(min_pixels=100, max_pixels=9000)
 IN_REQUEST = {"mm_processor_kwargs": {"max_dynamic_patch": 6}}
 OF_CONVERTED = {"mm_processor_kwargs": {"crop_to_patches": True, "max_patches": 6}}
-CONVERTED = Access(Answerer.SERVER, "vllm 0.11.0", "OpenGVLab/InternVL3-8B-hf")
+_RUNNING = RunningProgram("vllm", "0.11.0", "OpenGVLab/InternVL3-8B-hf")
+CONVERTED = Access(Answerer.SERVER, _RUNNING.words, _RUNNING)
 
 
 @pytest.mark.parametrize(

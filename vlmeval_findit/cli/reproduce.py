@@ -274,7 +274,7 @@ def _access(entry: ModelEntry, options: ModelOptions) -> Access:
         case Answerer.SERVER if not options.dry_run:
             running = asyncio.run(_program_at(entry, options))
             if running is not None:
-                return Access(answerer, running.words, running.checkpoint)
+                return Access(answerer, running.words, running)
     return Access(answerer, entry.provider or "")
 
 

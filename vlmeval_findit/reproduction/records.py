@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..data.published_figures import PublishedFigure
+from ..models.http.server_program import RunningProgram
 from ..models.model_entry import ModelEntry
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import DatasetVariant
@@ -49,6 +50,7 @@ class Setup:
     prompts: str  # A row of the family prompts; "" for the benchmark's own words
     conditions: tuple[ConditionSet, ...]
     sample: PictureSample  # Of each dataset
+    program: RunningProgram | None = None  # What a server says that it is; None: nothing
 
     def agreement(self, name: str) -> Agreement:
         """Return how a condition agrees."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path, PurePath
@@ -30,6 +30,7 @@ from ..core.validation import (
     validate,
 )
 from ..data.published_figures import PublishedFigure
+from ..models.http.server_program import RunningProgram
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
 from ..protocol.identity import Answering, Identity
@@ -81,7 +82,8 @@ class WhoAnswered:
     row: Text | None = None  # Its row of the model table
     checkpoint: Text | None = None  # Of a folder its name
     revision: Text | None = None
-    program: Text | None = None  # That serves it on this machine
+    program: Text | None = None  # That serves it
+    served: Text | None = None  # The checkpoint that a server says it serves
     settings: Values = field(default_factory=dict)
     named: tuple[Text, ...] = ()  # As the replies name it
 
@@ -213,7 +215,7 @@ def _runs(attempt: Attempt, folder: Path) -> Iterator[StoredRun]:
             prompts=identity.prompts,
             prompt_hash=identity.prompt_hash,
             space=identity.space,
-            answering=_who(identity.answering, predictions),
+            answering=_who(identity.answering, predictions, attempt.setup.program),
             versions={**identity.host, **identity.versions},
             failed=sum(reply.failed for reply in predictions.replies),
             rows=tuple(rows),
@@ -235,12 +237,14 @@ def stored_table(dataset: AnyDataset) -> StoredTable:
     )
 
 
-def _who(answering: Answering, predictions: Predictions) -> WhoAnswered:
+def _who(
+    answering: Answering, predictions: Predictions, program: RunningProgram | None
+) -> WhoAnswered:
     checkpoint = answering.checkpoint
     if checkpoint is not None and Path(checkpoint).expanduser().is_absolute():
         checkpoint = PurePath(checkpoint).name
     models = models_in(as_values(count_models(predictions.replies)))
-    return WhoAnswered(
+    who = WhoAnswered(
         kind=answering.kind,
         row=answering.row,
         checkpoint=checkpoint,
@@ -248,6 +252,14 @@ def _who(answering: Answering, predictions: Predictions) -> WhoAnswered:
         program=answering.server,
         settings=answering.settings,
         named=tuple(model.name for model in models),
+    )
+    if program is None:
+        return who
+    return replace(
+        who,
+        program=program.words,
+        served=program.checkpoint or None,
+        revision=program.revision or answering.revision,
     )
 
 

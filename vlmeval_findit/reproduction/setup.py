@@ -24,6 +24,7 @@ from ..engine.served_model import bounds_in_request
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.chat import LIMITS
 from ..models.http.providers.provider_table import find_provider
+from ..models.http.server_program import RunningProgram
 from ..models.local.layout import Bounds
 from ..models.model_entry import ModelEntry
 from ..models.model_row import ModelRow
@@ -66,7 +67,7 @@ class Access:
 
     answerer: Answerer
     engine: str = ""
-    checkpoint: str = ""  # That a server says it serves
+    program: RunningProgram | None = None  # What a server says that it is; None: nothing
 
     @property
     def takes_bounds(self) -> bool:
@@ -118,6 +119,7 @@ def plan_setup(
         prompts=prompts,
         conditions=tuple(conditions),
         sample=sample,
+        program=access.program,
     )
 
 
@@ -360,7 +362,8 @@ def _bounds(
     counted = local.pixels_counted if local is not None else 1
     converted = bounds_in_request(Bounds(**told), counted)
     original = bounds_in_request(Bounds(**told), counted, original=True)
-    checkpoint = access.checkpoint or entry.served or entry.name
+    checkpoint = access.program.checkpoint if access.program is not None else ""
+    checkpoint = checkpoint or entry.served or entry.name
     wanted = converted if checkpoint.endswith("-hf") else original
     if own:
         here = published if own in (told, converted, original) else _listed(own.get(_KEYWORDS, own))

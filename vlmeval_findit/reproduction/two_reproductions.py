@@ -171,6 +171,7 @@ def _of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "checkpoint", who.checkpoint or ""
     yield "revision", who.revision or ""
     yield "program", who.program or ""
+    yield "served checkpoint", who.served or ""
     yield "model in the replies", ", ".join(who.named)
     for name, value in who.settings.items():
         yield f"setting {name}", plain(value)
