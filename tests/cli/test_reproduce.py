@@ -244,6 +244,16 @@ def test_nothing_is_said_where_every_call_fails(serve: Serve, capsys: Out) -> No
     assert not list(Path().rglob(REPRODUCTION))
 
 
+def test_a_shorter_context_is_answered_with_what_to_type(serve: Serve, capsys: Out) -> None:
+    words = "'max_tokens' is too large: 32768. The maximum context length is 8192"
+    server = serve(lambda asked, number: error(400, words))
+    assert reproduce(server, "Qwen3-VL-8B-Instruct") == 3
+    assert "type --max-tokens 4096" in capsys.readouterr().out
+    server = serve(right)
+    assert reproduce(server, "Qwen3-VL-8B-Instruct", "--max-tokens", "4096") == 2
+    assert {asked.body["max_tokens"] for asked in server.asked} == {4096}
+
+
 def test_a_refused_key_ends_it_at_once(serve: Serve, capsys: Out) -> None:
     server = serve(lambda asked, number: error(401, "no such key"))
     assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 3

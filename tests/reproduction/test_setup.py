@@ -71,10 +71,10 @@ def test_complete_conditions_are_set_as_published() -> None:
 
 def test_a_server_is_asked_to_sample_as_published() -> None:
     setup = planned(figure_of("Qwen3-VL-8B-Instruct"), VLLM)
-    # Neutral values are left to the server: a repetition penalty of 1.
+    # Neutral values are sent, too: servers have defaults of the checkpoint's.
     assert setup.entry.settings == {
-        "temperature": 0.7, "top_p": 0.8, "top_k": 20, "presence_penalty": 1.5, "seed": 3407,
-        "max_new_tokens": 32768,
+        "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1,
+        "presence_penalty": 1.5, "seed": 3407, "max_new_tokens": 32768,
     }  # fmt: skip
     decoding = condition(setup, "decoding")
     assert decoding.agreement is AS_PUBLISHED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -26,6 +27,9 @@ from .shared_options import is_quiet, say
 
 _NAME_WIDTH = 10
 """Of the names of conditions."""
+
+_OF_LENGTH = re.compile("max_(?:completion_)?tokens|context length|max_model_len", re.IGNORECASE)
+"""Errors of servers whose context is shorter than the published limit of a reply."""
 
 
 def print_setup(setup: Setup) -> None:
@@ -76,6 +80,8 @@ def _errors(attempt: Attempt) -> Iterator[str]:
     errors = Counter(str(reply.recorded.call.get("error") or reply.text) for reply in failed)
     for error, count in errors.most_common(3):
         yield f"  {count} failed: {printable(error)[:200]}"
+    if any(_OF_LENGTH.search(error) for error in errors):
+        yield "  the server allows fewer tokens than the figure had: type --max-tokens 4096"
 
 
 def print_judgement(attempt: Attempt, judgement: Judgement) -> None:

@@ -407,7 +407,7 @@ def _why_not_bounded(
 
 # --- decoding -------------------------------------------------------------------------------------
 
-# Values that change nothing
+# Values that change nothing; a server may have others by default, so it is told them
 _NEUTRAL = {"top_p": 1, "repetition_penalty": 1, "presence_penalty": 0}
 _OF_SAMPLING = ("top_p", "top_k", "seed")  # Without effect on greedy replies
 _EVERYWHERE = frozenset({"temperature", "max_tokens"})
@@ -426,8 +426,9 @@ def _decoding(
     thinks = _thinks(entry, row)
     wanted = _with_effect({**_without(told, "thinking"), **own})
     can_be_set = {*_taken(access, entry), *own}
-    lost = {name: value for name, value in wanted.items() if name not in can_be_set}
     in_force = {name: value for name, value in wanted.items() if name in can_be_set}
+    rest = {name: value for name, value in wanted.items() if name not in can_be_set}
+    lost = {name: value for name, value in rest.items() if _NEUTRAL.get(name) != value}
     is_yours = any(told.get(name, value) != value for name, value in own.items())
     is_other_mode = "thinking" in told and thinks not in (None, told["thinking"])
     agreement = Agreement.AS_PUBLISHED
@@ -472,12 +473,9 @@ def _stated_decoding(entry: ModelEntry, stated: Stated) -> dict[str, Any]:
 
 def _with_effect(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what changes no reply."""
-    is_greedy = not wanted.get("temperature")
-    return {
-        name: value
-        for name, value in wanted.items()
-        if _NEUTRAL.get(name) != value and not (is_greedy and name in _OF_SAMPLING)
-    }
+    if wanted.get("temperature"):
+        return dict(wanted)
+    return {name: value for name, value in wanted.items() if name not in _OF_SAMPLING}
 
 
 def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
