@@ -103,7 +103,7 @@ def within(least: int, most: int, side: int = 32) -> Callable[[tuple[int, int]],
 def test_pictures_as_they_are_sent_have_the_expected_tokens(overhead: int) -> None:
     noticed = checked(prompts_of(within(65536, 16777216), overhead))
     assert noticed.cause is None
-    assert "they have as they are sent 300 of 32 x 32 pixels" in noticed.result
+    assert ", 300 as they are sent (one for 32 x 32 pixels)" in noticed.result
 
 
 def test_pictures_that_a_server_shrinks() -> None:
@@ -125,6 +125,9 @@ def test_published_bounds_are_what_is_expected() -> None:
     assert noticed.cause.advice == "Start the server with them"
     # Larger than sent is no fault where no bounds are told.
     assert checked(prompts_of(enlarged)).cause is None
+    noticed = checked(prompts_of(enlarged), ImageBounds(max_pixels=1_605_632))
+    assert noticed.cause is not None
+    assert noticed.cause.finding.startswith("The server shows pictures larger")
 
 
 def test_nothing_is_read_from_few_or_unknown_tokens() -> None:

@@ -116,7 +116,7 @@ _TOKENS_OF_CHAT = 20
 # Areas shown, relative to those expected, that nothing but other bounds explains. The tokens of the
 # words are a guess, so that both must be off: all visual tokens, and how they grow with the area.
 _SMALLER, _LARGER = 0.75, 1.35
-_GROWS_LESS, _GROWS_MORE = 0.8, 1.25
+_LEAST_GROWTH, _MOST_GROWTH = 0.8, 1.25
 _FEWEST_PAIRS = 30
 
 
@@ -129,11 +129,15 @@ class ShownTokens:
 
     @property
     def are_fewer(self) -> bool:
-        return self.ratio < _SMALLER and (self.growth is None or self.growth < _GROWS_LESS)
+        return self.ratio < _SMALLER and not self._grow_as_expected
 
     @property
     def are_more(self) -> bool:
-        return self.ratio > _LARGER and (self.growth is None or self.growth > _GROWS_MORE)
+        return self.ratio > _LARGER and not self._grow_as_expected
+
+    @property
+    def _grow_as_expected(self) -> bool:
+        return self.growth is not None and _LEAST_GROWTH <= self.growth <= _MOST_GROWTH
 
 
 def shown_tokens(counted: Floats, words: Floats, expected: Floats) -> ShownTokens:
@@ -174,9 +178,10 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
     shown = shown_tokens(counted, words, expected)
     here = float(np.median(counted - words))
     usual = float(np.median(expected))
-    whose = "the published bounds give" if told else "they have as they are sent"
+    whose = "within the published bounds" if told else "as they are sent"
     result = (
-        f"about {here:.0f} visual tokens a picture; {whose} {usual:.0f} of {side} x {side} pixels"
+        f"about {here:.0f} visual tokens a picture, {usual:.0f} {whose} (one for {side} x {side} "
+        "pixels)"
     )
     is_off = shown.are_fewer or (shown.are_more and bool(told))
     if not is_off:
@@ -189,7 +194,7 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
         _advice(
             evidence,
             "Start the server without a bound on pixels (vllm: max_pixels in "
-            "--mm-processor-kwargs; sglang and others: as its model's preprocessor_config.json)",
+            "--mm-processor-kwargs), and ask it without a proxy that shrinks pictures",
         ),
         sure=False,
     )
