@@ -54,7 +54,7 @@ def test_values_conditions_and_causes_are_shown(world: World) -> None:
         "engine : the server is yours: findit serve --program vllm",
         "coordinates : 240 boxes fit grid1000, which is declared",
         "Possible cause: sglang 0.5.15 loses the rows and columns of image tokens.",
-        "Cause: replies are in pixels. Without it the value is 91.9. To change it: --space pixels",
+        "Cause: replies are in pixels. Without it the value is 91.9. To do: --space pixels",
         "For a model's card: lower than published on RefCOCO testA: 75.0 ± 4.0",
     ):
         assert part in text.replace("&gt;", ">").replace("&#39;", "'")

@@ -1,6 +1,7 @@
 """A reproduction as a file next to its runs: all that another person needs to compare with it.
 
-It names files and checkpoints without their folders, and no server, so that it can be sent.
+It names files and checkpoints without their folders, and no server, so that it can be sent; only
+what a cause advises to type may repeat a path that the user typed.
 """
 
 from __future__ import annotations
