@@ -146,6 +146,14 @@ WRONG: Mapping[str, tuple[Setup, str]] = {
     "one tile, though another was asked for": (ONE_TILE.but(pages=_ORIGINAL), "picture sizes"),
     "a space of the user": (INTERNVL.but("--space", "pixels"), "coordinates"),
     "positions lost in a program not told": (QWEN3.but(astray=95.0), "engine"),
+    "a smaller model is served": (
+        QWEN3.but(right=0.75, pages=vllm("0.13.0", "Qwen/Qwen3-VL-2B-Instruct")),
+        "checkpoint",
+    ),
+    "weights of four bits are served": (
+        QWEN3.but(right=0.75, pages=vllm("0.13.0", "/data/Qwen3-VL-8B-Instruct-AWQ")),
+        "checkpoint",
+    ),
     "the same box for everything": (INTERNVL.but(writes=as_the_same), "engine"),
     "a parser takes all for a thought": (QWEN25.but(all_is_thought=True), "format"),
     "no picture arrives": (QWEN25.but(writes=as_refusal), "format"),

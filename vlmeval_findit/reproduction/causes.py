@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .asked_causes import Ask, check_bounds, check_decoding, check_prompt
 from .cause_evidence import Evidence
+from .checkpoint_cause import check_checkpoint
 from .coordinate_causes import check_coordinates, check_space
 from .engine_cause import check_engine
 from .picture_size_causes import check_picture_sizes
@@ -41,6 +42,7 @@ _ROWS = (
     CauseCheck("picture sizes", check_picture_sizes),
     CauseCheck("truncation", check_truncation),
     CauseCheck("space", check_space),
+    CauseCheck("checkpoint", check_checkpoint),
     CauseCheck("engine", check_engine),
     CauseCheck("prompt", ask=check_prompt),
     CauseCheck("bounds", ask=check_bounds),

@@ -1,0 +1,64 @@
+"""A cause in who answers: another checkpoint than the published one, a quantised one, or several.
+
+Names tell it: of the checkpoint that a server says it serves, and of the models in the replies.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+from ..models.answering_names import resembles
+from ..scoring.answered_by import answered_note, as_values, count_models, models_in
+from .cause_evidence import Evidence
+from .records import Cause, Checked
+
+CHECKPOINT = "checkpoint"
+
+# Fewer bits than 16, in the names of checkpoints and files
+_QUANTISED = re.compile(
+    r"(?<![a-z0-9])(?:awq|gptq|bnb|exl[23]|i?q\d(?:_\w+)?|(?:int|nf)\d+|(?:mx|nv)?fp[468]"
+    r"|w\d+a\d+|\d+-?bits?)(?![a-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def check_checkpoint(evidence: Evidence) -> Checked:
+    """Look whether the published model answers."""
+    published = evidence.figure.model
+    loaded = _loaded(evidence)
+    others = _others_that_answer(evidence)
+    if others is not None:
+        advice = "Ask one model: see which model a gateway falls back to"
+        return _perhaps(others, f"Replies are {others}", advice)
+    if not loaded:
+        return Checked(CHECKPOINT, "not told which checkpoint answers")
+    if not resembles(published, loaded):
+        finding = f"{loaded} answers; the figure is of {published}"
+        return _perhaps(loaded, finding, f"Serve {published}, or compare with a figure of {loaded}")
+    quantised = _QUANTISED.search(loaded)
+    if quantised is not None:
+        finding = f"{loaded} answers, which is quantised ({quantised[0]})"
+        return _perhaps(loaded, finding, f"Serve {published} with 16 bits")
+    return Checked(CHECKPOINT, f"{loaded}, as published")
+
+
+def _loaded(evidence: Evidence) -> str:
+    """Return the checkpoint that a server says it serves, or that is loaded here; "": not told."""
+    setup = evidence.attempt.setup
+    if setup.program is not None:
+        return setup.program.checkpoint
+    return (setup.entry.checkpoint or "").rstrip("/").rpartition("/")[2]
+
+
+def _others_that_answer(evidence: Evidence) -> str | None:
+    """Return a note if replies name another model than was asked, or several; else None."""
+    predictions = evidence.attempt.predictions
+    replies = chain.from_iterable(each.replies for each in predictions)
+    models = models_in(as_values(count_models(replies)))
+    return answered_note(models, predictions[0].identity)
+
+
+def _perhaps(result: str, finding: str, advice: str) -> Checked:
+    cause = Cause(CHECKPOINT, finding, None, advice, sure=False)
+    return Checked(CHECKPOINT, result, cause)
