@@ -161,7 +161,7 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
     linear = {**plain, "zero": False}
     ticks = {"tickCount": 6}
     x = number("cost", title=cost, scale={**plain, "type": "log"} if is_log else linear,
-               axis={**ticks, "format": ",~r", "grid": False})  # fmt: skip
+               axis={**ticks, "format": ",~r", "grid": False, "labelLimit": 120})  # fmt: skip
     title = f"{metric.title} (%)" if metric.share else metric.title
     y = number("score", title=title, scale=linear, axis=ticks)
     place = {"x": x, "y": y}
