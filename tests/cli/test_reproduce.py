@@ -266,8 +266,10 @@ def test_a_refused_key_ends_it_at_once(serve: Serve, capsys: Out) -> None:
 
 def test_a_dry_run_counts_the_sample(serve: Serve, capsys: Out) -> None:
     server = serve(right)
-    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", "--dry-run") == 0
-    assert "5 queries, 2 images, 4 model calls, 4 of them" in capsys.readouterr().out
+    flags = ("--base-url", server.url, "--set", "RefCOCO_val", "--dry-run")
+    for model in (("InternVL3-8B=mine",), ("--model", "InternVL3-8B=mine")):
+        assert main(["reproduce", *model, *flags]) == 0
+        assert "5 queries, 2 images, 4 model calls, 4 of them" in capsys.readouterr().out
     assert not server.asked
 
 

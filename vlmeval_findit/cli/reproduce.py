@@ -106,7 +106,15 @@ folder that it names.
         "python run_findit.py reproduce InternVL3-8B --set RefCOCO_testA",
     ],
 )
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", required=False, shell_complete=complete_models)
+@click.option(
+    "--model",
+    "same_model",
+    metavar="MODEL",
+    show_default=False,
+    help="The model, as other commands name it.",
+    shell_complete=complete_models,
+)
 @click.option(
     "--set",
     "set_name",
@@ -144,7 +152,8 @@ folder that it names.
 @model_options("dry_run", "force", "skip_missing", "executor", "replicas")
 def command(
     options: ModelOptions,
-    model: str,
+    model: str | None,
+    same_model: str | None,
     set_name: str,
     limit: int,
     seed: int,
@@ -165,7 +174,7 @@ def command(
     """
     check_amounts(options, limit=limit, max_tokens=max_tokens)
     theirs = read_reproduction(against) if against is not None else None
-    entry = options.entry(model)
+    entry = options.entry(_one_model(model, same_model))
     figure = choose_figure(entry, set_name)
     sample = PictureSample(limit, seed)
     stated = Stated(prompts or _prompts_of_environment(), form, max_tokens)
@@ -213,6 +222,15 @@ def command(
     if json_file is not None:
         write_reproduction(json_file, stored, more)
     return _STATUS[reproduction.judgement.verdict]
+
+
+def _one_model(argument: str | None, option: str | None) -> str:
+    """Return the model that is named, as other commands do it or without --model."""
+    named = [name for name in (argument, option) if name is not None]
+    if len(named) != 1:
+        both = f", not {' and '.join(named)}" if named else ""
+        raise ValueError(f"name one model: python run_findit.py reproduce MODEL{both}")
+    return named[0]
 
 
 def _tables(setup: Setup) -> Mapping[str, StoredTable]:
