@@ -165,7 +165,6 @@ def test_the_table_has_every_point(world: World) -> None:
         "tokens out a query",
         "pixels sent a query",
         "on the front by",
-        "costs",
     ]
     assert [[row[at] for at in (0, 1, 4, 5, 6)] for row in table.rows] == [
         ["Good", "xyxy_text", 9.0, None, "tokens out"],
@@ -196,6 +195,15 @@ def test_the_first_cost_is_known_of_most(
     costs = format_costs_of(make_board(runs))
     assert costs is not None
     assert costs.choices[costs.first] == first
+
+
+def test_the_table_says_what_costs_rest_on(world: World) -> None:
+    runs = [costing(world.run(model, JSON, saying("[]")), tokens_out=1.0) for model in "AB"]
+    runs[1] = costing(runs[1], tokens_out=1.0, retried=2)
+    board = make_board(runs)
+    table = cost_table(board, model_panels(board, panels_of(board)))
+    assert table.fields[-1].name == "costs"
+    assert [row[-1] for row in table.rows] == ["", "2 of 12 after several attempts"]
 
 
 # --- the picture ----------------------------------------------------------------------------------

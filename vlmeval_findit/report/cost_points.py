@@ -205,7 +205,7 @@ def known_axes(panels: Sequence[CostPanel]) -> list[int]:
 def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
     """Make a row for each point: its score, its costs, and by which of them it is on the front.
 
-    The last column says what a reader of the costs must know.
+    Where a reader of the costs must know more, the last column says what.
     """
     axes = known_axes(panels)
     fields = [
@@ -227,4 +227,7 @@ def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
             row.append(", ".join(fronts) or None)
             row.append("; ".join(cost_words(point.costs)))
             rows.append(row)
-    return Table("Score and cost", fields, rows)
+    table = Table("Score and cost", fields, rows)
+    if any(row[-1] for row in rows):
+        return table
+    return table.only(*(field.name for field in fields[:-1]))
