@@ -130,6 +130,13 @@ def test_published_bounds_are_what_is_expected() -> None:
     assert noticed.cause.finding.startswith("The server shows pictures larger")
 
 
+@pytest.mark.parametrize("model", ["Qwen3-VL", "InternVL3-8B"])
+def test_servers_that_count_words_only_show_nothing(model: str) -> None:
+    noticed = checked(prompts_of(lambda size: 0), ImageBounds(patches=6), model=model)
+    assert noticed.cause is None
+    assert noticed.result == "the server counts no tokens of pictures"
+
+
 def test_nothing_is_read_from_few_or_unknown_tokens() -> None:
     assert "are recorded" in checked(lambda answer: ReplyRecord()).result
     assert "not known" in checked(prompts_of(within(1, 10**9)), model="Gemma4-E4B").result

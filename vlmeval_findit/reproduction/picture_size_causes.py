@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 
 SIZES = "picture sizes"
 FEWEST = 10  # Replies with sizes or tokens
+_FEWEST_TOKENS = 16  # Of a picture; some programs count those of words only
 
 
 def check_picture_sizes(evidence: Evidence) -> Checked:
@@ -38,6 +39,8 @@ def check_picture_sizes(evidence: Evidence) -> Checked:
     counted = [scored for scored in replies if scored.reply.recorded.tokens.get("prompt")]
     if len(counted) < FEWEST:
         return Checked(SIZES, "neither sizes nor tokens of prompts are recorded")
+    if np.median(_counted(counted) - _word_tokens(evidence, counted)) < _FEWEST_TOKENS:
+        return Checked(SIZES, "the server counts no tokens of pictures")
     local = evidence.row.local if evidence.row is not None else None
     if local is not None and issubclass(local.layout, Tiles):
         return _of_tiles(evidence, counted)
