@@ -44,7 +44,7 @@ def test_values_conditions_and_causes_are_shown(world: World) -> None:
     text = section_of(page_of(world))
     for part in (
         "Qwen3-VL on RefCOCO testA: lower than published",
-        "Published 92.2 acc@0.5 by the authors for Qwen3-VL-8B-Instruct; measured 75.0 "
+        "Published 92.2 acc@0.5 for Qwen3-VL-8B-Instruct by the authors; measured 75.0 "
         "(95 % interval 71.0 to 78.5) over 12 rows of 6 pictures. Difference -17.2 points "
         "(-22.5 to -12.4: the interval, widened by 1.3 points, by which careful repetitions "
         "differ).",

@@ -42,10 +42,11 @@ class SetupReport:
         figure = self.stored.figure
         judgement = self.stored.judgement
         interval = spread(judgement.interval).replace("(", "(95 % interval ")
+        by = "its authors" if figure.measured_by == "authors" else figure.measured_by
         asked = f"{counted(self.stored.queries, 'row')} of {counted(judgement.pictures, 'picture')}"
         text = (
-            f"Published {judgement.published:.1f} {figure.metric} by {figure.measured_by} for "
-            f"{figure.model}; measured {judgement.measured:.1f}{interval} over {asked}"
+            f"Published {judgement.published:.1f} {figure.metric} for {figure.model} by {by}; "
+            f"measured {judgement.measured:.1f}{interval} over {asked}"
         )
         if self.stored.failed:
             text += f", of which {counted(self.stored.failed, 'call')} failed, as misses"
@@ -100,7 +101,7 @@ def setups_of(board: Board) -> tuple[SetupReport, ...]:
 
 # --- both values on a line ------------------------------------------------------------------------
 
-_WIDTH, _HEIGHT = 360, 84
+_WIDTH, _HEIGHT = 360, 94
 _EDGE = 14  # Blank at either end of the line
 _LINE = 44  # Its height
 _LEAST_RANGE = 10.0  # Points that the line shows
@@ -124,7 +125,7 @@ def _strip(stored: StoredReproduction) -> str:
 
     parts = [f'<path class="axis" d="M{_EDGE} {_LINE}H{_WIDTH - _EDGE}"/>']
     for value, anchor in ((low, "start"), (high, "end")):
-        parts.append(_text(at(value), _LINE + 34, f"{value:.0f}", anchor, "axis"))
+        parts.append(_text(at(value), _LINE + 44, f"{value:.0f}", anchor, "axis"))
     left, right = at(ends[0]), at(ends[1])
     band = f'x="{left}" y="{_LINE - 8}" width="{right - left:.1f}" height="16"'
     parts.append(f'<rect class="tolerance" {band}/>')
