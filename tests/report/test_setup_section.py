@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from report_browser import EVIL, IN_BROWSER, browser, emulated, opened_page, write_report
 from scored_runs import World, speaking, world
-from stored_reproductions import CONDITIONS, NAME, judgement, reproduced, stored
+from stored_reproductions import CHECKED, CONDITIONS, NAME, judgement, reproduced, stored
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -53,8 +53,9 @@ def test_values_conditions_and_causes_are_shown(world: World) -> None:
         "engine cannot be set vllm sglang 0.5.15",
         "engine : the server is yours: findit serve --program vllm",
         "coordinates : 240 boxes fit grid1000, which is declared",
-        "Possible cause: sglang 0.5.15 loses the rows and columns of image tokens.",
-        "Cause: replies are in pixels. Without it the value is 91.9. To do: --space pixels",
+        "engine (perhaps): sglang 0.5.15 loses the rows and columns of image tokens To do: pip ",
+        "space : replies are in pixels. Without it the value is 91.9 To do: --space pixels",
+        "space : the same replies in pixels: 91.9",
         "For a model's card: lower than published on RefCOCO testA: 75.0 ± 4.0",
     ):
         assert part in text.replace("&gt;", ">").replace("&#39;", "'")
@@ -77,6 +78,8 @@ def test_the_verdict_is_in_the_title(verdict: Verdict, words: str) -> None:
 def test_without_causes_the_page_says_so(world: World) -> None:
     reproduced(world, checked=())
     assert "Causes are looked for where a value is lower." in section_of(page_of(world))
+    reproduced(world, checked=CHECKED[:1])
+    assert "What explains it Nothing that was looked at." in section_of(page_of(world))
 
 
 def test_other_runs_have_no_section(world: World) -> None:

@@ -22,6 +22,7 @@ from vlmeval_findit.benchmarks import parse, resembles_dataset_name
 from vlmeval_findit.cli import ROOT as FINDIT
 from vlmeval_findit.cli.early_checks import all_models
 from vlmeval_findit.models.model_table import find_model
+from vlmeval_findit.reproduction.causes import CAUSES
 
 RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
 NOT_TYPED = "pip install"  # What only the test of a fresh environment can run
@@ -85,3 +86,12 @@ def test_commands_run(page: str, tmp_path: Path) -> None:
         printed = iter(line.rstrip() for line in done.stdout.splitlines())
         for line in block.shown:
             assert line in printed, f"{block.text}\n{line!r} is not in\n{done.stdout}"
+
+
+def test_every_cause_is_on_the_page_of_reproductions() -> None:
+    """In the order in which causes are looked for."""
+    text = PAGES["docs/how-to/reproduce.md"].read_text(encoding="utf-8")
+    table = text.split("| cause | what is looked at |")[1].split("\n\n")[0]
+    _, *rows = filter(None, table.splitlines())
+    names = ", ".join(row.split("|")[1].strip() for row in rows)
+    assert names == ", ".join(CAUSES)

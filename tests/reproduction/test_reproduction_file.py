@@ -253,6 +253,15 @@ def test_the_badge_is_honest(whole: StoredReproduction, line: str) -> None:
     assert badge(whole) == line
 
 
+def test_the_badge_tells_other_from_unknown_conditions() -> None:
+    unknown = tuple(
+        replace(each, here="") if each.name == "engine" else each for each in CONDITIONS
+    )
+    assert badge(stored(conditions=unknown)).endswith(
+        "; not as published: decoding; not known: engine)"
+    )
+
+
 def test_the_badge_names_failed_calls_and_items() -> None:
     conditions = (ConditionSet("engine", "", "", Agreement.NOT_TOLD),)
     few = replace(judgement(Verdict.CANNOT_BE_TOLD, 50.0), interval=None)

@@ -37,7 +37,16 @@ from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
 from ..protocol.identity import Answering, Identity
 from ..scoring.answered_by import as_values, count_models, models_in
 from ..storage.table_files import meta_path
-from .records import Agreement, Attempt, Checked, ConditionSet, Judgement, Reproduction, Verdict
+from .records import (
+    Agreement,
+    Attempt,
+    Cause,
+    Checked,
+    ConditionSet,
+    Judgement,
+    Reproduction,
+    Verdict,
+)
 
 REPRODUCTION = "reproduction.json"  # Its name, in the folder of its runs
 FORMAT: Literal[1] = 1
@@ -63,6 +72,7 @@ class StoredFigure:
     sure: Text
     n: Count | None = None
     date: Text = ""
+    note: Text = ""  # What else is told of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +163,24 @@ class StoredReproduction:
         return condition.here if condition is not None else ""
 
     @property
+    def causes(self) -> tuple[Cause, ...]:
+        """What was noticed, the cheapest first."""
+        return tuple(each.cause for each in self.checked if each.cause is not None)
+
+    @property
     def others(self) -> tuple[str, ...]:
-        """The names of the published conditions that the setup does not have."""
+        """The names of the published conditions of which the setup has others."""
+        return tuple(each.name for each in self._not_as_published if each.here)
+
+    @property
+    def not_known(self) -> tuple[str, ...]:
+        """The names of the published conditions of which it is not known what the setup has."""
+        return tuple(each.name for each in self._not_as_published if not each.here)
+
+    @property
+    def _not_as_published(self) -> tuple[ConditionSet, ...]:
         unlike = (Agreement.YOURS, Agreement.CANNOT_BE_SET)
-        return tuple(each.name for each in self.conditions if each.agreement in unlike)
+        return tuple(each for each in self.conditions if each.agreement in unlike)
 
 
 # --- from a reproduction --------------------------------------------------------------------------
@@ -194,6 +218,7 @@ def _figure(figure: PublishedFigure) -> StoredFigure:
         sure=figure.sure,
         n=figure.n,
         date=figure.date,
+        note="; ".join(filter(None, (figure.conditions.note, figure.note))),
     )
 
 
@@ -410,4 +435,6 @@ def badge(stored: StoredReproduction) -> str:
     line = f"{words} ({', '.join(how)}"
     if stored.others:
         line += f"; not as published: {', '.join(stored.others)}"
+    if stored.not_known:
+        line += f"; not known: {', '.join(stored.not_known)}"
     return f"{line})"
