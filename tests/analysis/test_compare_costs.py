@@ -11,9 +11,11 @@ import pytest
 from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.analysis.run_costs import compare_costs
+from vlmeval_findit.analysis.run_costs import CostDifference, compare_costs
 from vlmeval_findit.cli import main
+from vlmeval_findit.leaderboard.cost_tables import cost_comparison_table
 from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.statistics.intervals import Difference
 
 __all__ = ["world"]
 
@@ -60,11 +62,22 @@ def test_only_queries_that_both_know_count(world: World) -> None:
     path = world.predict("B", NAME, failing)
     right = with_records(path, lambda index: {"call": {"cost": 0.001 * index}})
     (dollars,) = compare_costs(left, right)
+    (opposite,) = compare_costs(right, left)
+    assert opposite.queries == dollars.queries
+    assert opposite.difference.value == -dollars.difference.value
     assert dollars.name == "USD per 1000"
     assert dollars.queries == 7
     assert dollars.mean == pytest.approx(10.0)
     assert dollars.other_mean == pytest.approx((2 + 4 + 5 + 7 + 8 + 10 + 11) / 7)
     assert dollars.difference.value == pytest.approx(10 - 47 / 7)
+
+
+@pytest.mark.parametrize(("p_value", "sign"), [(0.01, "*"), (0.2, ""), (None, "")])
+def test_significant_differences_have_a_star(p_value: float | None, sign: str) -> None:
+    difference = Difference(-1.0, None, p_value, p_value)
+    table = cost_comparison_table([CostDifference("seconds", 1.0, 2.0, difference, 5)])
+    ((*_, p, _),) = table.cells()
+    assert (p[1].value, p[1].sign) == (p_value, sign)
 
 
 def test_compare_prints_and_writes_costs(

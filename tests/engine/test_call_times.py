@@ -167,40 +167,59 @@ def test_failed_calls_have_no_time() -> None:
         assert ask_call(service(server.url)).time == CallTime()
 
 
-def torch_with(allocated: Sequence[int], *, initialized: bool = True) -> Mock:
-    """Return a torch that holds so many bytes on each GPU."""
+def torch_with(
+    allocated: Sequence[int], *, initialized: bool = True, mps: int | None = None
+) -> Mock:
+    """Return a torch that holds so many bytes on each GPU, and on Apple's if there is one."""
     torch = Mock()
     torch.cuda.is_available.return_value = bool(allocated)
     torch.cuda.is_initialized.return_value = initialized
     torch.cuda.device_count.return_value = len(allocated)
     torch.cuda.memory_allocated.side_effect = list(allocated)
-    torch.backends.mps.is_available.return_value = False
+    torch.backends.mps.is_available.return_value = mps is not None
+    torch.mps.current_allocated_memory.return_value = mps
     return torch
 
 
 @pytest.mark.parametrize(
-    ("torch", "runs_here", "known"),
+    ("torch", "runs_here", "expected"),
     [
-        (None, True, {"seconds", "cpu_seconds"}),
-        (None, False, {"seconds"}),
-        (torch_with([]), True, {"seconds", "cpu_seconds"}),
-        (torch_with([5, 0, 7]), True, {"seconds", "gpu_seconds"}),
-        (torch_with([0, 0]), True, {"seconds"}),
-        (torch_with([5], initialized=False), True, {"seconds"}),
+        (None, True, 0),
+        (None, False, None),
+        (torch_with([]), True, 0),
+        (torch_with([5, 0, 7]), True, 2),
+        (torch_with([5]), False, None),
+        (torch_with([0, 0]), True, None),
+        (torch_with([5], initialized=False), True, None),
+        (torch_with([], mps=5), True, 1),
+        (torch_with([], mps=0), True, None),
     ],
-    ids=["no torch", "a service", "no GPU", "two of three GPUs", "GPUs idle", "not begun"],
+    ids=[
+        "no torch",
+        "a service",
+        "no GPU",
+        "two of three GPUs",
+        "a service, with a GPU here",
+        "idle GPUs",
+        "not begun",
+        "Apple's GPU",
+        "Apple's, idle",
+    ],
 )
 def test_where_a_model_runs_says_what_is_measured(
-    torch: Mock | None, runs_here: bool, known: set[str], monkeypatch: pytest.MonkeyPatch
+    torch: Mock | None, runs_here: bool, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """``expected``: GPUs at work; 0: the processor; None: neither is known."""
+    clock = Mock()
+    clock.perf_counter.side_effect = [10.0, 13.0]
+    clock.process_time.side_effect = [1.0, 7.0]
+    monkeypatch.setattr("vlmeval_findit.models.stopwatch.time", clock)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    taken = Stopwatch(runs_here=runs_here).call_time(1)
-    assert taken.as_values().keys() <= known
-    assert {
-        name for name in ("gpu_seconds", "cpu_seconds") if getattr(taken, name) is not None
-    } == (known - {"seconds"})
-    if taken.gpu_seconds is not None:
-        assert taken.gpu_seconds == 2 * (taken.seconds or 0)
+    known = {None: {}, 0: {"cpu_seconds": 3.0}}.get(expected)
+    if expected:
+        known = {"gpu_seconds": 1.5 * expected}
+    taken = Stopwatch(runs_here=runs_here).call_time(2)
+    assert taken.as_values() == {"seconds": 1.5, **(known or {})}
 
 
 def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +231,9 @@ def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPat
     clock.perf_counter.side_effect = [10.0, 14.0]
     clock.process_time.side_effect = [1.0, 7.0]
     monkeypatch.setattr("vlmeval_findit.models.stopwatch.time", clock)
+    monkeypatch.setitem(sys.modules, "torch", None)
     batch = Batch(((), ()), (Mock(), Mock()), shares_images=False)
     answers = GenerateClient(Together()).ask(batch)
     assert [answer.time.seconds for answer in answers] == [2.0, 2.0]
-    assert {answer.time.cpu_seconds for answer in answers} <= {3.0, None}
+    assert [answer.time.cpu_seconds for answer in answers] == [3.0, 3.0]
     assert [answer.seconds for answer in answers] == [2.0, 2.0]

@@ -116,6 +116,12 @@ def test_the_costs_of_a_run_by_hand() -> None:
     )
 
 
+def test_of_equally_common_sizes_the_largest_is_named() -> None:
+    costs = [QueryCost(sizes=((10, 100), (50, 50))), QueryCost(sizes=((10, 100), (50, 50)))]
+    assert sum_up(costs).image_size == "50 x 50"
+    assert sum_up([*costs, QueryCost(sizes=((10, 100),))]).image_size == "10 x 100"
+
+
 def test_nothing_known_stays_empty() -> None:
     nothing = RunCosts(queries=2)
     assert sum_up([QueryCost(), QueryCost()]) == nothing

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..analysis.run_costs import run_costs
 from ..protocol.metric import Metric
+from ..statistics.intervals import Difference
 from .board import Board
 from .comparable import grouped
 from .format_spread import loss
@@ -136,23 +137,21 @@ def _difference(row: FormatRow) -> TableCell:
 
 def cheapest_sentence(board: Board, formats: Sequence[CheapestFormat]) -> str:
     """Say what the most can be saved by another format; empty if nothing can."""
-    if not formats or formats[0].saved <= 0:
+    most = next(iter(formats), None)
+    test = most.cheapest.row.to_reported if most is not None else None
+    if most is None or test is None or most.saved <= 0:
         return ""
-    most = formats[0]
     return (
         f"{most.model} on {most.dataset}: {most.cheapest.name} is about as good as "
-        f"{most.reported.name} ({_points(most.cheapest.row, board.headline)}), for "
+        f"{most.reported.name} ({_points(test, board.headline)}), for "
         f"{most.cheapest.tokens_out:.3g} instead of {most.reported.tokens_out:.3g} tokens out a "
         "query."
     )
 
 
-def _points(row: FormatRow, metric: Metric) -> str:
+def _points(test: Difference, metric: Metric) -> str:
     """Format a difference to the reported format: ``-0.8 points, -2.0 to +0.4``."""
-    test = row.to_reported
     unit = "points" if metric.share else metric.unit
-    if test is None:
-        return f"0 {unit}".rstrip()
     text = f"{test.value:+.1f} {unit}".rstrip()
     if test.interval is None:
         return text
