@@ -54,7 +54,7 @@ def test_values_conditions_and_causes_are_shown(world: World) -> None:
         "engine : the server is yours: findit serve --program vllm",
         "coordinates : 240 boxes fit grid1000, which is declared",
         "engine (perhaps): sglang 0.5.15 loses the rows and columns of image tokens To do: pip ",
-        "space : replies are in pixels. Without it the value is 91.9 To do: --space pixels",
+        "space : replies are in pixels. Without this fault the value is 91.9 To do: --space pixels",
         "space : the same replies in pixels: 91.9",
         "For a model's card: lower than published on RefCOCO testA: 75.0 ± 4.0",
     ):
