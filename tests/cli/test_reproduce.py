@@ -269,7 +269,11 @@ def test_a_dry_run_counts_the_sample(serve: Serve, capsys: Out) -> None:
     flags = ("--base-url", server.url, "--set", "RefCOCO_val", "--dry-run")
     for model in (("InternVL3-8B=mine",), ("--model", "InternVL3-8B=mine")):
         assert main(["reproduce", *model, *flags]) == 0
-        assert "5 queries, 2 images, 4 model calls, 4 of them" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert "5 queries, 2 images, 4 model calls, 4 of them" in out
+        assert "is yours" not in out
+    assert main(["reproduce", *model, *flags, "--prompts", "glm-1"]) == 0
+    assert "is lower, what is yours (prompt) is asked" in capsys.readouterr().out
     assert not server.asked
 
 

@@ -52,6 +52,7 @@ from .reproduce_report import (
     print_badge,
     print_checked,
     print_failed,
+    print_further_calls,
     print_judgement,
     print_setup,
 )
@@ -198,7 +199,9 @@ def command(
         from .dry_run import of_sweep
 
         with _prompts(setup.prompts):
-            return of_sweep(experiments.sweep(setup))
+            status = of_sweep(experiments.sweep(setup))
+        print_further_calls(setup)
+        return status
     if not is_quiet():
         print_setup(setup)
         _say_what_is_here(experiments.sweep(setup).journal)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..core.formatting import counted, printable
 from ..data.published_figures import PublishedFigure
+from ..reproduction.asked_causes import PICTURES
 from ..reproduction.records import (
     Agreement,
     Attempt,
@@ -64,6 +65,19 @@ def _condition(condition: ConditionSet) -> str:
         case Agreement.YOURS:
             return f"{here} (yours; published: {condition.published})"
     return f"{words}. {condition.advice}" if condition.advice else words
+
+
+def print_further_calls(setup: Setup) -> None:
+    """Say which conditions are asked as published, too, where the value is lower."""
+    yours = [each.name for each in setup.conditions if each.agreement is Agreement.YOURS]
+    asked = [name for name in yours if name in ("prompt", "format", "bounds", "decoding")]
+    if asked:
+        _print(
+            [
+                f"If the value is lower, what is yours ({', '.join(asked)}) is asked as published, "
+                f"too: about {PICTURES} pictures of each dataset"
+            ]
+        )
 
 
 # --- what was measured ----------------------------------------------------------------------------
