@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,10 @@ from vlmeval_findit.leaderboard.format_costs import (
     cheapest_table,
     is_as_good,
 )
-from vlmeval_findit.report.page import make_page
 from vlmeval_findit.scoring.scored_run import load_runs
 from vlmeval_findit.statistics.intervals import Difference
 
 __all__ = ["world"]
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 # By format: the share of objects that are found, and tokens out (None: not known)
 Formats = Mapping[str, tuple[float, int | None]]
@@ -105,9 +101,7 @@ def test_files_and_command_show_what_a_format_costs(
     assert "## What a format costs" in (tmp_path / "leaderboard.md").read_text()
     assert "Cost of formats" in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
     assert main(["leaderboard", str(world.runs), "--out", str(tmp_path / "out")]) == 0
-    sentence = "xyxy_json is about as good as xyxy_text"
-    assert sentence in capsys.readouterr().out
-    assert sentence in make_page(board, NOW)
+    assert "xyxy_json is about as good as xyxy_text" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

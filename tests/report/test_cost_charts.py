@@ -324,6 +324,9 @@ def test_the_page_has_pictures_lists_and_the_table(world: World) -> None:
     # Without another cost the formats lack nothing.
     assert '<details class="lacking" hidden open>' in section
     assert '<th scope="col">on the front by</th>' in section
+    # Of Good's formats the reported one is the cheapest: no sentence names another.
+    assert '<th scope="col">cheapest as good</th>' in section
+    assert "about as good as xyxy" not in section
 
 
 def test_without_a_known_cost_there_is_no_section(world: World) -> None:
