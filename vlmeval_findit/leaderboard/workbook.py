@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
@@ -35,18 +36,49 @@ _NOTES_WIDTH = 110
 _INTERVAL_WIDTH = 12
 
 
+class _Look(NamedTuple):
+    """How cells look: of the constants above."""
+
+    font: Font
+    alignment: Alignment | None = None
+    number_format: str = "General"
+    fill: PatternFill | None = None
+
+
+class _Styles:
+    """Styles the cells of a workbook; each look is made once, as openpyxl hashes all its parts."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int | str, ...], Any] = {}
+
+    def apply(self, look: _Look, cell: Any) -> None:
+        parts = id(look.font), id(look.alignment), id(look.fill), look.number_format
+        if parts in self._made:
+            cell._style = copy(self._made[parts])  # As openpyxl copies a sheet
+            return
+        cell.font = look.font
+        cell.number_format = look.number_format
+        if look.alignment is not None:
+            cell.alignment = look.alignment
+        if look.fill is not None:
+            cell.fill = look.fill
+        self._made[parts] = cell._style
+
+
 def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
     """Write a workbook of tables by the names of their sheets; the last has all notes."""
     book = Workbook()
     book.remove(book.active)
+    styles = _Styles()
     for name, table in tables.items():
-        _fill(_sheet(book, name), table)
+        _fill(_sheet(book, name), table, styles)
     notes = _sheet(book, "Notes")
     notes.column_dimensions["A"].width = _NOTES_WIDTH
     all_lines = ((title, line) for title, lines in all_notes(tables.values()) for line in lines)
     lines = [f"{title}: {line}" if title else line for title, line in all_lines]
     for row, line in enumerate(lines, 1):
-        _put(notes, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
+        cell = _put(notes, row, 1, line, _PLAIN)
+        cell.alignment = Alignment(wrap_text=True, vertical="top")
         # Not every program computes the height of folded text.
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
@@ -62,13 +94,14 @@ def _sheet(book: Workbook, name: str) -> Any:
     return sheet
 
 
-def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
+def _put(sheet: Any, row: int, column: int, value: Any, font: Font | None = None) -> Any:
     """Set a cell; text stays text, even if it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = printable(value) if isinstance(value, str) else value
-    cell.font = font
     if isinstance(value, str):
         cell.data_type = "s"
+    if font is not None:
+        cell.font = font
     return cell
 
 
@@ -76,13 +109,13 @@ def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> 
 _NAMES, _FIRST = 3, 4
 
 
-def _fill(sheet: Any, table: Table) -> None:
+def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
     """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
     _put(sheet, 1, 1, table.title, _BOLD)
     rows = [[cell for _, cell in row] for row in table.cells()]
     left = 1
     for at, field in enumerate(table.fields):
-        _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted)
+        _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted, styles)
         left += 1 + field.interval
     sheet.freeze_panes = sheet.cell(_FIRST, table.keys + 1)
     sheet.row_dimensions[2].height = 36
@@ -92,7 +125,7 @@ def _fill(sheet: Any, table: Table) -> None:
 
 
 def _fill_column(
-    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int
+    sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int, styles: _Styles
 ) -> None:
     """Fill the column of a field, whose last ``quoted`` values are published."""
     _put_head(sheet, at, field.name, field.note)
@@ -102,18 +135,19 @@ def _fill_column(
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
+    fill = _AVERAGE if field.is_mean else None
     for place, cell in enumerate(cells):
+        row = _FIRST + place
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
-        filled = [_put(sheet, _FIRST + place, at, cell.value, font)]
-        filled[0].number_format = _FORMATS.get(field.kind, "General")
-        filled[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        number_format = _FORMATS.get(field.kind, "General")
         if field.kind is FieldType.RANK and cell.sign:
-            filled[0].number_format = f'0" {cell.sign}"'
+            number_format = f'0" {cell.sign}"'
+        alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        look = _Look(font, alignment, number_format, fill)
+        styles.apply(look, _put(sheet, row, at, cell.value))
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(cell)).strip()
-            filled.append(_put(sheet, _FIRST + place, at + 1, interval or None, _FAINT))
-        for filled_cell in filled if field.is_mean else ():
-            filled_cell.fill = _AVERAGE
+            styles.apply(_Look(_FAINT, fill=fill), _put(sheet, row, at + 1, interval or None))
 
 
 def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
