@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from asking import ask_call, service
+from asking import KEY, ask_call, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.analysis.run_costs import RunCosts, run_costs
+from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.journal.view import encode
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.shared_time import SharedTime
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.stopwatch import Stopwatch
 from vlmeval_findit.protocol.call_results import Batch
@@ -160,6 +165,32 @@ def test_only_the_answered_attempt_of_a_call_is_timed() -> None:
     assert answer.error is None
     assert answer.time.seconds is not None
     assert 0 < answer.time.seconds <= answer.seconds - 0.3
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_a_lone_call_has_all_gpus_of_its_server(gpus: int) -> None:
+    with ChatServer(in_turn(completion("[5]"))) as server:
+        model = chat_model("Qwen3-VL")
+        answer = ask_call(HttpService(model, [Endpoint(server.url, KEY, gpus=gpus)]))
+    seconds = answer.time.seconds
+    assert seconds is not None
+    if gpus:
+        assert answer.time.gpu_seconds == pytest.approx(gpus * seconds, abs=1e-5)
+    else:
+        assert answer.time == CallTime(seconds)
+
+
+def test_calls_in_flight_share_a_server() -> None:
+    """From 0 to 7 s and from 2 to 6 s: together 7 s. The failed call counts, and then nothing."""
+    clock = iter([0.0, 2.0, 6.0, 7.0, 50.0, 51.0])
+    shared = SharedTime(lambda: next(clock))
+    with shared.call() as first, suppress(OSError), shared.call() as second:
+        raise OSError
+    with shared.call() as third:
+        pass
+    taken = [each.call_time(1) for each in (first, second, third)]
+    assert [each.seconds for each in taken] == [7.0, 4.0, 1.0]
+    assert [each.gpu_seconds for each in taken] == [5.0, 2.0, 1.0]
 
 
 def test_failed_calls_have_no_time() -> None:

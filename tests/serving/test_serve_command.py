@@ -14,7 +14,7 @@ from typing import Any
 import fake_program
 import pytest
 from adapters import write_adapter
-from engine_fakes import files
+from engine_fakes import files, records
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -90,6 +90,9 @@ def test_a_sweep_is_asked_of_servers_that_end_with_it(
     assert (who["server"], who["checkpoint"]) == ("vllm 0.33.0", str(machine.checkpoint))
     assert who["revision"].startswith("sha256:")
     assert who["endpoint"] is None, "a port says nothing"
+    # Each server has two GPUs, and calls share it.
+    times = [record["time"] for record in records(machine.out / "calls.jsonl")]
+    assert all(0 < each["gpu_seconds"] <= 2 * each["seconds"] + 1e-5 for each in times)
     # Nothing is left to ask: no server starts.
     assert main(sweep) == 0
     assert len(machine.started) == 2

@@ -163,7 +163,11 @@ class ServedModel:
         weights, revision = self._weights
         options = log_folder, revision, self.settings.dtype, flags
         servers = serve(LocalServers(self.serving, weights, self.name, *options))
-        return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
+
+        def living() -> list[Endpoint]:
+            return [Endpoint(s.url, label=s.name, gpus=s.gpus) for s in servers.living()]
+
+        return living
 
 
 # What the original checkpoints of InternVL call the most tiles of an image

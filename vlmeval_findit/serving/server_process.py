@@ -50,6 +50,7 @@ class ServerProcess:
         self.url = url
         self.answers = False
         self.failed = ""  # why it will not answer
+        self.gpus = len(devices.split(",")) if devices else 0
         self._log_file = log_file
         extra = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
         log_file.parent.mkdir(parents=True, exist_ok=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
-from ...protocol.replies import CallTime, ReplyRecord
+from ...protocol.replies import NOT_TIMED, CallTime, ReplyRecord
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
@@ -50,7 +49,7 @@ class ChatCall:
     planned: Sequence[str] = ()  # contents of its images, which no others may replace
     request: ChatRequest | None = None
     began: float = 0.0
-    seconds: float | None = None  # of the last request, until its reply was read; None: unknown
+    time: CallTime = NOT_TIMED  # of the last request, until its reply was read
     attempts: int = 0
     server: str = ""
     batch: str = ""
@@ -193,9 +192,9 @@ class ChatCall:
             assert self.request is not None
             self.attempts += 1
             sent = {limit_field if name == "max_tokens" else name: it for name, it in body.items()}
-            began = time.perf_counter()
-            reply = await server.reply(client, sent, self.request.images, self.model.name)
-            self.seconds = time.perf_counter() - began
+            with server.shared_time.call() as taken:
+                reply = await server.reply(client, sent, self.request.images, self.model.name)
+            self.time = taken.call_time(server.endpoint.gpus)
             return read_completion(reply, logprobs=logprobs, rule=self.model.thoughts)
 
         try:
@@ -242,8 +241,7 @@ class ChatCall:
             self.warnings += (f"its replies end with {ended}, which is not known: they count",)
         read = self.model.read(completion, self.variant)
         record = self._recorded(read.record, self._record(completion, 200))
-        taken = CallTime(None if self.seconds is None else round(self.seconds, 6))
-        return refused_if_it_quotes(CallResult(read.text, record, time=taken))
+        return refused_if_it_quotes(CallResult(read.text, record, time=self.time))
 
     def _failed(self, error: CallError, stop: StopReason | None, later: str) -> CallResult:
         failed = f"{error}{later}"

@@ -43,6 +43,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides FindIt's
     provider: str = ""  # row of PROVIDERS, asked in its protocol
     label: str = ""  # for logs and records; empty: the address
+    gpus: int = 0  # of this machine, on which it runs; 0: none, or it runs elsewhere
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)

@@ -21,6 +21,7 @@ from .response_verdict import object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 from .service_errors import MODERATED
+from .shared_time import SharedTime
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
 # First calls that are refused in the same words: a field is probably wrong. If they are over as
@@ -43,6 +44,7 @@ class HttpEndpoint:
         self.endpoint = endpoint
         self.name = endpoint.name
         self.limit_field = endpoint.limit_field  # its field for the token limit
+        self.shared_time = SharedTime()
         # What the check for schemas showed, or will show; None: no call has asked yet
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
         # Refusals of the first calls by whether they are constrained; None: a call was answered
