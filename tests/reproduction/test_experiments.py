@@ -15,7 +15,7 @@ from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.reproduction.experiments import Experiments
 from vlmeval_findit.reproduction.figure_choice import choose_figure
 from vlmeval_findit.reproduction.records import Setup
-from vlmeval_findit.reproduction.setup import Access, Answerer, plan_setup
+from vlmeval_findit.reproduction.setup import Answerer, Deployment, plan_setup
 from vlmeval_findit.storage.run_files import PROBE
 from vlmeval_findit.sweeps.sweep_file import Sweep
 
@@ -32,8 +32,8 @@ def stop(sweep: Sweep, prompts: str) -> Sequence[Predictions]:
 
 def setup_of(entry: ModelEntry = NANO, sample: PictureSample | None = None) -> Setup:
     figure = choose_figure(ModelEntry("FindIt-Nano"), "Scenes refexp")
-    access = Access(Answerer.SERVER, "vllm 0.11.0")
-    return plan_setup(figure, entry, access, sample or PictureSample(500))
+    deployment = Deployment(Answerer.SERVER, "vllm 0.11.0")
+    return plan_setup(figure, entry, deployment, sample or PictureSample(500))
 
 
 def experiments(*deployment: str) -> Experiments:

@@ -14,8 +14,8 @@ from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.reproduction.figure_choice import choose_figure
 from vlmeval_findit.reproduction.records import Agreement, ConditionSet, Setup
 from vlmeval_findit.reproduction.setup import (
-    Access,
     Answerer,
+    Deployment,
     SetupError,
     Stated,
     find_variants,
@@ -23,12 +23,12 @@ from vlmeval_findit.reproduction.setup import (
 )
 
 SAMPLE = PictureSample(500)
-HERE = Access(Answerer.HERE, "transformers 5.0")
-VLLM = Access(Answerer.SERVER, "vllm 0.11.0")
-SGLANG = Access(Answerer.SERVER, "sglang 0.5")
-UNKNOWN = Access(Answerer.SERVER)
-SERVED_BY_VLLM = Access(Answerer.SERVED, "vllm 0.11.0")
-SERVED_BY_SGLANG = Access(Answerer.SERVED, "sglang 0.5")
+HERE = Deployment(Answerer.HERE, "transformers 5.0")
+VLLM = Deployment(Answerer.SERVER, "vllm 0.11.0")
+SGLANG = Deployment(Answerer.SERVER, "sglang 0.5")
+UNKNOWN = Deployment(Answerer.SERVER)
+SERVED_BY_VLLM = Deployment(Answerer.SERVED, "vllm 0.11.0")
+SERVED_BY_SGLANG = Deployment(Answerer.SERVED, "sglang 0.5")
 
 AS_PUBLISHED, NOT_TOLD, CANNOT_BE_SET, YOURS = Agreement
 
@@ -42,17 +42,17 @@ def figure_of(name: str, **conditions: Any) -> PublishedFigure:
 
 
 def planned(
-    figure: PublishedFigure, access: Access, stated: Stated | None = None, **options: Any
+    figure: PublishedFigure, deployment: Deployment, stated: Stated | None = None, **options: Any
 ) -> Setup:
-    if access.answerer is Answerer.SERVER:
+    if deployment.answerer is Answerer.SERVER:
         options["base_url"] = "http://localhost:1/v1"
     entry = ModelOptions(**options).entry(figure.model)
-    return plan_setup(figure, entry, access, SAMPLE, stated)
+    return plan_setup(figure, entry, deployment, SAMPLE, stated)
 
 
 def condition(setup: Setup, name: str) -> ConditionSet:
-    (found,) = (each for each in setup.conditions if each.name == name)
-    return found
+    (named,) = (each for each in setup.conditions if each.name == name)
+    return named
 
 
 def test_complete_conditions_are_set_as_published() -> None:
@@ -143,11 +143,11 @@ PIXELS = ImageBounds(min_pixels=100, max_pixels=9000)
 IN_REQUEST = {"mm_processor_kwargs": {"max_dynamic_patch": 6}}
 OF_CONVERTED = {"mm_processor_kwargs": {"crop_to_patches": True, "max_patches": 6}}
 _RUNNING = RunningProgram("vllm", "0.11.0", "OpenGVLab/InternVL3-8B-hf")
-CONVERTED = Access(Answerer.SERVER, _RUNNING.words, _RUNNING)
+CONVERTED = Deployment(Answerer.SERVER, _RUNNING.words, _RUNNING)
 
 
 @pytest.mark.parametrize(
-    ("model", "access", "bounds", "settings", "agreement", "advice"),
+    ("model", "deployment", "bounds", "settings", "agreement", "advice"),
     [
         ("InternVL3-8B", VLLM, TILES, IN_REQUEST, AS_PUBLISHED, ""),
         ("InternVL3-8B", CONVERTED, TILES, OF_CONVERTED, AS_PUBLISHED, ""),
@@ -157,20 +157,20 @@ CONVERTED = Access(Answerer.SERVER, _RUNNING.words, _RUNNING)
         ("InternVL3-8B", SERVED_BY_VLLM, TILES, {"patches": 6}, AS_PUBLISHED, ""),
         ("InternVL3-8B", HERE, TILES, {"patches": 6}, AS_PUBLISHED, ""),
         ("InternVL3-8B", HERE, PIXELS, {}, CANNOT_BE_SET, "takes no max_pixels"),
-        ("InternVL3-8B", Access(Answerer.HOST), TILES, {}, CANNOT_BE_SET, "VLMEvalKit's class"),
+        ("InternVL3-8B", Deployment(Answerer.HOST), TILES, {}, CANNOT_BE_SET, "VLMEvalKit's class"),
         ("Qwen3-VL-8B", HERE, PIXELS, {"min_pixels": 100, "max_pixels": 9000}, AS_PUBLISHED, ""),
         ("Qwen3-VL-8B", HERE, "unknown", {}, NOT_TOLD, ""),
     ],
 )  # fmt: skip
 def test_bounds_are_set_where_the_program_takes_them(
     model: str,
-    access: Access,
+    deployment: Deployment,
     bounds: Any,
     settings: dict[str, Any],
     agreement: Agreement,
     advice: str,
 ) -> None:
-    setup = planned(figure_of(model, bounds=bounds, decoding="unknown"), access)
+    setup = planned(figure_of(model, bounds=bounds, decoding="unknown"), deployment)
     assert setup.entry.settings == settings
     told = condition(setup, "bounds")
     assert told.agreement is agreement

@@ -6,9 +6,10 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,19 +32,20 @@ from ..reproduction.figure_choice import choose_figure
 from ..reproduction.records import Reproduction, Setup, Verdict
 from ..reproduction.reproduction_file import (
     REPRODUCTION,
+    StoredReproduction,
     StoredTable,
     read_reproduction,
     stored_reproduction,
     stored_table,
     write_reproduction,
 )
-from ..reproduction.setup import Access, Answerer, Stated, plan_setup
+from ..reproduction.setup import Answerer, Deployment, Stated, plan_setup
 from ..reproduction.two_reproductions import compare_reproductions, refuse_other_things
 from ..reproduction.verdict import judge
 from ..scoring.pipeline import open_predictions
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
-from . import access as accesses
+from .access import Access, access_of
 from .early_checks import check_amounts
 from .model_options import MODEL_GROUPS, model_options
 from .printing import report_spending
@@ -87,8 +89,8 @@ Exit status:
   1    it is lower; what was noticed is listed with what to type
   2    it cannot be told: too few pictures; also, as everywhere, a command line
        that is refused
-  3    calls failed or --max-usd was reached, so that nothing is said; run again:
-       only what has no answer is asked
+  3    calls failed or --max-usd was reached, so that nothing can be told;
+       run again: only what has no answer is asked
   130  stopped
 In other commands 1 means that something failed.
 
@@ -151,60 +153,32 @@ folder that it names.
 )
 @json_option
 @model_options("dry_run", "force", "skip_missing", "executor", "replicas")
-def command(
-    options: ModelOptions,
-    model: str | None,
-    same_model: str | None,
-    set_name: str,
-    limit: int,
-    seed: int,
-    prompts: str,
-    form: str,
-    max_tokens: int | None,
-    work_dir: Path,
-    against: Path | None,
-    json_file: Path | None,
-) -> int:
+def command(**values: Any) -> int:
     """Tell whether a setup gives a model's published number, and if not, why.
 
     A sample of pictures is asked about as the figure was measured: prompt, format, coordinate
-    space, bounds of images, decoding. What cannot be set is said.
+    space, bounds of images, decoding. What cannot be set is listed.
 
-    MODEL is NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED; a
-    figure of either name is found.
+    MODEL is NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED; it is
+    compared with a figure of either name.
     """
-    check_amounts(options, limit=limit, max_tokens=max_tokens)
-    theirs = read_reproduction(against) if against is not None else None
-    entry = options.entry(_one_model(model, same_model))
-    figure = choose_figure(entry, set_name)
-    sample = PictureSample(limit, seed)
-    stated = Stated(prompts or _prompts_of_environment(), form, max_tokens)
-    access = _access(entry, options)
-    setup = plan_setup(figure, entry, access, sample, stated)
+    line = ReproduceLine(**values)
+    check_amounts(line.options, limit=line.limit, max_tokens=line.max_tokens)
+    theirs = read_reproduction(line.against) if line.against is not None else None
+    entry = line.options.entry(_one_model(line.model, line.same_model))
+    figure = choose_figure(entry, line.set_name)
+    deployment = _deployment(entry, line.options)
+    sample = PictureSample(line.limit, line.seed)
+    setup = plan_setup(figure, entry, deployment, sample, line.stated)
     if theirs is not None:
-        refuse_other_things(figure.set.metric, _tables(setup), theirs, str(against))
-    usual = Sweep(
-        models=(),
-        serve=options.serving(),
-        max_usd=options.max_usd,
-        force=options.force,
-        skip_missing=options.skip_missing_images,
-    )
-    budget = budget_for(usual)
-    ask_sweep = partial(_ask_sweep, options, budget)
-    # What another version of a program answered is not taken for the answers of this one.
-    deployment = (*options.header, access.engine)
-    experiments = Experiments(ask_sweep, work_dir, usual, deployment)
-    if options.dry_run:
-        from .dry_run import of_sweep
-
-        with _prompts(setup.prompts):
-            status = of_sweep(experiments.sweep(setup))
-        print_further_calls(setup)
-        return status
+        refuse_other_things(figure.set.metric, _tables(setup), theirs, str(line.against))
+    budget = budget_for(line.usual)
+    experiments = _experiments(line, deployment, budget)
+    if line.options.dry_run:
+        return _dry_run(setup, experiments)
     if not is_quiet():
         print_setup(setup)
-        _say_what_is_here(experiments.sweep(setup).journal)
+        _name_earlier_answers(experiments.sweep(setup).journal)
     try:
         reproduction = _reproduce(setup, experiments)
     except _UnfinishedError as error:
@@ -213,18 +187,77 @@ def command(
         report_spending(budget)
     if reproduction is None:
         return FAILED
-    folder = experiments.folder(setup)
+    _write(line, reproduction, experiments.folder(setup), theirs)
+    return _STATUS[reproduction.judgement.verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReproduceLine:
+    """What was typed."""
+
+    options: ModelOptions
+    model: str | None  # As the argument
+    same_model: str | None  # After --model
+    set_name: str
+    limit: int
+    seed: int
+    prompts: str
+    form: str
+    max_tokens: int | None
+    work_dir: Path
+    against: Path | None
+    json_file: Path | None
+
+    @property
+    def stated(self) -> Stated:
+        return Stated(self.prompts or _prompts_of_environment(), self.form, self.max_tokens)
+
+    @property
+    def usual(self) -> Sweep:
+        """A sweep with what all setups share."""
+        options = self.options
+        return Sweep(
+            models=(),
+            serve=options.serving(),
+            max_usd=options.max_usd,
+            force=options.force,
+            skip_missing=options.skip_missing_images,
+        )
+
+
+def _experiments(line: ReproduceLine, deployment: Deployment, budget: Budget) -> Experiments:
+    ask_sweep = partial(_ask_sweep, line.options, budget)
+    # What another version of a program answered is not taken for the answers of this one.
+    who = (*line.options.header, deployment.engine)
+    return Experiments(ask_sweep, line.work_dir, line.usual, who)
+
+
+def _dry_run(setup: Setup, experiments: Experiments) -> int:
+    from .dry_run import of_sweep
+
+    with _prompts(setup.prompts):
+        status = of_sweep(experiments.sweep(setup))
+    print_further_calls(setup)
+    return status
+
+
+def _write(
+    line: ReproduceLine,
+    reproduction: Reproduction,
+    folder: Path,
+    theirs: StoredReproduction | None,
+) -> None:
+    """Write a reproduction next to its runs, and compare it with somebody's."""
     stored = stored_reproduction(reproduction, folder)
     write_reproduction(folder / REPRODUCTION, stored)
     print_badge(stored, folder / REPRODUCTION)
     more = {}
     if theirs is not None:
-        compared = compare_reproductions(stored, theirs, str(against))
-        print_against(compared, str(against))
+        compared = compare_reproductions(stored, theirs, str(line.against))
+        print_against(compared, str(line.against))
         more["against"] = asdict(compared)
-    if json_file is not None:
-        write_reproduction(json_file, stored, more)
-    return _STATUS[reproduction.judgement.verdict]
+    if line.json_file is not None:
+        write_reproduction(line.json_file, stored, more)
 
 
 def _one_model(argument: str | None, option: str | None) -> str:
@@ -263,7 +296,7 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
     return Reproduction(attempt, judgement, checked)
 
 
-def _say_what_is_here(journal: Path) -> None:
+def _name_earlier_answers(journal: Path) -> None:
     if journal.exists():
         folder = journal.parent
         say(f"answers of an earlier run are in {folder}: delete it to ask again\n")
@@ -272,31 +305,31 @@ def _say_what_is_here(journal: Path) -> None:
 # --- who answers ----------------------------------------------------------------------------------
 
 _ANSWERERS = {
-    accesses.Access.SERVER: Answerer.SERVER,
-    accesses.Access.PROVIDER: Answerer.PROVIDER,
-    accesses.Access.OPENROUTER: Answerer.PROVIDER,
-    accesses.Access.SERVED: Answerer.SERVED,
-    accesses.Access.VLMEVALKIT: Answerer.HOST,
+    Access.SERVER: Answerer.SERVER,
+    Access.PROVIDER: Answerer.PROVIDER,
+    Access.OPENROUTER: Answerer.PROVIDER,
+    Access.SERVED: Answerer.SERVED,
+    Access.VLMEVALKIT: Answerer.HOST,
 }
 
 
-def _access(entry: ModelEntry, options: ModelOptions) -> Access:
+def _deployment(entry: ModelEntry, options: ModelOptions) -> Deployment:
     """Return who answers, and by which program."""
     serving = options.serving()
-    answerer = _ANSWERERS.get(accesses.access_of(entry, serving is not None), Answerer.HERE)
+    answerer = _ANSWERERS.get(access_of(entry, serving is not None), Answerer.HERE)
     match answerer:
         case Answerer.HERE:
-            return Access(answerer, _with_version("transformers"))
+            return Deployment(answerer, _with_version("transformers"))
         case Answerer.SERVED:
             assert serving is not None
             program = served_model(entry, serving).program
             # A dry run needs no program.
-            return Access(answerer, program.name if options.dry_run else program.described)
+            return Deployment(answerer, program.name if options.dry_run else program.described)
         case Answerer.SERVER if not options.dry_run:
             running = asyncio.run(_program_at(entry, options))
             if running is not None:
-                return Access(answerer, running.words, running)
-    return Access(answerer, entry.provider or "")
+                return Deployment(answerer, running.words, running)
+    return Deployment(answerer, entry.provider or "")
 
 
 def _with_version(package: str) -> str:

@@ -29,8 +29,7 @@ def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
         set_name: a set as figures name it, or a dataset of ours ("": any).
 
     Raises:
-        FigureChoiceError: there is no such figure, or its metric or its datasets are not known
-            here.
+        FigureChoiceError: no figure is known, or its metric or its datasets are not known here.
     """
     figures = figures_of_model(entry)
     if set_name:

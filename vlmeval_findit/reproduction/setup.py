@@ -62,7 +62,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Deployment:
     """Who answers, and which program that is, with its version ("": not known)."""
 
     answerer: Answerer
@@ -79,7 +79,7 @@ class Access:
 def plan_setup(
     figure: PublishedFigure,
     entry: ModelEntry,
-    access: Access,
+    deployment: Deployment,
     sample: PictureSample,
     stated: Stated | None = None,
 ) -> Setup:
@@ -88,7 +88,7 @@ def plan_setup(
     Args:
         figure: what is to be reproduced.
         entry: the model, with what the user states of it.
-        access: who answers.
+        deployment: who answers.
         sample: the pictures of each dataset.
         stated: what else the user states.
 
@@ -98,7 +98,7 @@ def plan_setup(
         SpaceError: the space that the user states is unknown.
     """
     stated = stated or Stated()
-    if stated.max_tokens is not None and access.answerer is Answerer.HOST:
+    if stated.max_tokens is not None and deployment.answerer is Answerer.HOST:
         raise SetupError("--max-tokens has no effect: VLMEvalKit's class decides. Leave it out")
     row = _row_of(entry)
     prompts, prompt = _prompt(figure, entry, stated)
@@ -106,9 +106,16 @@ def plan_setup(
     variants = find_variants(figure, form)
     _refuse_unfit(figure, prompts, form, variants)
     space, space_set = _space(figure, entry, row, variants[0])
-    bounds, bounds_set = _bounds(figure, entry, row, access, variants[0])
-    decoding, decoding_set = _decoding(figure, entry, row, access, stated)
-    conditions = [prompt, form_set, space_set, bounds_set, decoding_set, _engine(figure, access)]
+    bounds, bounds_set = _bounds(figure, entry, row, deployment, variants[0])
+    decoding, decoding_set = _decoding(figure, entry, row, deployment, stated)
+    conditions = [
+        prompt,
+        form_set,
+        space_set,
+        bounds_set,
+        decoding_set,
+        _engine(figure, deployment),
+    ]
     if figure.has_iou:
         conditions.append(_iou(figure))
     settings = {**bounds, **decoding, **entry.settings}
@@ -119,7 +126,7 @@ def plan_setup(
         prompts=prompts,
         conditions=tuple(conditions),
         sample=sample,
-        program=access.program,
+        program=deployment.program,
     )
 
 
@@ -351,48 +358,52 @@ def _bounds(
     figure: PublishedFigure,
     entry: ModelEntry,
     row: ModelRow | None,
-    access: Access,
+    deployment: Deployment,
     variant: DatasetVariant,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that bound images as published, and how they agree."""
     told = _told(figure.conditions.bounds)
     published = _listed(told)
     local = row.local if row is not None else None
-    own = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
+    yours = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
     counted = local.pixels_counted if local is not None else 1
     converted = bounds_in_request(Bounds(**told), counted)
     original = bounds_in_request(Bounds(**told), counted, original=True)
-    checkpoint = access.program.checkpoint if access.program is not None else ""
+    checkpoint = deployment.program.checkpoint if deployment.program is not None else ""
     checkpoint = checkpoint or entry.served or entry.name
     wanted = converted if checkpoint.endswith("-hf") else original
-    if own:
-        here = published if own in (told, converted, original) else _listed(own.get(_KEYWORDS, own))
+    if yours:
+        here = (
+            published
+            if yours in (told, converted, original)
+            else _listed(yours.get(_KEYWORDS, yours))
+        )
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
         here = ""
-        if local is not None and access.answerer in (Answerer.HERE, Answerer.SERVED):
+        if local is not None and deployment.answerer in (Answerer.HERE, Answerer.SERVED):
             here = _listed(local.bounds(variant).as_dict()) or "the processor's"
         return {}, ConditionSet("bounds", "", here, Agreement.NOT_TOLD)
-    why = _why_not_bounded(told, row, access, wanted)
+    why = _why_not_bounded(told, row, deployment, wanted)
     if why:
         return {}, ConditionSet("bounds", published, "", Agreement.CANNOT_BE_SET, why)
-    settings = wanted if access.answerer is Answerer.SERVER else told
+    settings = wanted if deployment.answerer is Answerer.SERVER else told
     return settings, ConditionSet("bounds", published, published, Agreement.AS_PUBLISHED)
 
 
 def _why_not_bounded(
-    told: Mapping[str, Any], row: ModelRow | None, access: Access, wanted: Mapping[str, Any]
+    told: Mapping[str, Any], row: ModelRow | None, deployment: Deployment, wanted: Mapping[str, Any]
 ) -> str:
     """Say why published bounds cannot be set, and what to type; "" if they can."""
     takes = frozenset[str]()
     if row is not None and row.local is not None:
         takes = row.local.layout.takes
-    match access.answerer:
+    match deployment.answerer:
         case Answerer.HERE | Answerer.SERVED if unknown := {*told} - takes:
             return f"the image processor here takes no {min(unknown)}"
-        case Answerer.SERVED if not access.takes_bounds:
-            return f"{access.engine} takes none in a request: --serve vllm does"
-        case Answerer.SERVER if not access.takes_bounds:
+        case Answerer.SERVED if not deployment.takes_bounds:
+            return f"{deployment.engine} takes none in a request: --serve vllm does"
+        case Answerer.SERVER if not deployment.takes_bounds:
             keywords = json.dumps(wanted[_KEYWORDS])
             return (
                 f"they are the server's. Start it with them (vllm: --mm-processor-kwargs "
@@ -417,19 +428,19 @@ def _decoding(
     figure: PublishedFigure,
     entry: ModelEntry,
     row: ModelRow | None,
-    access: Access,
+    deployment: Deployment,
     stated: Stated,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that decode as published, and how they agree."""
     told = _told(figure.conditions.decoding)
-    own = _stated_decoding(entry, stated)
+    yours = _stated_decoding(entry, stated)
     thinks = _thinks(entry, row)
-    wanted = _with_effect({**_without(told, "thinking"), **own})
-    can_be_set = {*_taken(access, entry), *own}
+    wanted = _with_effect({**_without(told, "thinking"), **yours})
+    can_be_set = {*_taken(deployment, entry), *yours}
     in_force = {name: value for name, value in wanted.items() if name in can_be_set}
     rest = {name: value for name, value in wanted.items() if name not in can_be_set}
     lost = {name: value for name, value in rest.items() if _NEUTRAL.get(name) != value}
-    is_yours = any(told.get(name, value) != value for name, value in own.items())
+    is_yours = any(told.get(name, value) != value for name, value in yours.items())
     is_other_mode = "thinking" in told and thinks not in (None, told["thinking"])
     agreement = Agreement.AS_PUBLISHED
     advice = ""
@@ -437,7 +448,7 @@ def _decoding(
         agreement = Agreement.YOURS
     elif lost:
         agreement = Agreement.CANNOT_BE_SET
-        advice = f"{access.answerer.value} takes no {_listed(lost)}; a server (--base-url) does"
+        advice = f"{deployment.answerer.value} takes no {_listed(lost)}; a server (--base-url) does"
     elif "temperature" not in told:
         agreement = Agreement.NOT_TOLD
     here = _decoding_words(in_force, thinks)
@@ -464,11 +475,11 @@ def _setting_of(name: str) -> str:
 def _stated_decoding(entry: ModelEntry, stated: Stated) -> dict[str, Any]:
     """Return what the user states of decoding, by the names of published conditions."""
     names = [each.name for each in fields(Decoding) if each.name != "thinking"]
-    own = {name: entry.settings[name] for name in names if name in entry.settings}
+    yours = {name: entry.settings[name] for name in names if name in entry.settings}
     limits = [entry.settings[name] for name in LIMITS if name in entry.settings]
     if stated.max_tokens is not None:
         limits = [stated.max_tokens]
-    return {**own, "max_tokens": limits[0]} if limits else own
+    return {**yours, "max_tokens": limits[0]} if limits else yours
 
 
 def _with_effect(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -482,10 +493,10 @@ def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {each: value for each, value in values.items() if each != name}
 
 
-def _taken(access: Access, entry: ModelEntry) -> frozenset[str]:
+def _taken(deployment: Deployment, entry: ModelEntry) -> frozenset[str]:
     """Return what of decoding can be set."""
     everything = frozenset(each.name for each in fields(Decoding))
-    match access.answerer:
+    match deployment.answerer:
         case Answerer.SERVER:
             return everything
         case Answerer.PROVIDER if find_provider(entry.provider or "openrouter").relays:
@@ -508,13 +519,13 @@ def _thinks(entry: ModelEntry, row: ModelRow | None) -> bool | None:
 # --- what is only compared ------------------------------------------------------------------------
 
 
-def _engine(figure: PublishedFigure, access: Access) -> ConditionSet:
+def _engine(figure: PublishedFigure, deployment: Deployment) -> ConditionSet:
     published = _words(figure.conditions.engine)
-    if published and not access.engine:
+    if published and not deployment.engine:
         advice = "the server does not say which program it is"
         return ConditionSet("engine", published, "", Agreement.CANNOT_BE_SET, advice)
-    agreement = _agreement(published, access.engine.partition(" ")[0])
-    return ConditionSet("engine", published, access.engine, agreement)
+    agreement = _agreement(published, deployment.engine.partition(" ")[0])
+    return ConditionSet("engine", published, deployment.engine, agreement)
 
 
 def _iou(figure: PublishedFigure) -> ConditionSet:
