@@ -14,7 +14,7 @@ from scored_runs import World, failing, speaking, world
 from vlmeval_findit.analysis.run_costs import CostDifference, compare_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.cost_tables import cost_comparison_table
-from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.scoring.scored_run import RowData, Run, load_run
 from vlmeval_findit.statistics.intervals import Difference
 
 __all__ = ["world"]
@@ -102,3 +102,12 @@ def test_runs_without_costs_have_no_table_of_them(
     paths = [world.predict(model, NAME, speaking(NAME, 0.9)) for model in "AB"]
     assert main(["compare", *map(str, paths)]) == 0
     assert "Costs" not in capsys.readouterr().out
+
+
+def test_details_are_not_read_without_a_cost_of_both(world: World) -> None:
+    left = run_with(world, "A", lambda index: tokens(9))
+    right = run_with(world, "B", lambda index: {}, lambda index: {"seconds": 1.0})
+    left, right = (load_run(run.files.provenance, RowData.SUMS) for run in (left, right))
+    for run in (left, right):
+        run.files.details.unlink()
+    assert compare_costs(left, right) == []

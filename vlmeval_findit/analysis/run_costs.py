@@ -72,6 +72,8 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
     Raises:
         RunError: details are gone, or damaged.
     """
+    if not _any_known_of_both(run_costs(run), run_costs(other)):
+        return []  # Details may be large, and would be read for nothing
     rows = [_answered(each) for each in (run, other)]
     shared = [index for index in rows[0] if index in rows[1]]
     pairs = [(rows[0][index], rows[1][index]) for index in shared]
@@ -90,6 +92,16 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
             estimates = [_estimate(side, run.variant.images, paired.metric) for side in sides]
             differences.append(_difference(paired.name, estimates, len(sides[0])))
     return differences
+
+
+def _any_known_of_both(costs: RunCosts, others: RunCosts) -> bool:
+    pairs = (
+        (costs.timed, others.timed),
+        (costs.counted, others.counted),
+        (costs.priced, others.priced),
+        (costs.measured, others.measured),
+    )
+    return any(left and right for left, right in pairs)
 
 
 def _answered(run: Run) -> Mapping[int, ScoredRow]:
