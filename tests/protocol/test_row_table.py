@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.protocol.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.protocol.metric import Metric, SumKey
-from vlmeval_findit.protocol.scored_row import ScoredRow, failures, sources, table_of, totals
+from vlmeval_findit.protocol.scored_row import (
+    ScoredRow,
+    failed_calls,
+    failures,
+    reasons,
+    sources,
+    sums_named,
+    table_of,
+    totals,
+)
 from vlmeval_findit.scoring.score_files import details_line
 from vlmeval_findit.scoring.stored_score import read_details_line
 from vlmeval_findit.statistics.influences import ClusteredSums, clustered_sums, estimate_metrics
@@ -79,6 +88,9 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert same(sorted_totals(table), sorted_totals(rows))
     assert same(as_lists(clustered_sums(table, "x")), as_lists(clustered_sums(rows, "x")))
     assert (failures(table), sources(table)) == (failures(rows), sources(rows))
+    assert (failed_calls(table), reasons(table)) == (failed_calls(rows), reasons(rows))
+    for name in ("a", "b", "ab"):
+        assert same(sums_named(table, name), sums_named(rows, name))
 
 
 @pytest.mark.parametrize(

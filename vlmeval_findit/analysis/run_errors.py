@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import isclose
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from ..core.formatting import nearest
 from ..protocol.benchmark import Benchmark
 from ..protocol.error_analysis import ErrorType, with_events
 from ..protocol.metric import Sums
-from ..protocol.scored_row import ScoredRow, totals
+from ..protocol.scored_row import ScoredRow, sums_named, totals
 from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run
 from ..statistics.error_estimates import estimate_errors
@@ -39,7 +40,8 @@ def error_types_of(run: Run) -> list[tuple[str, ...]]:
     analysis = run.benchmark.errors
     keys = [error_type.key for error_type in analysis.error_types]
     rows = with_events(analysis, run.rows)
-    return [tuple(key for key in keys if row.sums.get(key)) for row in rows]
+    counts = zip(*(sums_named(rows, key) for key in keys), strict=True)
+    return [tuple(compress(keys, counts_of_row)) for counts_of_row in counts]
 
 
 def errors_of(run: Run) -> tuple[ErrorCost, ...]:

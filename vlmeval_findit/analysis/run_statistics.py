@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from shlex import quote
 
 from ..protocol.metric import Metric
+from ..protocol.scored_row import failed_calls, indices
 from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
 from ..statistics.intervals import Difference, Interval, difference, metric_intervals
@@ -84,8 +86,7 @@ def untested_metrics(run: Run, other: Run) -> frozenset[str]:
 
 
 def _failed_queries(run: Run) -> set[int]:
-    # Few runs have failed calls, and a table of rows is costly to iterate over.
-    return {row.index for row in run.rows if row.failed} if run.failed else set()
+    return set(compress(indices(run.rows), failed_calls(run.rows)))
 
 
 def is_favoured(run: Run) -> bool:
@@ -158,11 +159,9 @@ class HitGroups:
 
 def scores_by_index(run: Run) -> dict[int, float]:
     """Return the query score of every answer by its index, in percent; a failed call has none."""
-    return {
-        row.index: round(score, 9)  # Not less: 49.96 is no hit
-        for row, score in zip(run.rows, run.query_scores, strict=True)
-        if not row.failed
-    }
+    rows = zip(indices(run.rows), failed_calls(run.rows), run.query_scores, strict=True)
+    # Not fewer digits: 49.96 is no hit
+    return {index: round(score, 9) for index, failed, score in rows if not failed}
 
 
 def compare_hits(left: dict[int, float], right: dict[int, float]) -> HitGroups:

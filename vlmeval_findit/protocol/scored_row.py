@@ -292,6 +292,29 @@ def indices(rows: Sequence[ScoredRow]) -> list[int]:
     return [row.index for row in rows]
 
 
+def failed_calls(rows: Sequence[ScoredRow]) -> list[bool]:
+    """Return whether the call of each row failed."""
+    if isinstance(rows, RowTable):
+        return list(rows.failed.tolist())
+    return [row.failed for row in rows]
+
+
+def reasons(rows: Sequence[ScoredRow]) -> list[str | None]:
+    """Return why the answer of each row could not be read; None where it could."""
+    if isinstance(rows, RowTable):
+        return rows.reason.to_list()
+    return [row.reason for row in rows]
+
+
+def sums_named(rows: Sequence[ScoredRow], name: str) -> list[Number | None]:
+    """Return a sum of each row; None where it has none of that name."""
+    if not isinstance(rows, RowTable):
+        return [row.sums.get(name) for row in rows]
+    if name not in rows.sums:
+        return [None] * len(rows)
+    return list(rows.sums[name].tolist())
+
+
 def failures(rows: Sequence[ScoredRow]) -> int:
     """Count failed calls."""
     return int(rows.failed.sum()) if isinstance(rows, RowTable) else sum(r.failed for r in rows)

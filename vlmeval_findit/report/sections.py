@@ -15,7 +15,7 @@ from ..leaderboard.learning_curve import learning_curves
 from ..leaderboard.reported_formats import FormatRow
 from ..protocol.benchmark import Curve
 from ..protocol.metric import Metric
-from ..protocol.scored_row import ScoredRow
+from ..protocol.scored_row import ScoredRow, failed_calls, reasons
 from ..scoring.scored_run import Run
 from ..statistics.reliability import Bin, reliability
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
@@ -174,7 +174,9 @@ def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:
     In percent of its replies (failed calls are none), the most frequent reason first.
     """
     for entry in board.runs:
-        replies = [row for row in entry.run.rows if not row.failed]
-        counts = Counter(row.reason for row in replies if row.reason)
+        rows = entry.run.rows
+        why = zip(reasons(rows), failed_calls(rows), strict=True)
+        counts = Counter(reason for reason, failed in why if reason and not failed)
         if counts:
-            yield entry, {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}
+            replies = len(rows) - entry.run.failed
+            yield entry, {reason: 100.0 * n / replies for reason, n in counts.most_common()}

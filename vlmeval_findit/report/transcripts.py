@@ -19,7 +19,7 @@ from ..benchmarks.findit.error_costs import size_of
 from ..data.loading import load_dataset
 from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
 from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.dataset_variant import AnyDataset, PartKind
+from ..protocol.dataset_variant import AnyDataset, DatasetVariant, PartKind
 from ..protocol.scored_row import ScoredRow
 from ..scoring.reviewed_score import accepted_answer
 from ..scoring.scored_run import Run, read_details
@@ -89,6 +89,7 @@ def gather(
         RunError: details are gone.
     """
     datasets: dict[tuple[str, str], AnyDataset] = {}
+    hashes = _PromptHashes()
     transcripts: list[Transcript] = []
     missing: list[Missing] = []
     for run in runs:
@@ -98,7 +99,8 @@ def gather(
                 datasets[key] = load_dataset(run.variant.name)
             dataset = replace(datasets[key], variant=run.variant)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
-            transcript = _transcript(run, run.benchmark.for_model(dataset, run.model, recorded))
+            of_model = run.benchmark.for_model(dataset, run.model, recorded)
+            transcript = _transcript(run, of_model, hashes)
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
             continue
@@ -109,7 +111,22 @@ def gather(
     return transcripts, missing
 
 
-def _transcript(run: Run, dataset: AnyDataset) -> Transcript:
+class _PromptHashes:
+    """Hashes of prompt sets: each is made once for a variant and its queries."""
+
+    def __init__(self) -> None:
+        # With the queries, so that no others get their id
+        self._known: dict[tuple[PromptSet, DatasetVariant, int], tuple[str, Any]] = {}
+
+    def of(self, prompts: PromptSet, dataset: AnyDataset) -> str:
+        queries = dataset.shared_dataset.queries
+        key = (prompts, dataset.variant, id(queries))
+        if key not in self._known:
+            self._known[key] = (prompts.hash(dataset), queries)
+        return self._known[key][0]
+
+
+def _transcript(run: Run, dataset: AnyDataset, hashes: _PromptHashes) -> Transcript:
     check_table(dataset, run)
     identity = run.provenance.identity
     known = list(run.benchmark.prompts())
@@ -119,7 +136,7 @@ def _transcript(run: Run, dataset: AnyDataset) -> Transcript:
     name = run.provenance.prompts
     recorded = run.provenance.prompt_hash
     named = (each for each in known if each.name == name)
-    prompts = next((each for each in named if each.hash(dataset) == recorded), None)
+    prompts = next((each for each in named if hashes.of(each, dataset) == recorded), None)
     return Transcript(run, dataset, prompts, image_folder(run.variant.images).path)
 
 
