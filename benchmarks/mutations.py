@@ -120,6 +120,22 @@ AREAS = {
             "benchmarks/test_thinking.py",
         ],
     ),
+    "reproductions": (
+        [
+            "reproduction/reply_causes.py",
+            "reproduction/engine_faults.py",
+            "reproduction/engine_cause.py",
+            "reproduction/checkpoint_cause.py",
+            "models/http/server_program.py",
+        ],
+        [
+            "reproduction/test_causes.py",
+            "reproduction/test_engine_faults.py",
+            "reproduction/test_engine_cause.py",
+            "reproduction/test_checkpoint_cause.py",
+            "models/http/test_server_program.py",
+        ],
+    ),
     "imports": (
         ["data/ledger.py", "data/custom/checks.py", "data/custom/coco.py"],
         ["data/custom", "data/test_ledger.py"],
