@@ -65,7 +65,8 @@ Script = Callable[[Asked, int], Answer]
 """From a request and its number (from 0) to the answer."""
 
 
-NEVER_SHOWN = "never shown"  # A page that keeps the caller waiting
+# Pages that keep the caller waiting, and that end the connection
+NEVER_SHOWN, BREAKS_OFF = "never shown", "breaks off"
 
 
 class ChatServer(ServerProcess):
@@ -92,6 +93,8 @@ class ChatServer(ServerProcess):
                 page = outer._pages.get(self.path)
                 if page == NEVER_SHOWN:
                     outer._ended.wait(3600)
+                elif page == BREAKS_OFF:
+                    return
                 elif page is None:
                     self.say(404, {"detail": "Not Found"})
                 else:

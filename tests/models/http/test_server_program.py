@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from asking import KEY
-from chat_server import NEVER_SHOWN, NO_CHOICES, ChatServer, in_turn
+from chat_server import BREAKS_OFF, NEVER_SHOWN, NO_CHOICES, ChatServer, in_turn
 from real_servers import llama_cpp
 
 from vlmeval_findit.engine.backend import run_sync
@@ -215,10 +215,11 @@ def test_a_silent_server_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert looked(server) == ["/v1/models"]
 
 
-def test_what_was_learnt_stays_when_a_place_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_program, "_SECONDS", 0.2)
-    pages = {**VLLM, "/version": NEVER_SHOWN}
-    assert program_of(pages) == RunningProgram("vllm", "", QWEN)
+def test_what_was_learnt_stays_when_a_place_breaks_off() -> None:
+    assert program_of({**VLLM, "/version": BREAKS_OFF}) == RunningProgram("vllm", "", QWEN)
+    with pages_server({"/v1/models": BREAKS_OFF}) as server:
+        assert asked(f"{root_of(server)}/v1") is None
+        assert looked(server) == ["/v1/models"]
 
 
 @pytest.mark.slow
