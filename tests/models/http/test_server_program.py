@@ -219,7 +219,8 @@ def test_what_was_learnt_stays_when_a_place_breaks_off() -> None:
     assert program_of({**VLLM, "/version": BREAKS_OFF}) == RunningProgram("vllm", "", QWEN)
     with pages_server({"/v1/models": BREAKS_OFF}) as server:
         assert asked(f"{root_of(server)}/v1") is None
-        assert looked(server) == ["/v1/models"]
+        # aiohttp asks a second time where a connection broke.
+        assert {*looked(server)} == {"/v1/models"}
 
 
 @pytest.mark.slow
