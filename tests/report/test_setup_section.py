@@ -132,9 +132,12 @@ def test_nothing_of_a_file_is_run(world: World) -> None:
 def test_labels_stay_on_the_line(published: float, measured: float) -> None:
     changed = replace(judgement(measured=measured), published=published, interval=None)
     svg = SetupReport(stored(judgement=changed), ()).picture
-    places = [float(x) for x in re.findall(r'c?x="([\d.]+)"', svg)]
-    assert places
-    assert 0 <= min(places) <= max(places) <= 360
+    labels = re.findall(r'class="label" x="([\d.]+)" .*?anchor="(\w+)">(.*?)<', svg)
+    assert len(labels) == 2
+    for x, anchor, text in labels:
+        width = 8 * len(text)  # More than 13 pixels high letters need
+        left = float(x) - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        assert 0 <= left <= left + width <= 360
     assert f'aria-label="published {published}, measured {measured}"' in svg
 
 
