@@ -63,7 +63,7 @@ KNOWN = (
 
 # The answers whose costs are of another kind
 KINDS = (
-    CountColumn("cached", lambda costs: costs.cached, "in part from the service's cache"),
+    CountColumn("cached", lambda costs: costs.cached, "with a prompt partly from a cache"),
     CountColumn("retried", lambda costs: costs.retried, "after several attempts"),
     CountColumn("batched", lambda costs: costs.batched, "by a batch service"),
     CountColumn("shared", lambda costs: costs.shared, "from an equal call"),
