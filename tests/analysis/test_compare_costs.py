@@ -104,6 +104,13 @@ def test_runs_without_costs_have_no_table_of_them(
     assert "Costs" not in capsys.readouterr().out
 
 
+def test_what_is_free_costs_nothing(world: World) -> None:
+    free = {"call": {"cost": 0.0}}
+    pair = [run_with(world, model, lambda index: free) for model in "AB"]
+    (dollars,) = compare_costs(*pair)
+    assert (dollars.mean, dollars.other_mean, dollars.difference.value) == (0.0, 0.0, 0.0)
+
+
 def test_details_are_not_read_without_a_cost_of_both(world: World) -> None:
     left = run_with(world, "A", lambda index: tokens(9))
     right = run_with(world, "B", lambda index: {}, lambda index: {"seconds": 1.0})

@@ -73,7 +73,9 @@ def test_the_cheapest_format_as_good(
 def test_formats_that_cannot_be_set_against_each_other(formats: Formats, world: World) -> None:
     board = board_of(world, formats)
     assert cheapest_formats(board) == []
-    assert not cheapest_table(board, []).rows
+    table = cheapest_table(board, [])
+    assert not table.rows
+    assert not table.notes, "no note on what is not shown"
     assert cheapest_sentence(board, []) == ""
 
 
@@ -84,7 +86,9 @@ CLOSE: Formats = {"xyxy_text": (1.0, 50), "xyxy_json": (1.0, 10)}
 def test_table_and_sentence_have_points_and_tokens(world: World) -> None:
     board = board_of(world, CLOSE)
     formats = cheapest_formats(board)
-    (row,) = cheapest_table(board, formats).records()
+    table = cheapest_table(board, formats)
+    assert "at most 1 point worse" in table.notes[0].text
+    (row,) = table.records()
     assert (row["reported"], row["cheapest as good"]) == ("xyxy_text", "xyxy_json")
     assert (row["tokens out"], row["its tokens out"], row["saved in %"]) == (50.0, 10.0, 80.0)
     assert row["to reported low"] < row["to reported"] == 0 < row["to reported high"]
