@@ -11,6 +11,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# Tests run side by side, and torch and numpy on two threads of a busy machine are up to eight times
+# slower than on one. Both read it when they are imported; processes of tests inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 REPOSITORY = Path(__file__).resolve().parent
 
 USER_SETTINGS = (
@@ -58,16 +62,6 @@ def _gradients() -> Iterator[None]:
     yield
     if torch := sys.modules.get("torch"):
         torch.set_grad_enabled(True)
-
-
-@pytest.fixture(scope="module")
-def one_thread() -> Iterator[None]:
-    """torch on one thread: two threads on a busy machine are up to eight times slower."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -123,7 +123,6 @@ def test_models_that_cannot_be_opened(name: str, more: dict[str, Any], message: 
         findit.open_model(name, **more)
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_the_shipped_model_answers() -> None:
     pytest.importorskip("transformers")
     picture = Image.new("RGB", (128, 96), (200, 60, 60))

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import build  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "FindIt_Demo_xyxy_json"
 

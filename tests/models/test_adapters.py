@@ -207,7 +207,6 @@ def texts(checkpoint: Path, **settings: Any) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.host
-@pytest.mark.usefixtures("one_thread")
 def test_a_real_adapter_changes_the_answers() -> None:
     pytest.importorskip("peft")
     base, folder = base_and_adapter()
@@ -230,7 +229,6 @@ def test_a_real_adapter_changes_the_answers() -> None:
 
 @pytest.mark.slow
 @pytest.mark.host
-@pytest.mark.usefixtures("one_thread")
 def test_weights_that_fit_nowhere_are_refused() -> None:
     pytest.importorskip("peft")
     base, folder = base_and_adapter()

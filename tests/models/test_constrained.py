@@ -158,7 +158,6 @@ def test_an_unenforceable_schema_is_refused_before_loading(
 
 
 @pytest.mark.host
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "how"), [("Qwen3-VL", "json_class_name"), ("Gemma 4", "json_decomposed")]

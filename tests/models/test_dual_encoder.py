@@ -30,7 +30,7 @@ from vlmeval_findit.models.dual_encoder.towers import (  # noqa: E402
     stored_vectors,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.slow
 
 SHORT = "a small red circle"
 LONG = "the quick brown fox jumps over the lazy dog while nobody looks " * 3

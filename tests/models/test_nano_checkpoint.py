@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 from training.nano.learner import evaluate  # noqa: E402
 from vlmeval_findit.models.model_table import NANO, NANO_PX, SHIPPED  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 FOLDER = Path(SHIPPED[NANO])
 BEST = "xyxy_json_bbox_2d"

@@ -15,8 +15,6 @@ from training.siglip.evaluate import evaluate
 from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, checkpoint_of
 from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 FOLDER = Path(checkpoint_of(NANO_SIGLIP))
 LEAST = 90.0
 """Percent of pairs that it must get right."""

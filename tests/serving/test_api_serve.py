@@ -51,7 +51,7 @@ def expected_replies(checkpoint: Path, messages: list[list[dict[str, str]]]) -> 
 
 
 def test_a_server_answers_what_the_model_answers(
-    one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_host()
     for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
@@ -104,7 +104,7 @@ RESIZED = "pixels after smart_resize (2304 to 28224, factor 24), xywh"
     ],
 )
 def test_a_model_on_this_machine_is_probed(
-    model: str, form: str, means: str, space: str, declares: str, one_thread: None, tmp_path: Path
+    model: str, form: str, means: str, space: str, declares: str, tmp_path: Path
 ) -> None:
     require_host()
     pytest.importorskip("torch")

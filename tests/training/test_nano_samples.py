@@ -33,8 +33,6 @@ from vlmeval_findit.models.local.model_images import ImageSet  # noqa: E402
 from vlmeval_findit.protocol.dataset_variant import Message, PartKind, image, text  # noqa: E402
 from vlmeval_findit.storage.stored_png import png  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 RECIPE = read_nano_recipe(RECIPES / f"{NANO}.yaml")
 ROOMY = RowLimit(20, 2000)
 EVEN = Shares(

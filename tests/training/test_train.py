@@ -21,8 +21,6 @@ from training.train import Training, learner_of  # noqa: E402
 from vlmeval_findit.models.dual_encoder.encoder import ENCODERS  # noqa: E402
 from vlmeval_findit.models.model_table import SHIPPED  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 @pytest.fixture
 def quick_validation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 INSTANCES = parse("FindIt_HRInsDet_easy_xyxy_json")
 QWEN_IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"

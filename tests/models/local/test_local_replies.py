@@ -36,7 +36,7 @@ from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
 from vlmeval_findit.models.local.local_runner import load_local  # noqa: E402
 from vlmeval_findit.models.local.logits import LogprobRecorder, SeededSampler  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("row", FAMILIES)
