@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reproductions import deployed, figure
+from reproductions import (
+    attempt,
+    dataset_of,
+    deployed,
+    figure,
+    predictions,
+    query,
+    reply_with,
+)
 from simulated_deployments import PROFILES, Habit, convention, run
 
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
@@ -18,6 +26,7 @@ from vlmeval_findit.reproduction.asked_causes import (
     check_bounds,
     check_decoding,
     check_prompt,
+    paired_change,
 )
 from vlmeval_findit.reproduction.cause_evidence import Evidence
 from vlmeval_findit.reproduction.causes import CAUSES, explain
@@ -125,6 +134,32 @@ def test_gain_that_may_be_chance_is_not_sure() -> None:
     assert noticed.cause.finding.endswith("which may be chance")
 
 
+OBJECT = (20.0, 10.0, 100.0, 50.0)  # Of a picture of 200 x 100
+HIT, MISS = (100, 100, 500, 500), (0, 0, 9, 9)
+
+
+def by_hand(hits: str, published: float = 92.0) -> Attempt:
+    """Return an attempt with a picture for each sign: 1 for a hit."""
+    data = dataset_of([query(at, OBJECT) for at in range(len(hits))])
+    replies = [reply_with(at, HIT if hit == "1" else MISS) for at, hit in enumerate(hits)]
+    return attempt(figure(published, conditions=TOLD), predictions(data, replies))
+
+
+def test_only_rows_that_both_asked_are_compared() -> None:
+    change = paired_change(evidence(by_hand("0001111111")), by_hand("11111"))
+    assert change is not None
+    assert change.value == pytest.approx(60)
+
+
+def test_one_picture_more_of_six_may_be_chance() -> None:
+    tried = by_hand("000111")
+    tried = replace(tried, setup=replace(tried.setup, conditions=(theirs("prompt"),)))
+    for other, is_sure in {"001111": None, "111111": False}.items():
+        better = by_hand(other)
+        noticed = check_prompt(evidence(tried), lambda setup, pictures, better=better: better)
+        assert (noticed.cause and noticed.cause.sure) is is_sure
+
+
 # --- bounds and decoding --------------------------------------------------------------------------
 
 
@@ -179,6 +214,25 @@ def test_calls_come_last_and_end_with_the_first_that_explains() -> None:
     looks = [each.name for each in explain(tried, judge(tried), deployment.ask)]
     assert looks[-1] == "prompt"
     assert len(deployment.asked) == 1
+
+
+def test_possible_cause_is_no_reason_to_stop() -> None:
+    deployment = Deployment(right=0.95)
+    rng = np.random.default_rng(5)
+    lost = []
+    for each in deployment.answers(0.0, 120):
+        ((left, top, right, bottom),) = each.numbers
+        x = round(rng.random() * (1000 - right + left))
+        y = round(rng.random() * (1000 - bottom + top))
+        lost.append(each._replace(numbers=[[x, y, x + right - left, y + bottom - top]]))
+    told = figure(92.0, conditions=TOLD)
+    tried = deployed(lost, told, conditions=[theirs("prompt")])
+    looks = {each.name: each for each in explain(tried, judge(tried), deployment.ask)}
+    possible = looks["engine"].cause
+    assert possible is not None
+    assert not possible.sure
+    assert possible.explains == 100
+    assert "prompt" in looks
 
 
 def test_without_a_way_to_ask_only_replies_are_looked_at() -> None:

@@ -144,7 +144,14 @@ def test_nothing_is_read_from_few_or_unknown_tokens() -> None:
 
 @pytest.mark.parametrize(
     ("shrunk", "overhead", "fewer"),
-    [(1.0, 0, False), (1.0, 300, False), (0.5, 0, True), (0.5, 60, True), (0.9, 0, False)],
+    [
+        (1.0, 0, False),
+        (1.0, 300, False),
+        (1.0, -120, False),
+        (0.5, 0, True),
+        (0.5, 60, True),
+        (0.9, 0, False),
+    ],
 )
 def test_areas_and_words_are_told_apart(shrunk: float, overhead: int, fewer: bool) -> None:
     areas = np.tile([160.0, 300.0, 400.0], 30)
