@@ -110,21 +110,38 @@ def objects(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.concatenate([corner, corner + sides], axis=1)
 
 
-def test_boxes_of_the_right_size_elsewhere_are_lost() -> None:
+def other_objects(rng: np.random.Generator, truths: np.ndarray) -> np.ndarray:
+    """(n, 4) corners of objects elsewhere in the pictures, about as large."""
+    sides = (truths[:, 2:] - truths[:, :2]) * np.exp(rng.normal(0, 0.3, (len(truths), 2)))
+    corner = rng.random((len(truths), 2)) * ((640, 480) - sides).clip(1)
+    return np.concatenate([corner, corner + sides], axis=1)
+
+
+@pytest.mark.parametrize("error", [0.03, 0.06, 0.1])
+def test_boxes_of_the_right_size_elsewhere_are_lost(error: float) -> None:
     rng = np.random.default_rng(0)
     truths = objects(rng, 200)
-    right = truths + rng.normal(0, 6, (200, 4))
+    sides = np.tile(truths[:, 2:] - truths[:, :2], 2)
+    right = truths + rng.normal(0, error, (200, 4)) * sides
     assert not placement(right, truths).is_lost
-    off = np.tile(rng.normal(0, 95, (200, 2)), 2)
-    lost = placement(right + off, truths)
-    assert lost.is_lost
-    assert lost.fits > 0.95
-    # Three of ten boxes are about other objects, or half of them
-    for share in (0.3, 0.5):
-        others = np.where(rng.random((200, 1)) < share, objects(rng, 200), right)
-        assert not placement(others, truths).is_lost
+    for pixels in (30, 50, 95):
+        away = placement(right + np.tile(rng.normal(0, pixels, (200, 2)), 2), truths)
+        assert away.is_lost
+        assert away.fits > 0.95
+    # As they are in a model that takes other objects
+    for share in (0.1, 0.3, 0.5, 0.7, 0.95):
+        is_right = rng.random((200, 1)) < share
+        assert not placement(np.where(is_right, right, other_objects(rng, truths)), truths).is_lost
     # Numbers without a meaning have no sizes either.
     assert not placement(objects(rng, 200) * 2, truths).is_lost
+
+
+def test_boxes_anywhere_are_lost_if_their_sizes_are_right() -> None:
+    rng = np.random.default_rng(0)
+    truths = objects(rng, 200)
+    sides = truths[:, 2:] - truths[:, :2]
+    corner = rng.random((200, 2)) * ((640, 480) - sides)
+    assert placement(np.concatenate([corner, corner + sides], axis=1), truths).is_lost
 
 
 def test_few_boxes_show_nothing() -> None:
@@ -140,3 +157,5 @@ def test_placement_of_two_boxes_by_hand() -> None:
     assert result.iou == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert result.iou_of_sizes == pytest.approx((1 / 2 + 1) / 2)
     assert result.fits == 1.0
+    # The first middle is 5 away from the object's, of sides 14.1; the second 5, of 10.
+    assert result.near == 1.0
