@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from reproductions import deployed, figure
+from reproductions import attempt as hand_made
+from reproductions import dataset_of, deployed, figure, predictions, query
 from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
 
 from vlmeval_findit.coords.conventions import Convention
@@ -153,6 +154,22 @@ def test_twenty_pictures_show_a_wrong_space() -> None:
     noticed = cause(attempt(convention("pixels/xyxy"), queries=20))
     assert noticed.sure
     assert "--space pixels" in noticed.advice
+
+
+def test_points_in_another_space_are_named() -> None:
+    rng = np.random.default_rng(2)
+    queries = []
+    replies = []
+    for at in range(40):
+        left, top = rng.random(2) * (500, 350)
+        queries.append(query(at, (left, top, left + 80, top + 60), size=(640, 480)))
+        x, y = round(left + 40), round(top + 30)
+        replies.append(Reply(at, f'[{{"point_2d": [{x}, {y}]}}]'))
+    data = dataset_of(queries, "FindIt_Pascal_point_json_point_2d")
+    noticed = cause(hand_made(figure(90.0, metric="point in box"), predictions(data, replies)))
+    assert noticed.name == "coordinates"
+    assert noticed.explains == 100
+    assert noticed.advice == "Type the same command with --space pixels"
 
 
 def test_what_explains_all_ends_the_looks() -> None:
