@@ -124,10 +124,13 @@ def test_boxes_of_the_right_size_elsewhere_are_lost(error: float) -> None:
     sides = np.tile(truths[:, 2:] - truths[:, :2], 2)
     right = truths + rng.normal(0, error, (200, 4)) * sides
     assert not placement(right, truths).is_lost
-    for pixels in (30, 50, 95):
+    for pixels in (40, 60, 95):
         away = placement(right + np.tile(rng.normal(0, pixels, (200, 2)), 2), truths)
         assert away.is_lost
         assert away.fits > 0.95
+    # Rough boxes are near by their errors.
+    rough = truths + rng.normal(0, 0.22, (200, 4)) * sides
+    assert not placement(rough, truths).is_lost
     # As they are in a model that takes other objects
     for share in (0.1, 0.3, 0.5, 0.7, 0.95):
         is_right = rng.random((200, 1)) < share
