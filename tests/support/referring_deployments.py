@@ -304,7 +304,7 @@ def _with_errors(rng: Rng, box: Sequence[float], size: Size, error: float) -> Se
 
 
 def _elsewhere(rng: Rng, thing: Thing) -> Sequence[float]:
-    """Return a box of another object, or one that hardly covers this one."""
+    """Return a box of another object, or a box that hardly covers this object."""
     far = [box for box in thing.others if _share_covered(thing.box, box) < 0.3]
     if far:
         return far[int(rng.integers(len(far)))]
