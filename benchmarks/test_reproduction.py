@@ -22,12 +22,12 @@ from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.reproduction.causes import explain
 from vlmeval_findit.reproduction.figure_metric import FIGURE_METRICS
-from vlmeval_findit.reproduction.records import (
-    Agreement,
+from vlmeval_findit.reproduction.reproduction_records import (
     Attempt,
+    ConditionAgreement,
     ConditionSet,
-    Judgement,
-    Verdict,
+    FigureJudgement,
+    FigureVerdict,
 )
 from vlmeval_findit.reproduction.verdict import judge
 from vlmeval_findit.statistics.influences import ClusteredSums, estimate_metrics
@@ -78,7 +78,9 @@ def attempt_of(rng: Rng, share: float, queries: int, pictures: Pictures, value: 
     return Attempt(asked, (), estimate, {}, failed=0, pictures=len(counts))
 
 
-def judged(rng: Rng, rate: float, loss: float, queries: int, pictures: Pictures) -> list[Judgement]:
+def judged(
+    rng: Rng, rate: float, loss: float, queries: int, pictures: Pictures
+) -> list[FigureJudgement]:
     """Judge many setups that lost some points; the published value differs as repeats do."""
     judgements = []
     for _ in range(DRAWS):
@@ -88,11 +90,11 @@ def judged(rng: Rng, rate: float, loss: float, queries: int, pictures: Pictures)
     return judgements
 
 
-def percent(judgements: Sequence[Judgement], *verdicts: Verdict) -> float:
+def percent(judgements: Sequence[FigureJudgement], *verdicts: FigureVerdict) -> float:
     return 100 * sum(each.verdict in verdicts for each in judgements) / len(judgements)
 
 
-def reach(judgement: Judgement) -> float:
+def reach(judgement: FigureJudgement) -> float:
     assert judgement.interval is not None
     return (judgement.interval.high - judgement.interval.low) / 2
 
@@ -105,13 +107,13 @@ def test_right_setups_agree_and_lost_points_show() -> None:
             for queries in (100, 500, 2000):
                 rng = np.random.default_rng(queries)
                 right = judged(rng, rate, 0.0, queries, pictures)
-                wrong = percent(right, Verdict.LOWER, Verdict.HIGHER)
-                open_ = percent(right, Verdict.CANNOT_BE_TOLD)
+                wrong = percent(right, FigureVerdict.LOWER, FigureVerdict.HIGHER)
+                open_ = percent(right, FigureVerdict.CANNOT_BE_TOLD)
                 cells = [f"{np.mean([reach(each) for each in right]):.1f}"]
                 cells += [f"{wrong:.1f} %", f"{open_:.0f} %"]
                 for loss in (5.0, 10.0, 30.0):
                     lost = judged(rng, rate, loss, queries, pictures)
-                    cells.append(f"{percent(lost, Verdict.LOWER):.0f} %")
+                    cells.append(f"{percent(lost, FigureVerdict.LOWER):.0f} %")
                 row = [pictures.name, f"{rate:.0f} %", f"{queries:,}", *cells]
                 print(f"| {' | '.join(row)} |", flush=True)
                 assert wrong <= 5
@@ -164,7 +166,7 @@ def against(tried: Attempt, value: float) -> Attempt:
     return replace(tried, setup=replace(tried.setup, figure=published))
 
 
-def causes_of(tried: Attempt, judgement: Judgement) -> list[str]:
+def causes_of(tried: Attempt, judgement: FigureJudgement) -> list[str]:
     return [look.cause.name for look in explain(tried, judgement) if look.cause is not None]
 
 
@@ -255,7 +257,7 @@ class Named(NamedTuple):
 
 def first_cause(faulty: Faulty, seed: int, queries: int) -> Named | None:
     """Return the first cause of a deployment; None if it is not lower than its figure."""
-    conditions = [ConditionSet("engine", "vllm", faulty.engine, Agreement.YOURS)]
+    conditions = [ConditionSet("engine", "vllm", faulty.engine, ConditionAgreement.YOURS)]
     rng = np.random.default_rng(seed)
     profile = PROFILES["referring"]
     answers = run(rng, profile, faulty.says, GOOD, queries, faulty.fault)
@@ -263,7 +265,7 @@ def first_cause(faulty: Faulty, seed: int, queries: int) -> Named | None:
         answers = [moved(rng, each) for each in answers]
     tried = deployed(answers, figure(92.0), faulty.change, conditions=conditions)
     judgement = judge(tried)
-    if judgement.verdict is not Verdict.LOWER:
+    if judgement.verdict is not FigureVerdict.LOWER:
         return None
     right = run(np.random.default_rng(seed), profile, GRID, GOOD, queries)
     value = deployed(right, figure(92.0)).value

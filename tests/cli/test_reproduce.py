@@ -18,12 +18,12 @@ from host_runs import require_host
 from published_stand_ins import HEIGHT, WIDTH, known
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.reproduction.records import Verdict
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     StoredReproduction,
     read_reproduction,
 )
+from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 
 Out = pytest.CaptureFixture[str]
 Serve = Callable[[Script], ChatServer]
@@ -120,7 +120,7 @@ def test_a_split_is_asked_as_published_and_judged(serve: Serve, capsys: Out) -> 
     assert max(map(len, out.splitlines())) <= 80
     result = stored()
     assert result == read_reproduction(Path("result.json"))
-    assert result.judgement.verdict is Verdict.CANNOT_BE_TOLD
+    assert result.judgement.verdict is FigureVerdict.CANNOT_BE_TOLD
     assert [run.rows for run in result.runs] == [(0, 1, 2, 3, 4)]
     assert "FINDIT_PROMPTS" not in os.environ
 

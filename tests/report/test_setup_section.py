@@ -16,13 +16,13 @@ from stored_reproductions import CHECKED, CONDITIONS, NAME, judgement, reproduce
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.setup_section import SetupReport, setups_of
-from vlmeval_findit.reproduction.records import Verdict
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     ReproductionFileError,
     reproductions_of,
     write_reproduction,
 )
+from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 from vlmeval_findit.scoring.scored_run import load_runs
 
 __all__ = ["browser", "world"]
@@ -64,15 +64,17 @@ def test_values_conditions_and_causes_are_shown(world: World) -> None:
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        (Verdict.AGREES, "agrees with the published value"),
-        (Verdict.HIGHER, "higher than published"),
-        (Verdict.CANNOT_BE_TOLD, "cannot be told yet"),
+        (FigureVerdict.AGREES, "agrees with the published value"),
+        (FigureVerdict.HIGHER, "higher than published"),
+        (FigureVerdict.CANNOT_BE_TOLD, "cannot be told yet"),
     ],
 )
-def test_the_verdict_is_in_the_title(verdict: Verdict, words: str) -> None:
+def test_the_verdict_is_in_the_title(verdict: FigureVerdict, words: str) -> None:
     setup = SetupReport(stored(judgement=judgement(verdict, 90.0)), ())
     assert setup.title == f"Qwen3-VL on RefCOCO testA: {words}"
-    assert ("800 pictures would do" in setup.difference) is (verdict is Verdict.CANNOT_BE_TOLD)
+    assert ("800 pictures would do" in setup.difference) is (
+        verdict is FigureVerdict.CANNOT_BE_TOLD
+    )
 
 
 def test_without_causes_the_page_says_so(world: World) -> None:

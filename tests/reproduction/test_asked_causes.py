@@ -30,9 +30,9 @@ from vlmeval_findit.reproduction.asked_causes import (
 )
 from vlmeval_findit.reproduction.cause_evidence import Evidence
 from vlmeval_findit.reproduction.causes import CAUSES, explain
-from vlmeval_findit.reproduction.records import (
-    Agreement,
+from vlmeval_findit.reproduction.reproduction_records import (
     Attempt,
+    ConditionAgreement,
     ConditionSet,
     Setup,
 )
@@ -47,7 +47,7 @@ TOLD = Conditions(
 
 
 def theirs(name: str) -> ConditionSet:
-    return ConditionSet(name, "as the authors", "as the user", Agreement.YOURS)
+    return ConditionSet(name, "as the authors", "as the user", ConditionAgreement.YOURS)
 
 
 @dataclass
@@ -198,8 +198,10 @@ def test_published_decoding_replaces_that_of_the_user() -> None:
 # --- when calls are made --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("agreement", [Agreement.AS_PUBLISHED, Agreement.CANNOT_BE_SET])
-def test_what_is_as_published_or_cannot_be_set_asks_nothing(agreement: Agreement) -> None:
+@pytest.mark.parametrize(
+    "agreement", [ConditionAgreement.AS_PUBLISHED, ConditionAgreement.CANNOT_BE_SET]
+)
+def test_what_is_as_published_or_cannot_be_set_asks_nothing(agreement: ConditionAgreement) -> None:
     deployment = Deployment(right=0.95)
     names = ("prompt", "bounds", "decoding")
     tried = deployment.attempt(*[replace(theirs(name), agreement=agreement) for name in names])

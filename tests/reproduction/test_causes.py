@@ -16,13 +16,13 @@ from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.data.published_figures import Conditions, Decoding
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.reproduction.causes import CAUSES, explain
-from vlmeval_findit.reproduction.records import (
-    Agreement,
+from vlmeval_findit.reproduction.reproduction_records import (
     Attempt,
     Cause,
-    Checked,
+    CauseLook,
+    ConditionAgreement,
     ConditionSet,
-    Verdict,
+    FigureVerdict,
 )
 from vlmeval_findit.reproduction.verdict import judge
 
@@ -48,9 +48,9 @@ def attempt(
     return deployed(answers, figure(published, conditions=told), change, conditions=conditions)
 
 
-def checked(tried: Attempt) -> list[Checked]:
+def checked(tried: Attempt) -> list[CauseLook]:
     judgement = judge(tried)
-    assert judgement.verdict is Verdict.LOWER
+    assert judgement.verdict is FigureVerdict.LOWER
     return list(explain(tried, judgement))
 
 
@@ -77,13 +77,13 @@ def on_rows(share: float, change: Callable[[Reply], Reply]) -> Callable[[Reply],
 @pytest.mark.parametrize(
     ("published", "queries", "verdict"),
     [
-        (92.0, 250, Verdict.AGREES),
-        (70.0, 80, Verdict.HIGHER),
-        (92.0, 30, Verdict.CANNOT_BE_TOLD),
+        (92.0, 250, FigureVerdict.AGREES),
+        (70.0, 80, FigureVerdict.HIGHER),
+        (92.0, 30, FigureVerdict.CANNOT_BE_TOLD),
     ],
 )
 def test_nothing_is_looked_for_unless_lower(
-    published: float, queries: int, verdict: Verdict
+    published: float, queries: int, verdict: FigureVerdict
 ) -> None:
     tried = attempt(published=published, queries=queries)
     judgement = judge(tried)
@@ -202,7 +202,7 @@ def test_another_format_is_named() -> None:
 
 
 def test_format_after_words_of_the_user() -> None:
-    words = ConditionSet("prompt", "qwen3-vl-1", "your words: a.txt", Agreement.YOURS)
+    words = ConditionSet("prompt", "qwen3-vl-1", "your words: a.txt", ConditionAgreement.YOURS)
     prose = on_rows(0.25, lambda reply: Reply(reply.index, f"Here it is: {reply.text} Bye."))
     noticed = cause(attempt(change=prose, conditions=[words]))
     assert noticed.advice.startswith("Type the same command without --prompts (and FINDIT_PROMPTS)")
@@ -307,7 +307,7 @@ def test_few_odd_replies_are_told_but_not_blamed() -> None:
 
 def test_space_of_the_user_is_compared_with_the_published() -> None:
     # Too few boxes for the coordinate check
-    theirs = ConditionSet("space", "grid1000", "pixels", Agreement.YOURS)
+    theirs = ConditionSet("space", "grid1000", "pixels", ConditionAgreement.YOURS)
     rng = np.random.default_rng(1)
     alone = replace(PROFILES["referring"], queries_a_picture=1.0)
     answers = run(rng, alone, RIGHT, replace(GOOD, wrong=0.0), 7)
@@ -322,13 +322,15 @@ def test_space_of_the_user_is_compared_with_the_published() -> None:
     ("published", "agreement", "advice"),
     [
         # What the user typed hides what would be the default.
-        ("grid1000", Agreement.YOURS, "Type the same command without --space"),
-        ("unknown", Agreement.NOT_TOLD, "Type the same command without --space"),
+        ("grid1000", ConditionAgreement.YOURS, "Type the same command without --space"),
+        ("unknown", ConditionAgreement.NOT_TOLD, "Type the same command without --space"),
         # The figure itself is of another space.
-        ("pixels", Agreement.AS_PUBLISHED, "Type the same command with --space grid1000"),
+        ("pixels", ConditionAgreement.AS_PUBLISHED, "Type the same command with --space grid1000"),
     ],
 )
-def test_advice_where_a_space_was_typed(published: str, agreement: Agreement, advice: str) -> None:
+def test_advice_where_a_space_was_typed(
+    published: str, agreement: ConditionAgreement, advice: str
+) -> None:
     theirs = ConditionSet("space", published, "pixels", agreement)
     rng = np.random.default_rng(1)
     answers = run(rng, PROFILES["referring"], RIGHT, GOOD, 60)

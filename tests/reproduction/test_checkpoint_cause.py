@@ -12,7 +12,7 @@ from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.replies import ReplyRecord
 from vlmeval_findit.reproduction.cause_evidence import Evidence
 from vlmeval_findit.reproduction.checkpoint_cause import check_checkpoint
-from vlmeval_findit.reproduction.records import Attempt, Checked
+from vlmeval_findit.reproduction.reproduction_records import Attempt, CauseLook
 from vlmeval_findit.reproduction.verdict import judge
 
 RECORDS = [ReplyRecord(model={"identifier": "mine"})] * 12
@@ -26,7 +26,7 @@ def tried(records: list[ReplyRecord] = RECORDS) -> Attempt:
     return attempt(figure(92.2), predictions(dataset, replies))
 
 
-def checked(of: Attempt) -> Checked:
+def checked(of: Attempt) -> CauseLook:
     return check_checkpoint(Evidence(of, judge(of)))
 
 

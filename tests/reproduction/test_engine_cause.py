@@ -11,7 +11,11 @@ from simulated_deployments import PROFILES, Habit, Rng, convention, objects, run
 
 from vlmeval_findit.reproduction.cause_evidence import Evidence
 from vlmeval_findit.reproduction.engine_cause import check_engine
-from vlmeval_findit.reproduction.records import Agreement, Checked, ConditionSet
+from vlmeval_findit.reproduction.reproduction_records import (
+    CauseLook,
+    ConditionAgreement,
+    ConditionSet,
+)
 from vlmeval_findit.reproduction.verdict import judge
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
@@ -22,13 +26,13 @@ def checked(
     engine: str = "",
     change: Callable[[Rng, Numbers], Numbers] = lambda rng, box: box,
     model: str = "Qwen3-VL",
-) -> Checked:
+) -> CauseLook:
     rng = np.random.default_rng(1)
     answers = run(rng, PROFILES["referring"], convention("grid1000/xyxy"), GOOD, 100)
     changed = [
         each._replace(numbers=[change(rng, box) for box in each.numbers]) for each in answers
     ]
-    condition = ConditionSet("engine", "vllm", engine, Agreement.YOURS)
+    condition = ConditionSet("engine", "vllm", engine, ConditionAgreement.YOURS)
     tried = deployed(changed, figure(99.9), conditions=[condition], model=model)
     return check_engine(Evidence(tried, judge(tried)))
 

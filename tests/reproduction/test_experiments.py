@@ -14,7 +14,7 @@ from vlmeval_findit.protocol.contradictions import Predictions
 from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.reproduction.experiments import Experiments
 from vlmeval_findit.reproduction.figure_choice import choose_figure
-from vlmeval_findit.reproduction.records import Setup
+from vlmeval_findit.reproduction.reproduction_records import Setup
 from vlmeval_findit.reproduction.setup import Answerer, Deployment, plan_setup
 from vlmeval_findit.storage.run_files import PROBE
 from vlmeval_findit.sweeps.sweep_file import Sweep

@@ -20,7 +20,11 @@ from vlmeval_findit.reproduction.picture_size_causes import (
     shown_tokens,
     tiles_of,
 )
-from vlmeval_findit.reproduction.records import Agreement, Checked, ConditionSet
+from vlmeval_findit.reproduction.reproduction_records import (
+    CauseLook,
+    ConditionAgreement,
+    ConditionSet,
+)
 from vlmeval_findit.reproduction.verdict import judge
 
 RECORDED = Callable[[AnsweredQuery], ReplyRecord]
@@ -31,7 +35,7 @@ def checked(
     bounds: ImageBounds | None = None,
     condition: ConditionSet | None = None,
     model: str = "Qwen3-VL",
-) -> Checked:
+) -> CauseLook:
     rng = np.random.default_rng(0)
     habit = Habit(miou=0.9, extra=0.0, missed=0.0)
     answers = run(rng, PROFILES["referring"], convention("grid1000/xyxy"), habit, 60)
@@ -117,7 +121,11 @@ def test_published_bounds_are_what_is_expected() -> None:
     enlarged = within(786_432, 13_107_200)
     published = ImageBounds(min_pixels=786_432, max_pixels=13_107_200)
     condition = ConditionSet(
-        "bounds", "min_pixels 786432", "", Agreement.CANNOT_BE_SET, "start the server with them"
+        "bounds",
+        "min_pixels 786432",
+        "",
+        ConditionAgreement.CANNOT_BE_SET,
+        "start the server with them",
     )
     assert checked(prompts_of(enlarged), published, condition).cause is None
     noticed = checked(prompts_of(within(65536, 16777216)), published, condition)

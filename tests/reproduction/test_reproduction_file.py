@@ -26,14 +26,6 @@ from vlmeval_findit.protocol.metric import Metric
 from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.reproduction.records import (
-    Agreement,
-    Attempt,
-    ConditionSet,
-    Reproduction,
-    Setup,
-    Verdict,
-)
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     ReproductionFileError,
@@ -43,6 +35,14 @@ from vlmeval_findit.reproduction.reproduction_file import (
     stored_reproduction,
     stored_values,
     write_reproduction,
+)
+from vlmeval_findit.reproduction.reproduction_records import (
+    Attempt,
+    ConditionAgreement,
+    ConditionSet,
+    FigureVerdict,
+    Reproduction,
+    Setup,
 )
 from vlmeval_findit.scoring.pipeline import open_predictions
 from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
@@ -218,10 +218,12 @@ def test_nothing_names_a_folder_of_this_machine(world: World) -> None:
 
 # --- the badge ------------------------------------------------------------------------------------
 
-AS_PUBLISHED = tuple(replace(each, agreement=Agreement.AS_PUBLISHED) for each in CONDITIONS)
+AS_PUBLISHED = tuple(
+    replace(each, agreement=ConditionAgreement.AS_PUBLISHED) for each in CONDITIONS
+)
 
 
-def told(verdict: Verdict, measured: float, **changes: Any) -> StoredReproduction:
+def told(verdict: FigureVerdict, measured: float, **changes: Any) -> StoredReproduction:
     return stored(judgement=judgement(verdict, measured), **changes)
 
 
@@ -229,21 +231,21 @@ def told(verdict: Verdict, measured: float, **changes: Any) -> StoredReproductio
     ("whole", "line"),
     [
         (
-            told(Verdict.AGREES, 91.0, conditions=AS_PUBLISHED),
+            told(FigureVerdict.AGREES, 91.0, conditions=AS_PUBLISHED),
             "reproduces RefCOCO testA 91.0 ± 4.0 (published 92.2, 12 expressions, sglang 0.5.15)",
         ),
         (
-            told(Verdict.LOWER, 75.0),
+            told(FigureVerdict.LOWER, 75.0),
             "lower than published on RefCOCO testA: 75.0 ± 4.0 (published 92.2, 12 expressions, "
             "sglang 0.5.15; not as published: decoding, engine)",
         ),
         (
-            told(Verdict.HIGHER, 99.0, conditions=AS_PUBLISHED),
+            told(FigureVerdict.HIGHER, 99.0, conditions=AS_PUBLISHED),
             "higher than published on RefCOCO testA: 99.0 ± 4.0 (published 92.2, 12 expressions, "
             "sglang 0.5.15)",
         ),
         (
-            told(Verdict.CANNOT_BE_TOLD, 90.0, conditions=AS_PUBLISHED),
+            told(FigureVerdict.CANNOT_BE_TOLD, 90.0, conditions=AS_PUBLISHED),
             "cannot tell yet whether it reproduces RefCOCO testA: 90.0 ± 4.0 (published 92.2, "
             "12 expressions, sglang 0.5.15)",
         ),
@@ -263,8 +265,8 @@ def test_the_badge_tells_other_from_unknown_conditions() -> None:
 
 
 def test_the_badge_names_failed_calls_and_items() -> None:
-    conditions = (ConditionSet("engine", "", "", Agreement.NOT_TOLD),)
-    few = replace(judgement(Verdict.CANNOT_BE_TOLD, 50.0), interval=None)
+    conditions = (ConditionSet("engine", "", "", ConditionAgreement.NOT_TOLD),)
+    few = replace(judgement(FigureVerdict.CANNOT_BE_TOLD, 50.0), interval=None)
     whole = replace(
         stored([stored_run([1.0], failed=1)], judgement=few),
         conditions=conditions,

@@ -12,7 +12,7 @@ from vlmeval_findit.models.http.server_program import RunningProgram
 from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
 from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.reproduction.figure_choice import choose_figure
-from vlmeval_findit.reproduction.records import Agreement, ConditionSet, Setup
+from vlmeval_findit.reproduction.reproduction_records import ConditionAgreement, ConditionSet, Setup
 from vlmeval_findit.reproduction.setup import (
     Answerer,
     Deployment,
@@ -30,7 +30,7 @@ UNKNOWN = Deployment(Answerer.SERVER)
 SERVED_BY_VLLM = Deployment(Answerer.SERVED, "vllm 0.11.0")
 SERVED_BY_SGLANG = Deployment(Answerer.SERVED, "sglang 0.5")
 
-AS_PUBLISHED, NOT_TOLD, CANNOT_BE_SET, YOURS = Agreement
+AS_PUBLISHED, NOT_TOLD, CANNOT_BE_SET, YOURS = ConditionAgreement
 
 
 def figure_of(name: str, **conditions: Any) -> PublishedFigure:
@@ -116,7 +116,7 @@ def test_what_is_stated_wins_over_what_is_published(
     options: dict[str, Any],
     stated: Stated | None,
     settings: dict[str, Any],
-    agreement: Agreement,
+    agreement: ConditionAgreement,
     here: str,
 ) -> None:
     setup = planned(
@@ -130,7 +130,9 @@ def test_what_is_stated_wins_over_what_is_published(
 @pytest.mark.parametrize(
     ("model", "agreement"), [("Qwen3.5-9B", AS_PUBLISHED), ("Qwen3.5-9B-nothink", YOURS)]
 )
-def test_a_model_that_was_told_not_to_think_is_yours(model: str, agreement: Agreement) -> None:
+def test_a_model_that_was_told_not_to_think_is_yours(
+    model: str, agreement: ConditionAgreement
+) -> None:
     figure = figure_of("InternVL3-8B", decoding=Decoding(temperature=0, thinking=True))
     setup = plan_setup(figure, ModelEntry(model), HERE, SAMPLE)
     assert condition(setup, "decoding").agreement is agreement
@@ -167,7 +169,7 @@ def test_bounds_are_set_where_the_program_takes_them(
     deployment: Deployment,
     bounds: Any,
     settings: dict[str, Any],
-    agreement: Agreement,
+    agreement: ConditionAgreement,
     advice: str,
 ) -> None:
     setup = planned(figure_of(model, bounds=bounds, decoding="unknown"), deployment)
@@ -260,7 +262,7 @@ def test_what_does_not_fit_is_refused(stated: Stated, why: str) -> None:
     ],
 )
 def test_the_space_is_the_published_one_or_yours(
-    model: str, published: str, options: dict[str, Any], space: Any, agreement: Agreement
+    model: str, published: str, options: dict[str, Any], space: Any, agreement: ConditionAgreement
 ) -> None:
     setup = planned(figure_of(model, space=published), VLLM, **options)
     assert setup.entry.space == space

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
-from vlmeval_findit.reproduction.records import Judgement, Verdict
+from vlmeval_findit.reproduction.reproduction_records import FigureJudgement, FigureVerdict
 from vlmeval_findit.reproduction.verdict import WIDEST, judge, tolerance_of
 
 OBJECT = (20.0, 10.0, 100.0, 50.0)
@@ -13,7 +13,7 @@ RIGHT = (100, 100, 500, 500)
 ELSEWHERE = (600, 600, 900, 900)
 
 
-def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Judgement:
+def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> FigureJudgement:
     """Judge an attempt with so many hits; the misses are spread over the pictures."""
     pictures = [f"{at // a_picture}.jpg" for at in range(queries)]
     data = dataset_of([query(at, OBJECT, picture=name) for at, name in enumerate(pictures)])
@@ -26,21 +26,21 @@ def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Jud
     ("published", "hits", "queries", "verdict"),
     [
         # 450 of 500: 90 %, 87.1 to 92.4 over pictures, 85.8 to 93.7 with the tolerance
-        (90.0, 450, 500, Verdict.AGREES),
-        (93.5, 450, 500, Verdict.AGREES),
-        (94.0, 450, 500, Verdict.LOWER),
-        (86.0, 450, 500, Verdict.AGREES),
-        (85.5, 450, 500, Verdict.HIGHER),
+        (90.0, 450, 500, FigureVerdict.AGREES),
+        (93.5, 450, 500, FigureVerdict.AGREES),
+        (94.0, 450, 500, FigureVerdict.LOWER),
+        (86.0, 450, 500, FigureVerdict.AGREES),
+        (85.5, 450, 500, FigureVerdict.HIGHER),
         # Few pictures: the value lies within, which says little, or far outside, which says much
-        (90.0, 18, 20, Verdict.CANNOT_BE_TOLD),
-        (90.0, 8, 20, Verdict.LOWER),
-        (40.0, 19, 20, Verdict.HIGHER),
-        (90.0, 20, 20, Verdict.CANNOT_BE_TOLD),
+        (90.0, 18, 20, FigureVerdict.CANNOT_BE_TOLD),
+        (90.0, 8, 20, FigureVerdict.LOWER),
+        (40.0, 19, 20, FigureVerdict.HIGHER),
+        (90.0, 20, 20, FigureVerdict.CANNOT_BE_TOLD),
         # Fewer than 4 pictures have no interval
-        (90.0, 0, 3, Verdict.CANNOT_BE_TOLD),
+        (90.0, 0, 3, FigureVerdict.CANNOT_BE_TOLD),
     ],
 )
-def test_verdicts(published: float, hits: int, queries: int, verdict: Verdict) -> None:
+def test_verdicts(published: float, hits: int, queries: int, verdict: FigureVerdict) -> None:
     assert judged(published, hits, queries).verdict is verdict
 
 
@@ -65,7 +65,7 @@ def test_as_many_pictures_as_it_names_do() -> None:
     assert few.enough > 50
     more = 10 * round(few.enough / 10 + 0.5)
     enough = judged(90.0, more * 9 // 10, more)
-    assert enough.verdict is Verdict.AGREES
+    assert enough.verdict is FigureVerdict.AGREES
     assert enough.interval is not None
     assert (enough.interval.high - enough.interval.low) / 2 == pytest.approx(WIDEST, abs=0.5)
 

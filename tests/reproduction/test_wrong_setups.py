@@ -36,12 +36,12 @@ from referring_deployments import (
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.reproduction.records import Verdict
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     StoredReproduction,
     read_reproduction,
 )
+from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 
 THINGS = draw_split(80)
 MINE = "mine.jinja"
@@ -202,7 +202,7 @@ def test_the_cause_of_a_wrong_setup_is_named(wrong: str) -> None:
     setup, expected = WRONG[wrong]
     status, stored = reproduce(setup)
     assert status == 1
-    assert stored.judgement.verdict is Verdict.LOWER
+    assert stored.judgement.verdict is FigureVerdict.LOWER
     causes = [each.cause for each in stored.checked if each.cause is not None]
     assert [cause.name for cause in causes] == [expected]
     (cause,) = causes
@@ -265,5 +265,5 @@ RIGHT: Mapping[str, Setup] = {
 def test_nothing_is_blamed_on_a_right_setup(right: str) -> None:
     status, stored = reproduce(RIGHT[right])
     assert status == 0
-    assert stored.judgement.verdict is Verdict.AGREES
+    assert stored.judgement.verdict is FigureVerdict.AGREES
     assert not stored.checked

@@ -19,7 +19,7 @@ from vlmeval_findit.protocol.picture_sample import PictureSample
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.protocol.settings import settings_from
 from vlmeval_findit.reproduction.figure_metric import measure
-from vlmeval_findit.reproduction.records import Attempt, ConditionSet, Setup
+from vlmeval_findit.reproduction.reproduction_records import Attempt, ConditionSet, Setup
 from vlmeval_findit.scoring.pipeline import check_replies
 
 SIZE = (200, 100)

@@ -8,14 +8,6 @@ from typing import Any
 
 from scored_runs import World, speaking
 
-from vlmeval_findit.reproduction.records import (
-    Agreement,
-    Cause,
-    Checked,
-    ConditionSet,
-    Judgement,
-    Verdict,
-)
 from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     StoredFigure,
@@ -24,6 +16,14 @@ from vlmeval_findit.reproduction.reproduction_file import (
     StoredTable,
     WhoAnswered,
     write_reproduction,
+)
+from vlmeval_findit.reproduction.reproduction_records import (
+    Cause,
+    CauseLook,
+    ConditionAgreement,
+    ConditionSet,
+    FigureJudgement,
+    FigureVerdict,
 )
 from vlmeval_findit.scoring.scored_run import load_run
 from vlmeval_findit.statistics.intervals import Interval
@@ -40,15 +40,15 @@ FIGURE = StoredFigure(
 )
 
 CONDITIONS = (
-    ConditionSet("prompt", "qwen3-vl-1", "qwen3-vl-1", Agreement.AS_PUBLISHED),
-    ConditionSet("space", "grid1000", "grid1000", Agreement.AS_PUBLISHED),
-    ConditionSet("bounds", "", "of the checkpoint", Agreement.NOT_TOLD),
-    ConditionSet("decoding", "temperature 0.7", "temperature 0", Agreement.YOURS),
+    ConditionSet("prompt", "qwen3-vl-1", "qwen3-vl-1", ConditionAgreement.AS_PUBLISHED),
+    ConditionSet("space", "grid1000", "grid1000", ConditionAgreement.AS_PUBLISHED),
+    ConditionSet("bounds", "", "of the checkpoint", ConditionAgreement.NOT_TOLD),
+    ConditionSet("decoding", "temperature 0.7", "temperature 0", ConditionAgreement.YOURS),
     ConditionSet(
         "engine",
         "vllm",
         "sglang 0.5.15",
-        Agreement.CANNOT_BE_SET,
+        ConditionAgreement.CANNOT_BE_SET,
         "the server is yours: findit serve --program vllm",
     ),
 )
@@ -90,8 +90,10 @@ def stored_run(
     return replace(run, **changes)
 
 
-def judgement(verdict: Verdict = Verdict.LOWER, measured: float = 75.0) -> Judgement:
-    return Judgement(
+def judgement(
+    verdict: FigureVerdict = FigureVerdict.LOWER, measured: float = 75.0
+) -> FigureJudgement:
+    return FigureJudgement(
         verdict=verdict,
         published=92.2,
         measured=measured,
@@ -100,13 +102,13 @@ def judgement(verdict: Verdict = Verdict.LOWER, measured: float = 75.0) -> Judge
         difference=measured - 92.2,
         difference_interval=Interval(measured - 97.5, measured - 87.4),
         pictures=6,
-        enough=800 if verdict is Verdict.CANNOT_BE_TOLD else None,
+        enough=800 if verdict is FigureVerdict.CANNOT_BE_TOLD else None,
     )
 
 
 CHECKED = (
-    Checked("coordinates", "240 boxes fit grid1000, which is declared"),
-    Checked(
+    CauseLook("coordinates", "240 boxes fit grid1000, which is declared"),
+    CauseLook(
         "engine",
         "sglang 0.5.15 loses positions",
         Cause(
@@ -117,7 +119,7 @@ CHECKED = (
             sure=False,
         ),
     ),
-    Checked(
+    CauseLook(
         "space",
         "the same replies in pixels: 91.9",
         Cause("space", "replies are in pixels", 91.9, "--space pixels"),

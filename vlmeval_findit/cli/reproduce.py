@@ -29,7 +29,6 @@ from ..protocol.settings import Settings
 from ..reproduction.causes import explain
 from ..reproduction.experiments import Experiments
 from ..reproduction.figure_choice import choose_figure
-from ..reproduction.records import Reproduction, Setup, Verdict
 from ..reproduction.reproduction_file import (
     REPRODUCTION,
     StoredReproduction,
@@ -39,6 +38,7 @@ from ..reproduction.reproduction_file import (
     stored_table,
     write_reproduction,
 )
+from ..reproduction.reproduction_records import FigureVerdict, Reproduction, Setup
 from ..reproduction.setup import Answerer, Deployment, Stated, plan_setup
 from ..reproduction.two_reproductions import compare_reproductions, refuse_other_things
 from ..reproduction.verdict import judge
@@ -76,10 +76,10 @@ AGREES, LOWER, CANNOT_BE_TOLD, FAILED = 0, 1, 2, 3
 """Exit statuses."""
 
 _STATUS = {
-    Verdict.AGREES: AGREES,
-    Verdict.HIGHER: AGREES,
-    Verdict.LOWER: LOWER,
-    Verdict.CANNOT_BE_TOLD: CANNOT_BE_TOLD,
+    FigureVerdict.AGREES: AGREES,
+    FigureVerdict.HIGHER: AGREES,
+    FigureVerdict.LOWER: LOWER,
+    FigureVerdict.CANNOT_BE_TOLD: CANNOT_BE_TOLD,
 }
 
 _EPILOG = """\

@@ -12,16 +12,16 @@ from pathlib import Path
 from ..core.formatting import counted, printable
 from ..data.published_figures import PublishedFigure
 from ..reproduction.asked_causes import PICTURES
-from ..reproduction.records import (
-    Agreement,
-    Attempt,
-    Checked,
-    ConditionSet,
-    Judgement,
-    Setup,
-    Verdict,
-)
 from ..reproduction.reproduction_file import StoredReproduction, badge
+from ..reproduction.reproduction_records import (
+    Attempt,
+    CauseLook,
+    ConditionAgreement,
+    ConditionSet,
+    FigureJudgement,
+    FigureVerdict,
+    Setup,
+)
 from ..reproduction.setup import dataset_notes
 from .coords import folded
 from .shared_options import is_quiet, say
@@ -55,21 +55,21 @@ def _source(figure: PublishedFigure) -> str:
 def _condition(condition: ConditionSet) -> str:
     here = condition.here or "not known"
     match condition.agreement:
-        case Agreement.AS_PUBLISHED:
+        case ConditionAgreement.AS_PUBLISHED:
             return condition.here
-        case Agreement.NOT_TOLD:
+        case ConditionAgreement.NOT_TOLD:
             words = f"not told; here {here}"
-        case Agreement.CANNOT_BE_SET:
+        case ConditionAgreement.CANNOT_BE_SET:
             words = f"{condition.published}: cannot be set"
             words += f"; here {condition.here}" if condition.here else ""
-        case Agreement.YOURS:
+        case ConditionAgreement.YOURS:
             return f"{here} (yours; published: {condition.published})"
     return f"{words}. {condition.advice}" if condition.advice else words
 
 
 def print_further_calls(setup: Setup) -> None:
     """Say which conditions are asked as published, too, where the value is lower."""
-    yours = [each.name for each in setup.conditions if each.agreement is Agreement.YOURS]
+    yours = [each.name for each in setup.conditions if each.agreement is ConditionAgreement.YOURS]
     asked = [name for name in yours if name in ("prompt", "format", "bounds", "decoding")]
     if asked:
         _print(
@@ -98,7 +98,7 @@ def _errors(attempt: Attempt) -> Iterator[str]:
         yield "  the server allows fewer tokens than the figure had: type --max-tokens 4096"
 
 
-def print_judgement(attempt: Attempt, judgement: Judgement) -> None:
+def print_judgement(attempt: Attempt, judgement: FigureJudgement) -> None:
     """Print the measured value, and whether it agrees with the published one."""
     value = f"{attempt.setup.figure.set.metric} {judgement.measured:.1f}"
     if (interval := judgement.interval) is not None:
@@ -115,14 +115,14 @@ def print_judgement(attempt: Attempt, judgement: Judgement) -> None:
 
 
 _VERDICTS = {
-    Verdict.AGREES: "AGREES with the published",
-    Verdict.LOWER: "LOWER than the published",
-    Verdict.HIGHER: "HIGHER than the published",
-    Verdict.CANNOT_BE_TOLD: "CANNOT BE TOLD: the published value is",
+    FigureVerdict.AGREES: "AGREES with the published",
+    FigureVerdict.LOWER: "LOWER than the published",
+    FigureVerdict.HIGHER: "HIGHER than the published",
+    FigureVerdict.CANNOT_BE_TOLD: "CANNOT BE TOLD: the published value is",
 }
 
 
-def _verdict(attempt: Attempt, judgement: Judgement) -> Iterator[str]:
+def _verdict(attempt: Attempt, judgement: FigureJudgement) -> Iterator[str]:
     words = f"{_VERDICTS[judgement.verdict]} {judgement.published:g}"
     words += f": {judgement.difference:+.1f} points"
     if (ends := judgement.difference_interval) is not None:
@@ -140,7 +140,7 @@ def _verdict(attempt: Attempt, judgement: Judgement) -> Iterator[str]:
 # --- why ------------------------------------------------------------------------------------------
 
 
-def print_checked(checked: Checked) -> None:
+def print_checked(checked: CauseLook) -> None:
     """Print one look for a cause, and what to do about the cause."""
     cause = checked.cause
     if cause is None:

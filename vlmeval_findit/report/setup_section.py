@@ -9,15 +9,15 @@ from markupsafe import Markup
 
 from ..core.formatting import counted
 from ..leaderboard.board import Board
-from ..reproduction.records import ConditionSet, Verdict
 from ..reproduction.reproduction_file import StoredReproduction, badge, reproductions_of
+from ..reproduction.reproduction_records import ConditionSet, FigureVerdict
 from .value_text import spread
 
 _VERDICTS = {
-    Verdict.AGREES: "agrees with the published value",
-    Verdict.LOWER: "lower than published",
-    Verdict.HIGHER: "higher than published",
-    Verdict.CANNOT_BE_TOLD: "cannot be told yet",
+    FigureVerdict.AGREES: "agrees with the published value",
+    FigureVerdict.LOWER: "lower than published",
+    FigureVerdict.HIGHER: "higher than published",
+    FigureVerdict.CANNOT_BE_TOLD: "cannot be told yet",
 }
 
 # Conditions whose name in the file says too little on a page

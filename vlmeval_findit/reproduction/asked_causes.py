@@ -20,7 +20,7 @@ from ..statistics.intervals import ALPHA, Difference, difference
 from .cause_evidence import Evidence, sentence
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .picture_size_causes import told_bounds
-from .records import Attempt, Cause, Checked, Setup
+from .reproduction_records import Attempt, Cause, CauseLook, Setup
 
 # Asks another setup about the first pictures of its sample, so many of each dataset
 Ask = Callable[[Setup, int], Attempt]
@@ -40,15 +40,15 @@ class Asked:
     advice: str
 
 
-def check_prompt(evidence: Evidence, ask: Ask) -> Checked:
+def check_prompt(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask in the published words and format, where the user states others."""
     conditions = evidence.figure.conditions
     differs = evidence.differs("prompt") or evidence.differs("format")
     told = [name for name in (conditions.prompt, conditions.format) if name != UNKNOWN]
     if not told:
-        return Checked("prompt", "the figure's is not told")
+        return CauseLook("prompt", "the figure's is not told")
     if not differs:
-        return Checked("prompt", "as published")
+        return CauseLook("prompt", "as published")
     return _compare(evidence, ask, "prompt", _with_published_prompt(evidence))
 
 
@@ -72,14 +72,14 @@ def _with_published_prompt(evidence: Evidence) -> Asked:
     )
 
 
-def check_bounds(evidence: Evidence, ask: Ask) -> Checked:
+def check_bounds(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask with the published bounds or tiles, where the user states others."""
     if not told_bounds(evidence):
-        return Checked("bounds", "the figure's are not told")
+        return CauseLook("bounds", "the figure's are not told")
     if not evidence.differs("bounds"):
         condition = evidence.condition("bounds")
         here = condition.agreement.value if condition is not None else "not known"
-        return Checked("bounds", f"{here}; nothing else can be asked")
+        return CauseLook("bounds", f"{here}; nothing else can be asked")
     return _compare(evidence, ask, "bounds", _with_published_bounds(evidence))
 
 
@@ -103,14 +103,14 @@ def _with_published_bounds(evidence: Evidence) -> Asked:
     )
 
 
-def check_decoding(evidence: Evidence, ask: Ask) -> Checked:
+def check_decoding(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask with the published decoding, where the user states another one."""
     if evidence.figure.conditions.decoding == UNKNOWN:
-        return Checked("decoding", "the figure's is not told")
+        return CauseLook("decoding", "the figure's is not told")
     if not evidence.differs("decoding"):
         condition = evidence.condition("decoding")
         here = condition.agreement.value if condition is not None else "not known"
-        return Checked("decoding", f"{here}; nothing else can be asked")
+        return CauseLook("decoding", f"{here}; nothing else can be asked")
     return _compare(evidence, ask, "decoding", _with_published_decoding(evidence))
 
 
@@ -139,13 +139,13 @@ def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
 # --- paired comparison ----------------------------------------------------------------------------
 
 
-def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> Checked:
+def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> CauseLook:
     """Ask a setup about the first pictures and compare it with the attempt on the same rows."""
     other = ask(asked.setup, PICTURES)
     change = paired_change(evidence, other)
     pictures = counted(other.pictures, "picture")
     if change is None:
-        return Checked(name, f"{asked.words}: too few answers about {pictures}")
+        return CauseLook(name, f"{asked.words}: too few answers about {pictures}")
     result = f"{asked.words} gives {change.value:+.1f} points on {pictures}"
     value = min(100.0, evidence.judgement.measured + change.value)
     by_chance = change.p_value is None or change.p_value >= ALPHA
@@ -154,9 +154,9 @@ def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> Checked:
         is_cause = evidence.matters(value, _GAINS_MUCH)
         result += ", which may be chance"
     if not is_cause:
-        return Checked(name, result)
+        return CauseLook(name, result)
     cause = Cause(name, sentence(result), value, asked.advice, sure=not by_chance)
-    return Checked(name, "another one than published", cause)
+    return CauseLook(name, "another one than published", cause)
 
 
 def paired_change(evidence: Evidence, other: Attempt) -> Difference | None:

@@ -18,7 +18,7 @@ from ..data.published_figures import PublishedFigure
 from ..models.model_row import ModelRow
 from ..models.model_table import find_model
 from .figure_metric import ReadReplies, figure_value, read_in, read_predictions
-from .records import Agreement, Attempt, ConditionSet, Judgement
+from .reproduction_records import Attempt, ConditionAgreement, ConditionSet, FigureJudgement
 
 # A fault is a cause if the figure without it is nearer by this share of what is missing.
 _MATTERS = 0.25
@@ -31,7 +31,7 @@ class Evidence:
     """An attempt that is lower than its figure."""
 
     attempt: Attempt
-    judgement: Judgement
+    judgement: FigureJudgement
 
     @property
     def figure(self) -> PublishedFigure:
@@ -68,7 +68,7 @@ class Evidence:
     def differs(self, name: str) -> bool:
         """Return whether the user states another condition than the published one."""
         condition = self.condition(name)
-        return condition is not None and condition.agreement is Agreement.YOURS
+        return condition is not None and condition.agreement is ConditionAgreement.YOURS
 
     @property
     def typed_words(self) -> str:

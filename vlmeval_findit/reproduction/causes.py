@@ -16,13 +16,13 @@ from .checkpoint_cause import check_checkpoint
 from .coordinate_causes import check_coordinates, check_space
 from .engine_cause import check_engine
 from .picture_size_causes import check_picture_sizes
-from .records import Attempt, Checked, Judgement, Verdict
 from .reply_causes import (
     check_failed_calls,
     check_format,
     check_several_boxes,
     check_truncation,
 )
+from .reproduction_records import Attempt, CauseLook, FigureJudgement, FigureVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class CauseCheck:
     """How one cause is looked for: in the replies that are there, or by asking."""
 
     name: str
-    look: Callable[[Evidence], Checked] | None = None
-    ask: Callable[[Evidence, Ask], Checked] | None = None
+    look: Callable[[Evidence], CauseLook] | None = None
+    ask: Callable[[Evidence, Ask], CauseLook] | None = None
 
 
 _ROWS = (
@@ -52,7 +52,9 @@ _ROWS = (
 CAUSES: Mapping[str, CauseCheck] = {row.name: row for row in _ROWS}
 
 
-def explain(attempt: Attempt, judgement: Judgement, ask: Ask | None = None) -> Iterator[Checked]:
+def explain(
+    attempt: Attempt, judgement: FigureJudgement, ask: Ask | None = None
+) -> Iterator[CauseLook]:
     """Look for causes, the cheapest first, until causes explain what is missing.
 
     Nothing is looked for, and nothing asked, where an attempt is not lower than its figure.
@@ -63,7 +65,7 @@ def explain(attempt: Attempt, judgement: Judgement, ask: Ask | None = None) -> I
         ask: asks other setups about few pictures; None: only the replies that are there are
             looked at.
     """
-    if judgement.verdict is not Verdict.LOWER:
+    if judgement.verdict is not FigureVerdict.LOWER:
         return
     evidence = Evidence(attempt, judgement)
     explained = 0.0
@@ -78,7 +80,7 @@ def explain(attempt: Attempt, judgement: Judgement, ask: Ask | None = None) -> I
             return
 
 
-def _checked(row: CauseCheck, evidence: Evidence, ask: Ask | None) -> Checked | None:
+def _checked(row: CauseCheck, evidence: Evidence, ask: Ask | None) -> CauseLook | None:
     if row.look is not None:
         return row.look(evidence)
     if row.ask is not None and ask is not None:

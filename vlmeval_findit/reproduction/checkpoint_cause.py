@@ -11,7 +11,7 @@ from itertools import chain
 from ..models.answering_names import resembles
 from ..scoring.answered_by import answered_note, as_values, count_models, models_in
 from .cause_evidence import Evidence
-from .records import Cause, Checked
+from .reproduction_records import Cause, CauseLook
 
 CHECKPOINT = "checkpoint"
 
@@ -23,7 +23,7 @@ _QUANTISED = re.compile(
 )
 
 
-def check_checkpoint(evidence: Evidence) -> Checked:
+def check_checkpoint(evidence: Evidence) -> CauseLook:
     """Look whether the published model answers."""
     published = evidence.figure.model
     loaded = _loaded(evidence)
@@ -32,7 +32,7 @@ def check_checkpoint(evidence: Evidence) -> Checked:
         advice = "Ask one model: see which model a gateway falls back to"
         return _perhaps(others, f"Replies are {others}", advice)
     if not loaded:
-        return Checked(CHECKPOINT, "not told which checkpoint answers")
+        return CauseLook(CHECKPOINT, "not told which checkpoint answers")
     if not resembles(published, loaded):
         finding = f"{loaded} answers; the figure is of {published}"
         return _perhaps(loaded, finding, f"Serve {published}, or compare with a figure of {loaded}")
@@ -40,7 +40,7 @@ def check_checkpoint(evidence: Evidence) -> Checked:
     if quantised is not None:
         finding = f"{loaded} answers, which is quantised ({quantised[0]})"
         return _perhaps(loaded, finding, f"Serve {published} with 16 bits")
-    return Checked(CHECKPOINT, f"{loaded}, as published")
+    return CauseLook(CHECKPOINT, f"{loaded}, as published")
 
 
 def _loaded(evidence: Evidence) -> str:
@@ -59,6 +59,6 @@ def _others_that_answer(evidence: Evidence) -> str | None:
     return answered_note(models, predictions[0].identity)
 
 
-def _perhaps(result: str, finding: str, advice: str) -> Checked:
+def _perhaps(result: str, finding: str, advice: str) -> CauseLook:
     cause = Cause(CHECKPOINT, finding, None, advice, sure=False)
-    return Checked(CHECKPOINT, result, cause)
+    return CauseLook(CHECKPOINT, result, cause)

@@ -20,7 +20,7 @@ from ..coords.run_check import NotBoxesError
 from ..data.published_figures import UNKNOWN
 from .cause_evidence import Evidence
 from .figure_metric import row_shares
-from .records import Agreement, Cause, Checked
+from .reproduction_records import Cause, CauseLook, ConditionAgreement
 
 COORDINATES = "coordinates"
 SPACE = "space"
@@ -34,38 +34,38 @@ _EXPLAINS_NOTHING = "no convention explains what is missing"
 _HABITS = 0.85
 
 
-def check_coordinates(evidence: Evidence) -> Checked:
+def check_coordinates(evidence: Evidence) -> CauseLook:
     """Look whether the same replies follow another convention than they are read in."""
     try:
         diagnosis = evidence.diagnosis
     except NotBoxesError as error:
-        return Checked(COORDINATES, str(error))
+        return CauseLook(COORDINATES, str(error))
     declared = diagnosis.declared
     verdict = diagnosis.verdict
     fit = diagnosis.fit
     if fit is None:
-        return Checked(COORDINATES, "too few boxes to tell")
+        return CauseLook(COORDINATES, "too few boxes to tell")
     if verdict is Verdict.NONE:
-        return Checked(COORDINATES, "the boxes follow the objects in no convention")
+        return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
     if isinstance(diagnosis, Diagnosis) and isinstance(fit, RunFit):
         if verdict is Verdict.UNLISTED or diagnosis.drift:
             return _scaled_or_moved(evidence, fit)
         if verdict is Verdict.MIXED:
             return _mixed(evidence, fit)
     if verdict is Verdict.FITS:
-        return Checked(COORDINATES, f"they are {declared.description}, as declared")
+        return CauseLook(COORDINATES, f"they are {declared.description}, as declared")
     return _other(evidence, fit, is_sure=verdict is Verdict.OTHER)
 
 
-def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> Checked:
+def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
     """Look at what the figure would be in the convention that fits best."""
     other = _best_named(evidence, fit)
     declared = evidence.runs[0].declared
     if other.name == declared.name:
-        return Checked(COORDINATES, f"{declared.description} fits best, as declared")
+        return CauseLook(COORDINATES, f"{declared.description} fits best, as declared")
     value = evidence.value_of(evidence.replies_in(other))
     if not (evidence.matters(value) if is_sure else evidence.matters(value, _EXPLAINS_MUCH)):
-        return Checked(COORDINATES, _EXPLAINS_NOTHING)
+        return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
     theirs, read_as = _words_of_both(other, declared)
     cause = Cause(
         COORDINATES,
@@ -74,7 +74,7 @@ def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> Checked
         _advice(evidence, other),
         sure=is_sure,
     )
-    return Checked(COORDINATES, "another convention fits", cause)
+    return CauseLook(COORDINATES, "another convention fits", cause)
 
 
 def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def _advice(evidence: Evidence, other: Convention) -> str:
 def _is_typed(evidence: Evidence) -> bool:
     """Return whether the user states a space, and not the figure."""
     condition = evidence.condition(SPACE)
-    is_published = condition is not None and condition.agreement is Agreement.AS_PUBLISHED
+    is_published = condition is not None and condition.agreement is ConditionAgreement.AS_PUBLISHED
     return evidence.attempt.setup.entry.space is not None and not is_published
 
 
@@ -175,7 +175,7 @@ def _probe_command(evidence: Evidence) -> str:
 # --- part of the replies, and frames that no row has ----------------------------------------------
 
 
-def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
+def _mixed(evidence: Evidence, fit: RunFit) -> CauseLook:
     """Look at what the figure would be if each reply were read in the better of two conventions."""
     second = fit.second.convention
     declared = evidence.runs[0].declared
@@ -184,7 +184,7 @@ def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
     finding = f"{share} of the replies are {second.description}, the others {first.description}"
     value = _value_in_either(evidence, [first, second])
     if not evidence.matters(value):
-        return Checked(COORDINATES, _EXPLAINS_NOTHING)
+        return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
     cause = Cause(
         COORDINATES,
         finding,
@@ -192,7 +192,7 @@ def _mixed(evidence: Evidence, fit: RunFit) -> Checked:
         "Ask one deployment in one version: several answer, or the prompt leaves open which "
         f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
     )
-    return Checked(COORDINATES, "two conventions fit", cause)
+    return CauseLook(COORDINATES, "two conventions fit", cause)
 
 
 def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | None:
@@ -209,7 +209,7 @@ def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | 
     return sum(values) / len(values)
 
 
-def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
+def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> CauseLook:
     """Look at what the figure would be without the scale and the offset of the boxes."""
     unlisted = fit.unlisted
     base = unlisted.convention
@@ -222,7 +222,7 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
     if is_habit:
         explains_it = evidence.closes(evidence.gain(value))
     if not explains_it:
-        return Checked(COORDINATES, _EXPLAINS_NOTHING)
+        return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
     cause = Cause(
         COORDINATES,
         finding,
@@ -231,7 +231,7 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> Checked:
         f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
         sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
     )
-    return Checked(COORDINATES, "scaled or moved", cause)
+    return CauseLook(COORDINATES, "scaled or moved", cause)
 
 
 def _without_distortion(base: Convention, distortion: Distortion) -> Convention:
@@ -252,27 +252,27 @@ def _distortion_words(distortion: Distortion) -> str:
 # --- the published space --------------------------------------------------------------------------
 
 
-def check_space(evidence: Evidence) -> Checked:
+def check_space(evidence: Evidence) -> CauseLook:
     """Look at the same replies in the published space, where the user states another one."""
     condition = evidence.condition(SPACE)
     if condition is None or not condition.published:
-        return Checked(SPACE, "the figure does not say in which space replies are")
+        return CauseLook(SPACE, "the figure does not say in which space replies are")
     if not evidence.differs(SPACE):
-        return Checked(SPACE, f"{condition.here}, as published")
+        return CauseLook(SPACE, f"{condition.here}, as published")
     result = f"read as {condition.here}, published {condition.published}"
     published = _published_space(evidence, condition.published)
     if published is None:
-        return Checked(SPACE, f"{result}, whose bounds are not told")
+        return CauseLook(SPACE, f"{result}, whose bounds are not told")
     try:
         order = evidence.runs[0].declared.order
     except NotBoxesError as error:
-        return Checked(SPACE, str(error))
+        return CauseLook(SPACE, str(error))
     value = evidence.value_of(evidence.replies_in(Convention(row_of(published), order)))
     if not evidence.matters(value):
-        return Checked(SPACE, result)
+        return CauseLook(SPACE, result)
     advice = "Type the same command without --space"
     cause = Cause(SPACE, f"The replies are {result}", value, advice)
-    return Checked(SPACE, "another one than published", cause)
+    return CauseLook(SPACE, "another one than published", cause)
 
 
 def _published_space(evidence: Evidence, kind: str) -> Space | None:

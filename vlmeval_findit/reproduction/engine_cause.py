@@ -18,12 +18,12 @@ from ..coords.run_check import NotBoxesError
 from ..models.http.server_program import PROGRAM_NAMES
 from .cause_evidence import Evidence, sentence
 from .engine_faults import EngineFault, Placement, known_faults, placement
-from .records import Cause, Checked
+from .reproduction_records import Cause, CauseLook
 
 ENGINE = "engine"
 
 
-def check_engine(evidence: Evidence) -> Checked:
+def check_engine(evidence: Evidence) -> CauseLook:
     """Look whether boxes lie where no object is, and what is known of the program."""
     condition = evidence.condition(ENGINE)
     here = condition.here if condition is not None else ""
@@ -40,18 +40,18 @@ def check_engine(evidence: Evidence) -> Checked:
             f"another program than {here or 'the one that answers now'}",
             sure=False,
         )
-        return Checked(ENGINE, here or "not told which program answers", cause)
+        return CauseLook(ENGINE, here or "not told which program answers", cause)
     result = here or "not told which program answers"
     if not faults:
         known = "; no fault is known that costs boxes" if here else ""
-        return Checked(ENGINE, f"{result}{known}")
+        return CauseLook(ENGINE, f"{result}{known}")
     fault = faults[0]
     told = f"{result}: {fault.lost} ({fault.sources[0]})"
     has_version = fault.is_in(here) is not None
     if fault.sure != "confirmed" or not has_version:
-        return Checked(ENGINE, f"{told}; whether it is this is not known")
+        return CauseLook(ENGINE, f"{told}; whether it is this is not known")
     cause = Cause(ENGINE, f"A known fault of {told}", None, sentence(fault.do), sure=False)
-    return Checked(ENGINE, result, cause)
+    return CauseLook(ENGINE, result, cause)
 
 
 def _faults(evidence: Evidence, here: str) -> Sequence[EngineFault]:
@@ -92,7 +92,7 @@ def _follow_nothing(evidence: Evidence) -> bool:
 
 def _positions_lost(
     evidence: Evidence, here: str, faults: Sequence[EngineFault], lost: Placement
-) -> Checked:
+) -> CauseLook:
     value = evidence.value_of(
         [
             replace(each, scored=[_moved(scored) for scored in each.scored])
@@ -101,7 +101,7 @@ def _positions_lost(
     )
     result = here or "not told which program answers"
     if not evidence.matters(value):
-        return Checked(ENGINE, result)
+        return CauseLook(ENGINE, result)
     finding = (
         "Boxes are well formed, have the sizes of their objects, and lie elsewhere: IoU "
         f"{lost.iou:.2f}, {lost.iou_of_sizes:.2f} if moved to them"
@@ -113,7 +113,7 @@ def _positions_lost(
         advice = sentence(fault.do)
     is_known = any(fault.is_in(here) for fault in faults)
     cause = Cause(ENGINE, finding, value, advice, sure=is_known)
-    return Checked(ENGINE, result, cause)
+    return CauseLook(ENGINE, result, cause)
 
 
 def _moved(scored: ScoredReply) -> ScoredReply:

@@ -17,7 +17,7 @@ from ..protocol.contradictions import Predictions
 from ..storage.run_files import PROBE
 from ..sweeps.sweep_file import Sweep
 from .figure_metric import measure
-from .records import Attempt, Setup
+from .reproduction_records import Attempt, Setup
 
 # Asks a sweep in the words of a prompt set ("": the benchmark's), and opens its predictions, one
 # for each variant in their order

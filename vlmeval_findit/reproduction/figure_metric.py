@@ -25,7 +25,7 @@ from ..protocol.contradictions import Predictions
 from ..protocol.metric import Metric, Sums, weighted
 from ..protocol.scored_row import ScoredRow
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
-from .records import Attempt, Setup
+from .reproduction_records import Attempt, Setup
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from ..boxes.spaces import Size, smart_resize
 from ..data.published_figures import UNKNOWN, ImageBounds
 from ..models.local.layout import Grid, Tiles
 from .cause_evidence import Evidence, sentence
-from .records import Cause, Checked
+from .reproduction_records import Cause, CauseLook
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ FEWEST = 10  # Replies with sizes or tokens
 _FEWEST_TOKENS = 16  # Of a picture; some programs count those of words only
 
 
-def check_picture_sizes(evidence: Evidence) -> Checked:
+def check_picture_sizes(evidence: Evidence) -> CauseLook:
     """Look whether pictures were shown as large as published."""
     replies = [scored for scored in evidence.scored if not scored.reply.failed]
     recorded = [scored for scored in replies if _processed(scored) is not None]
@@ -38,15 +38,15 @@ def check_picture_sizes(evidence: Evidence) -> Checked:
         return _of_records(evidence, recorded)
     counted = [scored for scored in replies if scored.reply.recorded.tokens.get("prompt")]
     if len(counted) < FEWEST:
-        return Checked(SIZES, "neither sizes nor tokens of prompts are recorded")
+        return CauseLook(SIZES, "neither sizes nor tokens of prompts are recorded")
     if np.median(_counted(counted) - _word_tokens(evidence, counted)) < _FEWEST_TOKENS:
-        return Checked(SIZES, "the server counts no tokens of pictures")
+        return CauseLook(SIZES, "the server counts no tokens of pictures")
     local = evidence.row.local if evidence.row is not None else None
     if local is not None and issubclass(local.layout, Tiles):
         return _of_tiles(evidence, counted)
     if local is not None and issubclass(local.layout, Grid) and local.multiple:
         return _of_tokens(evidence, counted, local.multiple)
-    return Checked(SIZES, "how many tokens a picture has is not known of this model")
+    return CauseLook(SIZES, "how many tokens a picture has is not known of this model")
 
 
 def told_bounds(evidence: Evidence) -> Mapping[str, int]:
@@ -91,15 +91,15 @@ def _sent(scored: ScoredReply) -> Size:
     return width, height
 
 
-def _of_records(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
+def _of_records(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
     told = told_bounds(evidence)
     in_force: Mapping[str, Any] = replies[0].reply.recorded.images[-1].get("bounds", {})
     here = _words(in_force) or "not recorded"
     if not told:
-        return Checked(SIZES, f"bounds here: {here}; the figure's are not told")
+        return CauseLook(SIZES, f"bounds here: {here}; the figure's are not told")
     other = {name: in_force.get(name) for name in told if in_force.get(name) != told[name]}
     if not other:
-        return Checked(SIZES, f"{here}, as published")
+        return CauseLook(SIZES, f"{here}, as published")
     cause = Cause(
         SIZES,
         f"Pictures are shown within {here}, published {_words(told)}",
@@ -107,7 +107,7 @@ def _of_records(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
         _advice(evidence, f"Ask with {_words(told)}"),
         sure=False,
     )
-    return Checked(SIZES, "other bounds than published", cause)
+    return CauseLook(SIZES, "other bounds than published", cause)
 
 
 # --- tokens of prompts ----------------------------------------------------------------------------
@@ -169,7 +169,7 @@ def shown_tokens(counted: Floats, words: Floats, expected: Floats) -> ShownToken
 _MOST_REPLIES = 400  # Whose pairs are compared
 
 
-def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) -> Checked:
+def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) -> CauseLook:
     told = told_bounds(evidence)
     replies = replies[:_MOST_REPLIES]
     least = told.get("min_pixels", side**2)
@@ -188,7 +188,7 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
     )
     is_off = shown.are_fewer or (shown.are_more and bool(told))
     if not is_off:
-        return Checked(SIZES, result)
+        return CauseLook(SIZES, result)
     what = "smaller" if shown.are_fewer else "larger"
     cause = Cause(
         SIZES,
@@ -201,7 +201,7 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
         ),
         sure=False,
     )
-    return Checked(SIZES, f"shown {what}", cause)
+    return CauseLook(SIZES, f"shown {what}", cause)
 
 
 def _counted(replies: Sequence[ScoredReply]) -> Floats:
@@ -263,7 +263,7 @@ def tiles_of(size: Size, most: int) -> int:
     return tiles if tiles == 1 else tiles + 1
 
 
-def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
+def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
     tiles = (_counted(replies) - _word_tokens(evidence, replies)) / _TILE_TOKENS
     sizes = [_sent(scored) for scored in replies]
 
@@ -276,9 +276,9 @@ def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
     here = min(_TRIED, key=error)
     result = f"about {np.median(tiles):.0f} tiles a picture, as with at most {here}"
     if published is None:
-        return Checked(SIZES, f"{result}; the figure's are not told")
+        return CauseLook(SIZES, f"{result}; the figure's are not told")
     if error(published) <= error(here) + 0.5:
-        return Checked(SIZES, f"at most {published} tiles, as published")
+        return CauseLook(SIZES, f"at most {published} tiles, as published")
     cause = Cause(
         SIZES,
         f"Pictures are cut into other tiles: {result}, published {published}",
@@ -286,4 +286,4 @@ def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> Checked:
         _advice(evidence, f"Start the server with at most {published} tiles"),
         sure=False,
     )
-    return Checked(SIZES, "other tiles than published", cause)
+    return CauseLook(SIZES, "other tiles than published", cause)

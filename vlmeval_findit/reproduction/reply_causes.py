@@ -15,7 +15,7 @@ from ..data.published_figures import UNKNOWN
 from ..protocol.replies import Reply
 from .cause_evidence import Evidence
 from .figure_metric import ReadReplies, read_predictions
-from .records import Cause, Checked
+from .reproduction_records import Cause, CauseLook
 
 # Of what is missing, so that answers left out are a possible cause
 _EXPLAINS_MUCH = 0.5
@@ -49,11 +49,11 @@ def _of_all(number: int, evidence: Evidence) -> str:
 # --- failed calls ---------------------------------------------------------------------------------
 
 
-def check_failed_calls(evidence: Evidence) -> Checked:
+def check_failed_calls(evidence: Evidence) -> CauseLook:
     """Look at calls that failed: they are misses, and the figure's authors may have had none."""
     failed = evidence.attempt.failed
     if not failed:
-        return Checked("failed calls", "none")
+        return CauseLook("failed calls", "none")
     result = _of_all(failed, evidence)
     value = evidence.value_of(_without(evidence, lambda scored: scored.reply.failed))
     cause = None
@@ -64,17 +64,17 @@ def check_failed_calls(evidence: Evidence) -> Checked:
             value,
             "Type the same command again: only these calls are made again",
         )
-    return Checked("failed calls", result, cause)
+    return CauseLook("failed calls", result, cause)
 
 
 # --- replies that cannot be read ------------------------------------------------------------------
 
 
-def check_format(evidence: Evidence) -> Checked:
+def check_format(evidence: Evidence) -> CauseLook:
     """Look at answers that are not in the format asked for; published scripts may read more."""
     in_thoughts = _answers_in_thoughts(evidence)
     if in_thoughts is not None:
-        return Checked("format", "answers are in thoughts", in_thoughts)
+        return CauseLook("format", "answers are in thoughts", in_thoughts)
     unreadable = [scored for scored in evidence.scored if _is_unreadable(scored)]
     boxless = sum(
         scored.reading.reason is None and not scored.reading.boxes for scored in evidence.scored
@@ -93,7 +93,7 @@ def check_format(evidence: Evidence) -> Checked:
                 value,
                 _format_advice(evidence, len(unreadable)),
             )
-    return Checked("format", result, cause or _without_boxes(evidence))
+    return CauseLook("format", result, cause or _without_boxes(evidence))
 
 
 def _reasons(unreadable: Sequence[ScoredReply]) -> str:
@@ -201,22 +201,22 @@ def _look_at_replies(evidence: Evidence) -> str:
 # --- truncated replies ----------------------------------------------------------------------------
 
 
-def check_truncation(evidence: Evidence) -> Checked:
+def check_truncation(evidence: Evidence) -> CauseLook:
     """Look at replies that were cut off at their token limit."""
     cut = [scored for scored in evidence.scored if not scored.reply.failed and _is_cut(scored)]
     if not cut:
-        return Checked("truncation", "no reply was cut off")
+        return CauseLook("truncation", "no reply was cut off")
     result = f"{_of_all(len(cut), evidence)} cut off"
     value = evidence.value_of(_without(evidence, _is_cut))
     if not (value is None or evidence.matters(value) or evidence.costs_much(len(cut))):
-        return Checked("truncation", result)
+        return CauseLook("truncation", result)
     thinking = sum(scored.reply.ends_in_thought for scored in cut)
     finding = f"{_of_all(len(cut), evidence)} replies were cut off at their limit of tokens"
     if thinking:
         finding += f", {thinking:,} of them while thinking"
     cause = Cause("truncation", finding, value, _limit_advice(evidence, bool(thinking)))
-    return Checked("truncation", result, cause)
-    return Checked("truncation", result, cause)
+    return CauseLook("truncation", result, cause)
+    return CauseLook("truncation", result, cause)
 
 
 def _limit_advice(evidence: Evidence, thinking: bool) -> str:
@@ -238,13 +238,13 @@ def _limit_advice(evidence: Evidence, thinking: bool) -> str:
 # --- several boxes --------------------------------------------------------------------------------
 
 
-def check_several_boxes(evidence: Evidence) -> Checked:
+def check_several_boxes(evidence: Evidence) -> CauseLook:
     """Look at replies with several boxes: the first counts, and other scripts take other boxes."""
     if not evidence.figure.set.metric.startswith(("acc@", "mean of acc@")):
-        return Checked("several boxes", "the metric counts all boxes")
+        return CauseLook("several boxes", "the metric counts all boxes")
     several = sum(len(scored.match.boxes) > 1 for scored in evidence.scored)
     if not several:
-        return Checked("several boxes", "no reply has several")
+        return CauseLook("several boxes", "no reply has several")
     result = f"{_of_all(several, evidence)} replies have several boxes"
     best = [
         replace(each, scored=[_best_box_first(scored) for scored in each.scored])
@@ -260,7 +260,7 @@ def check_several_boxes(evidence: Evidence) -> Checked:
             _one_box_advice(evidence),
             sure=False,
         )
-    return Checked("several boxes", result, cause)
+    return CauseLook("several boxes", result, cause)
 
 
 def _best_box_first(scored: ScoredReply) -> ScoredReply:

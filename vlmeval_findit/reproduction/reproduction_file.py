@@ -37,15 +37,15 @@ from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
 from ..protocol.identity import Answering, Identity
 from ..scoring.answered_by import as_values, count_models, models_in
 from ..storage.table_files import meta_path
-from .records import (
-    Agreement,
+from .reproduction_records import (
     Attempt,
     Cause,
-    Checked,
+    CauseLook,
+    ConditionAgreement,
     ConditionSet,
-    Judgement,
+    FigureJudgement,
+    FigureVerdict,
     Reproduction,
-    Verdict,
 )
 
 REPRODUCTION = "reproduction.json"  # Its name, in the folder of its runs
@@ -138,8 +138,8 @@ class StoredReproduction:
     figure: StoredFigure
     conditions: tuple[ConditionSet, ...]
     seed: Whole
-    judgement: Judgement
-    checked: tuple[Checked, ...]
+    judgement: FigureJudgement
+    checked: tuple[CauseLook, ...]
     runs: tuple[StoredRun, ...]
     made_with: Mapping[str, Text]  # Versions of packages
     made_at: Text  # UTC, ISO 8601
@@ -179,7 +179,7 @@ class StoredReproduction:
 
     @property
     def _not_as_published(self) -> tuple[ConditionSet, ...]:
-        unlike = (Agreement.YOURS, Agreement.CANNOT_BE_SET)
+        unlike = (ConditionAgreement.YOURS, ConditionAgreement.CANNOT_BE_SET)
         return tuple(each for each in self.conditions if each.agreement in unlike)
 
 
@@ -420,9 +420,9 @@ def badge(stored: StoredReproduction) -> str:
         low = judgement.measured - judgement.interval.low
         high = judgement.interval.high - judgement.measured
         measured += f" ± {max(low, high):.1f}"
-    if judgement.verdict is Verdict.AGREES:
+    if judgement.verdict is FigureVerdict.AGREES:
         words = f"reproduces {name} {measured}"
-    elif judgement.verdict is Verdict.CANNOT_BE_TOLD:
+    elif judgement.verdict is FigureVerdict.CANNOT_BE_TOLD:
         words = f"cannot tell yet whether it reproduces {name}: {measured}"
     else:
         words = f"{judgement.verdict.value} than published on {name}: {measured}"

@@ -35,7 +35,7 @@ from ..protocol.settings import settings_from
 from ..serving.programs import PROGRAMS
 from ..storage.folders import table_folders
 from ..storage.table_files import table_facts
-from .records import Agreement, ConditionSet, Setup
+from .reproduction_records import ConditionAgreement, ConditionSet, Setup
 
 
 class SetupError(ValueError):
@@ -168,11 +168,11 @@ def _listed(values: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _agreement(published: str, here: str) -> Agreement:
+def _agreement(published: str, here: str) -> ConditionAgreement:
     """Return how what is asked agrees, where everything can be set."""
     if not published:
-        return Agreement.NOT_TOLD
-    return Agreement.AS_PUBLISHED if here == published else Agreement.YOURS
+        return ConditionAgreement.NOT_TOLD
+    return ConditionAgreement.AS_PUBLISHED if here == published else ConditionAgreement.YOURS
 
 
 # --- prompt and format ----------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple
     if files:
         # Without folders, as somebody else may read it.
         here = f"your words: {', '.join(Path(file).name for file in files)}"
-        agreement = Agreement.YOURS
+        agreement = ConditionAgreement.YOURS
     if entry.prompt_template is not None:
         if stated.prompts:
             raise SetupError("--prompt-template and --prompts exclude each other: leave one out")
@@ -383,12 +383,12 @@ def _bounds(
         here = ""
         if local is not None and deployment.answerer in (Answerer.HERE, Answerer.SERVED):
             here = _listed(local.bounds(variant).as_dict()) or "the processor's"
-        return {}, ConditionSet("bounds", "", here, Agreement.NOT_TOLD)
+        return {}, ConditionSet("bounds", "", here, ConditionAgreement.NOT_TOLD)
     why = _why_not_bounded(told, row, deployment, wanted)
     if why:
-        return {}, ConditionSet("bounds", published, "", Agreement.CANNOT_BE_SET, why)
+        return {}, ConditionSet("bounds", published, "", ConditionAgreement.CANNOT_BE_SET, why)
     settings = wanted if deployment.answerer is Answerer.SERVER else told
-    return settings, ConditionSet("bounds", published, published, Agreement.AS_PUBLISHED)
+    return settings, ConditionSet("bounds", published, published, ConditionAgreement.AS_PUBLISHED)
 
 
 def _why_not_bounded(
@@ -442,15 +442,15 @@ def _decoding(
     lost = {name: value for name, value in rest.items() if _NEUTRAL.get(name) != value}
     is_yours = any(told.get(name, value) != value for name, value in yours.items())
     is_other_mode = "thinking" in told and thinks not in (None, told["thinking"])
-    agreement = Agreement.AS_PUBLISHED
+    agreement = ConditionAgreement.AS_PUBLISHED
     advice = ""
     if is_yours or is_other_mode:
-        agreement = Agreement.YOURS
+        agreement = ConditionAgreement.YOURS
     elif lost:
-        agreement = Agreement.CANNOT_BE_SET
+        agreement = ConditionAgreement.CANNOT_BE_SET
         advice = f"{deployment.answerer.value} takes no {_listed(lost)}; a server (--base-url) does"
     elif "temperature" not in told:
-        agreement = Agreement.NOT_TOLD
+        agreement = ConditionAgreement.NOT_TOLD
     here = _decoding_words(in_force, thinks)
     settings = {_setting_of(name): value for name, value in in_force.items()}
     # Replies are greedy where nothing is set.
@@ -523,7 +523,7 @@ def _engine(figure: PublishedFigure, deployment: Deployment) -> ConditionSet:
     published = _words(figure.conditions.engine)
     if published and not deployment.engine:
         advice = "the server does not say which program it is"
-        return ConditionSet("engine", published, "", Agreement.CANNOT_BE_SET, advice)
+        return ConditionSet("engine", published, "", ConditionAgreement.CANNOT_BE_SET, advice)
     agreement = _agreement(published, deployment.engine.partition(" ")[0])
     return ConditionSet("engine", published, deployment.engine, agreement)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil, sqrt
 
 from ..statistics.intervals import Interval, bounds, metric_intervals
-from .records import Attempt, Judgement, Verdict
+from .reproduction_records import Attempt, FigureJudgement, FigureVerdict
 
 _ONE_SPLIT = 1.3  # Points
 _LEAST_TOLERANCE = 0.5  # Points, of means over many splits
@@ -29,7 +29,7 @@ def tolerance_of(datasets: int) -> float:
     return max(_LEAST_TOLERANCE, _ONE_SPLIT / sqrt(datasets))
 
 
-def judge(attempt: Attempt) -> Judgement:
+def judge(attempt: Attempt) -> FigureJudgement:
     """Compare an attempt with its figure.
 
     It agrees if the published value lies in the interval, widened by the tolerance. A value outside
@@ -47,9 +47,9 @@ def judge(attempt: Attempt) -> Judgement:
         difference_interval = Interval(low, high)
     verdict = _verdict(interval, difference_interval)
     enough = None
-    if verdict is Verdict.CANNOT_BE_TOLD:
+    if verdict is FigureVerdict.CANNOT_BE_TOLD:
         enough = _enough_pictures(attempt.pictures, interval, published)
-    return Judgement(
+    return FigureJudgement(
         verdict=verdict,
         published=published,
         measured=measured,
@@ -62,14 +62,14 @@ def judge(attempt: Attempt) -> Judgement:
     )
 
 
-def _verdict(interval: Interval | None, difference: Interval | None) -> Verdict:
+def _verdict(interval: Interval | None, difference: Interval | None) -> FigureVerdict:
     if interval is None or difference is None:
-        return Verdict.CANNOT_BE_TOLD
+        return FigureVerdict.CANNOT_BE_TOLD
     if difference.high < 0:
-        return Verdict.LOWER
+        return FigureVerdict.LOWER
     if difference.low > 0:
-        return Verdict.HIGHER
-    return Verdict.CANNOT_BE_TOLD if _reach(interval) > WIDEST else Verdict.AGREES
+        return FigureVerdict.HIGHER
+    return FigureVerdict.CANNOT_BE_TOLD if _reach(interval) > WIDEST else FigureVerdict.AGREES
 
 
 def _reach(interval: Interval) -> float:

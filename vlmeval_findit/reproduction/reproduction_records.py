@@ -20,7 +20,7 @@ from ..statistics.influences import Estimate
 from ..statistics.intervals import Interval
 
 
-class Agreement(Enum):
+class ConditionAgreement(Enum):
     """How a condition of a setup agrees with the published one."""
 
     AS_PUBLISHED = "as published"
@@ -36,7 +36,7 @@ class ConditionSet:
     name: str  # A field of :class:`.Conditions`
     published: str  # In words; "" if not told
     here: str  # In words; "" if not known
-    agreement: Agreement
+    agreement: ConditionAgreement
     advice: str = ""  # Why it cannot be set, and what to type
 
 
@@ -52,7 +52,7 @@ class Setup:
     sample: PictureSample  # Of each dataset
     program: RunningProgram | None = None  # What a server says that it is; None: nothing
 
-    def agreement(self, name: str) -> Agreement:
+    def agreement(self, name: str) -> ConditionAgreement:
         """Return how a condition agrees."""
         return next(each.agreement for each in self.conditions if each.name == name)
 
@@ -84,7 +84,7 @@ class Attempt:
         return sum(len(rows) for rows in self.hits.values())
 
 
-class Verdict(Enum):
+class FigureVerdict(Enum):
     """What an attempt says of a figure."""
 
     AGREES = "agrees"
@@ -94,10 +94,10 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class FigureJudgement:
     """An attempt compared with the published value; values in percent."""
 
-    verdict: Verdict
+    verdict: FigureVerdict
     published: float
     measured: float
     interval: Interval | None  # 95 % over pictures; None: too few
@@ -120,7 +120,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CauseLook:
     """One look for a cause: what was looked at, also where nothing was wrong."""
 
     name: str
@@ -133,8 +133,8 @@ class Reproduction:
     """A whole reproduction."""
 
     attempt: Attempt
-    judgement: Judgement
-    checked: Sequence[Checked]  # In order of cost; stops where what is missing is explained
+    judgement: FigureJudgement
+    checked: Sequence[CauseLook]  # In order of cost; stops where what is missing is explained
 
     @property
     def causes(self) -> tuple[Cause, ...]:
