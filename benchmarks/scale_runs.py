@@ -27,6 +27,7 @@ def import_table(
     patch: pytest.MonkeyPatch,
     pictures: int,
     size: tuple[int, int] = (160, 120),
+    suffix: str = ".png",
 ) -> None:
     """Import a custom table of ``rows`` rows over at most ``pictures`` pictures of a size."""
     (folder / "lmu").mkdir()
@@ -36,9 +37,10 @@ def import_table(
     random = np.random.default_rng(0)
     for at in range(min(pictures, rows)):
         pixels = random.integers(0, 255, (*size[::-1], 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(images / f"{at}.png")
+        Image.fromarray(pixels).save(images / f"{at}{suffix}")
+    box = [5, 6, size[0] - 110, size[1] - 60]
     lines = [
-        {"image": f"{at % pictures}.png", "expression": f"thing {at}", "boxes": [[5, 6, 50, 60]]}
+        {"image": f"{at % pictures}{suffix}", "expression": f"thing {at}", "boxes": [box]}
         for at in range(rows)
     ]
     path = write_lines(folder / "scale.jsonl", lines)

@@ -24,6 +24,18 @@ from vlmeval_findit.data.loading import load_dataset
 MOST = 1.3
 """Most times as long as what it is compared with."""
 
+MOST_OF_BARE = 9.0
+"""Most times what calls over as many JPEGs cost aiohttp alone, without its start.
+
+Measured were 6.7 to 8.2 (2.7 to 3.3 s; aiohttp 0.40 s) on two cores with other work, by ``pytest
+benchmarks/test_fixed_costs.py -k jpegs --benchmark-enable -s``; it was 10.2 with each JPEG decoded.
+"""
+
+BARE_CLIENT = Path(__file__).with_name("bare_client.py")
+
+JPEG = (420, 310)
+"""Pixels of noise: a JPEG file of 100 KB."""
+
 IN_A_PROCESS = """
 import sys, time
 from vlmeval_findit.cli import main
@@ -116,3 +128,26 @@ def test_a_run_at_a_server_costs_what_a_sweep_costs(
         assert servers.seen().statuses["200"] > 0
     say(f"run {ran:.1f} s, sweep {swept:.1f} s")
     assert not measures or ran <= MOST * swept
+
+
+def test_calls_over_as_many_jpegs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measures: bool, say: Callable[[str], None]
+) -> None:
+    calls = 1000 if measures else 3
+    import_table(tmp_path, calls, monkeypatch, pictures=calls, size=JPEG, suffix=".jpg")
+    with stubs(delay=0.02) as servers:
+        address = servers.urls[0]
+        asked = ["run", "--data", NAMES[0], "--model", "Qwen3-VL=stub", "--work-dir", "ran"]
+        asked += ["--base-url", address, "--api-nproc", "64"]
+        spent = seconds(tmp_path, *asked)
+        assert servers.seen().statuses["200"] == calls
+        again = seconds(tmp_path, *asked)
+        assert not servers.seen().statuses
+        bare = [sys.executable, str(BARE_CLIENT), str(tmp_path / "pictures"), "1", "64", address]
+        done = subprocess.run(bare, check=True, capture_output=True, text=True)
+    floor = float(done.stdout) / 1000 * calls
+    say(
+        f"{calls} calls over as many JPEGs: {spent:.2f} s, {spent / floor:.1f} times aiohttp's "
+        f"{floor:.2f}; once more, with all calls finished, {again:.2f} s"
+    )
+    assert not measures or spent <= MOST_OF_BARE * floor
