@@ -20,7 +20,7 @@ from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.journal.view import encode
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.shared_time import SharedTime
+from vlmeval_findit.models.http.http_endpoint import SharedTime
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.stopwatch import Stopwatch
 from vlmeval_findit.protocol.call_results import Batch

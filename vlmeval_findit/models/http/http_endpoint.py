@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from ...core.text_files import parse_json
 from ...protocol.call_results import error_line, in_thread
+from ...protocol.replies import CallTime
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
@@ -21,7 +23,6 @@ from .response_verdict import object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 from .service_errors import MODERATED
-from .shared_time import SharedTime
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
 # First calls that are refused in the same words: a field is probably wrong. If they are over as
@@ -198,3 +199,61 @@ def http_endpoints(endpoints: Sequence[Endpoint]) -> dict[str, HttpEndpoint]:
         name = endpoint.name if count == 1 else f"{endpoint.name} ({count})"
         servers[name] = HttpEndpoint(endpoint)
     return servers
+
+
+# --- the time of a server -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class TakenTime:
+    """What a call took, once it has ended: its seconds, and its share of the server's."""
+
+    seconds: float = 0.0
+    share: float = 0.0
+
+    def call_time(self, gpus: int) -> CallTime:
+        """Return it as a time, of a server on so many GPUs (0: none, or elsewhere)."""
+        gpu_seconds = round(gpus * self.share, 6) if gpus else None
+        return CallTime(round(self.seconds, 6), gpu_seconds)
+
+
+class SharedTime:
+    """Shares the time of a server: at each moment, equally among the calls in flight there.
+
+    So the shares of all calls add up to the time in which any was in flight, failed calls too.
+
+    >>> clock = iter([0.0, 2.0, 6.0, 7.0])
+    >>> shared = SharedTime(lambda: next(clock))
+    >>> with shared.call() as first:  # 0 to 7
+    ...     with shared.call() as second:  # 2 to 6
+    ...         pass
+    >>> first, second
+    (TakenTime(seconds=7.0, share=5.0), TakenTime(seconds=4.0, share=2.0))
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._now = 0.0  # when a call began or ended last
+        self._in_flight = 0
+        self._share = 0.0  # of a call that would have been in flight always
+
+    @contextmanager
+    def call(self) -> Iterator[TakenTime]:
+        """Count a call as in flight; what it took is known afterwards."""
+        self._go_on()
+        began, before = self._now, self._share
+        self._in_flight += 1
+        taken = TakenTime()
+        try:
+            yield taken
+        finally:
+            self._go_on()
+            self._in_flight -= 1
+            taken.seconds = self._now - began
+            taken.share = self._share - before
+
+    def _go_on(self) -> None:
+        now = self._clock()
+        if self._in_flight:
+            self._share += (now - self._now) / self._in_flight
+        self._now = now
