@@ -30,7 +30,7 @@ ROWS, FEW_ROWS = 1000, 40
 
 MOST = {
     "score": (0.03, 0.55),
-    "leaderboard": (0.32, 0.08),
+    "leaderboard": (0.32, 0.055),
     "errors": (0.08, 0.15),
     "report": (0.2, 0.12),
 }

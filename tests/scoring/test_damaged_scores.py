@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from scored_runs import World, speaking, world
 from vlmeval_findit.protocol.settings import Settings
 from vlmeval_findit.scoring.score_files import open_score, settings_of_score
 from vlmeval_findit.scoring.scored_run import RowData, Run, RunError, load_run, read_details
-from vlmeval_findit.scoring.stored_score import ScoreFileError, StoredProvenance
+from vlmeval_findit.scoring.stored_score import ScoreFileError, StoredProvenance, lines_of_sums
+from vlmeval_findit.storage.predictions import SHOWN
 from vlmeval_findit.storage.run_files import RunFiles
 
 __all__ = ["world"]
@@ -100,9 +102,28 @@ def check(files: RunFiles, names: tuple[Path, ...]) -> str | None:
     return None
 
 
+def check_columns(files: RunFiles, message: str | None) -> None:
+    """Read a score into columns: it is the same, or refused with the same message."""
+    if message is not None:
+        with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+            load_run(files.provenance, RowData.SUMS)
+        return
+    columns = load_run(files.provenance, RowData.SUMS)
+    rows = load_run(files.provenance)
+    assert list(columns.rows) == [replace(row, details={}) for row in rows.rows]
+    assert columns.provenance == rows.provenance
+    assert columns.sums == rows.sums
+
+
 @pytest.fixture
 def files(world: World) -> RunFiles:
     return RunFiles(world.predict("A", JSON, speaking(JSON, 0.6, 20)))
+
+
+def test_lines_without_parts_are_read_as_columns(files: RunFiles) -> None:
+    lines = lines_of_sums(files.details)
+    assert lines is not None
+    assert [line.index for line in lines] == [row.index for row in load_run(files.provenance).rows]
 
 
 def test_odd_values_in_a_provenance_are_read_or_refused(files: RunFiles) -> None:
@@ -124,15 +145,20 @@ def test_odd_values_in_a_provenance_are_read_or_refused(files: RunFiles) -> None
 def test_odd_values_in_details_are_read_or_refused(files: RunFiles) -> None:
     first, *others = files.details.read_text().splitlines(keepends=True)
     values = json.loads(first)
-    values |= {"slices": {"size": "small"}, "parts": [["class", "cat", {"asked": 1}]]}
+    values |= {"slices": {"size": "small"}, SHOWN: '{"0.jpg": "aaaaaaaaaaaaaaaa"}'}
+    parts = {"parts": [["class", "cat", {"asked": 1}]]}
+    keys = ("index", "source", "failed", "reason", "sums", "slices", "parts", SHOWN)
     refused = set()
-    for at in places(values):
-        if at[0] not in ("index", "source", "failed", "reason", "sums", "slices", "parts"):
+    for at in places(values | parts):
+        if at[0] not in keys:
             continue
+        # Rows with parts are not read into columns at once.
+        whole = values | parts if at[0] == "parts" else values
         for odd in ODD:
-            line = json.dumps(changed(values, at, odd))
+            line = json.dumps(changed(whole, at, odd))
             files.details.write_text("".join([f"{line}\n", *others]))
             message = check(files, (files.details, files.provenance))
+            check_columns(files, message)
             if message is not None and message.startswith(f"{files.details}, line 1: "):
                 refused.add(at)
     for needed in ("index", "source", "failed", "reason", "sums", "slices", "parts"):
@@ -159,6 +185,7 @@ def test_a_damaged_line_of_details_is_named(files: RunFiles, line: str, why: str
         load_run(files.provenance)
     assert str(refused.value).startswith(f"{files.details}, line 2: {why}")
     assert "score it again: " in str(refused.value)
+    check_columns(files, str(refused.value))
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def _sums_with_events(run: Run) -> Sums:
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
-    sums = totals(with_events(analysis, run.rows))
+    rows = with_events(analysis, run.rows)
+    sums = run.sums_of_rows if rows is run.rows else totals(rows)
     if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
             f"{run.path}: its score does not record errors. Score it again: "

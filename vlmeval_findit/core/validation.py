@@ -245,6 +245,12 @@ def validate(kind: type[T], value: Any, spelled: Callable[[str], str] = str) -> 
         raise _misplaced(error, spelled) from None
 
 
+def parse_as(kind: type[T], text: str) -> T:
+    """Return JSON as a type, without the rest of it as objects; any ValueError, for no person."""
+    adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]
+    return adapter.validate_json(text)
+
+
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter

@@ -45,6 +45,7 @@ class ErrorAnalysis(Protocol):
     error_types: tuple[ErrorType, ...]  # In display order
     score: Metric  # What lost the points
     cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, besides the slices of rows
+    in_sums: bool = False  # Every event is one of its row's sums already
 
     @property
     def keys(self) -> Collection[str]:
@@ -127,6 +128,8 @@ class AnswerErrors(ErrorAnalysis):
 
 def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
     """Add each row's events to its sums."""
+    if analysis.in_sums:
+        return rows
     if isinstance(rows, RowTable):
         return rows.with_events()
     return [_row_with_events(analysis, row) for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -207,23 +208,45 @@ def table_of(
     """Make a table of rows; ``counted`` are the same rows with events counted."""
     more = counted and any(row_.sums != row.sums for row_, row in zip(counted, rows, strict=True))
     parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
-    kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
-    return RowTable(
-        indices=column([row.index for row in rows]),
-        source=texts([row.source for row in rows]),
-        failed=np.array([row.failed for row in rows], dtype=bool),
-        reason=texts([row.reason for row in rows]),
-        sums=_columns(rows),
-        slices={sys.intern(kind): texts([row.slices.get(kind) for row in rows]) for kind in kinds},
-        counted=_columns(counted) if more else None,
+    table = table_of_lists(
+        indices=[row.index for row in rows],
+        sources=[row.source for row in rows],
+        failed=[row.failed for row in rows],
+        reasons=[row.reason for row in rows],
+        sums=[row.sums for row in rows],
+        slices=[row.slices for row in rows],
+    )
+    return replace(
+        table,
+        counted=_columns([row.sums for row in counted]) if more else None,
         query_scores=None if query_scores is None else np.array(query_scores, dtype=float),
         parts=table_of(parts) if parts else None,
     )
 
 
-def _columns(rows: Sequence[ScoredRow]) -> dict[str, Column]:
-    names = dict.fromkeys(name for row in rows for name in row.sums)
-    return {sys.intern(name): column([row.sums.get(name) for row in rows]) for name in names}
+def table_of_lists(
+    indices: Sequence[int],
+    sources: Sequence[str],
+    failed: Sequence[bool],
+    reasons: Sequence[str | None],
+    sums: Sequence[Sums],
+    slices: Sequence[Mapping[str, str]],
+) -> RowTable:
+    """Make a table of the fields of rows, an entry a row in each; none is checked."""
+    kinds = dict.fromkeys(chain.from_iterable(slices))
+    return RowTable(
+        indices=column(indices),
+        source=texts(sources),
+        failed=np.array(failed, dtype=bool),
+        reason=texts(reasons),
+        sums=_columns(sums),
+        slices={sys.intern(kind): texts([part.get(kind) for part in slices]) for kind in kinds},
+    )
+
+
+def _columns(rows: Sequence[Sums]) -> dict[str, Column]:
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return {sys.intern(name): column([sums.get(name) for sums in rows]) for name in names}
 
 
 def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:

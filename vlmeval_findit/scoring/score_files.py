@@ -27,13 +27,12 @@ from ..protocol.scored_row import ScoredRow
 from ..protocol.settings import Settings
 from ..protocol.thoughts import thought_marks
 from ..storage.identity_file import identity_values
-from ..storage.image_content import Shown, shown_in
-from ..storage.predictions import SHOWN
+from ..storage.image_content import Shown
 from ..storage.run_files import RunFiles, marked, run_of
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
-from .query_costs import RunCosts, cost_in, sum_up
+from .query_costs import RunCosts, sum_up
 from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reviews import ScoreReviews
@@ -245,11 +244,14 @@ def _plugins(run: RunScore) -> dict[str, str]:
     return {**used, **recorded}
 
 
-def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Provenance:
-    """Return the values that a score depends on, by its provenance and details."""
+def provenance_from(
+    stored: StoredProvenance, shown: Mapping[int, Shown], costs: RunCosts
+) -> Provenance:
+    """Return the values that a score depends on, by its provenance and details.
+
+    ``shown`` are the images of every row, none where they were not recorded.
+    """
     run = stored.identity
-    rows = list(rows)
-    shown = {row.index: shown_in(row.details.get(SHOWN)) for row in rows}
     return Provenance(
         identity=run,
         digest=stored.digest or UNKNOWN_PROMPTS,
@@ -258,7 +260,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         prompt_hash=run.prompt_hash if run else None,
         table=stored.table.file,
         table_sha256=stored.table.sha256,
-        rows=frozenset(row.index for row in rows),
+        rows=frozenset(shown),
         missing=stored.predictions.rows_missing,
         spaces=tuple(_space_text(space) for space in stored.spaces),
         scorer=_scorer(stored.scorer) if stored.scorer else None,
@@ -270,7 +272,7 @@ def provenance_from(stored: StoredProvenance, rows: Iterable[ScoredRow]) -> Prov
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
-        costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
+        costs=costs,
         reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
         made_of=stored.table.meta or {},

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import cached_property
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, parse
 from ..core.files import file_sha256
@@ -24,14 +24,30 @@ from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.error_analysis import with_events
 from ..protocol.identity import GIVEN
 from ..protocol.metric import Key, Metric
-from ..protocol.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals
+from ..protocol.scored_row import (
+    RowTable,
+    ScoredRow,
+    add_up,
+    failures,
+    table_of,
+    table_of_lists,
+    totals,
+)
 from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows, value_of_all_rows
-from ..storage.predictions import PredictionError
+from ..storage.image_content import Shown, shown_in
+from ..storage.predictions import SHOWN, PredictionError
 from ..storage.run_files import PROVENANCE, REVIEWED, RunFiles, files_below, marked, run_of
 from .new_identity import installed_plugins
 from .prediction_names import prediction_files, score_command
+from .query_costs import RunCosts, cost_in, sum_up
 from .score_files import Provenance, provenance_from
-from .stored_score import ScoreFileError, StoredProvenance, read_provenance, stored_rows
+from .stored_score import (
+    ScoreFileError,
+    StoredProvenance,
+    lines_of_sums,
+    read_provenance,
+    stored_rows,
+)
 
 
 class RowData(Enum):
@@ -222,31 +238,70 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     try:
         stored = read_provenance(provenance)
         variant = _variant(provenance, stored)
-        rows = tuple(stored_rows(details))
+        read = _read_sums(stored, variant, details) if keep is RowData.SUMS else None
+        read = read or _read_rows(stored, details)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files)}") from None
     except ScoreFileError as error:
         raise RunError(f"{error}; {_again(files)}") from None
     except DatasetNameError as error:
         raise RunError(f"{provenance}: {error}; {_again(files)}") from None
-    model = marked(stored.model, files.mark)
-    predictions = provenance.with_name(stored.predictions.file)
-    random = stored.reviews.random_rows(rows) if stored.reviews else None
     run = Run(
-        model,
-        variant,
-        predictions,
-        rows,
-        provenance_from(stored, rows),
-        random=random,
+        model=marked(stored.model, files.mark),
+        variant=variant,
+        path=provenance.with_name(stored.predictions.file),
+        rows=read.rows,
+        provenance=provenance_from(stored, read.shown, read.costs),
+        random=read.random,
         mark=files.mark,
     )
     _check(run, stored.totals, provenance)
     if keep is RowData.DETAILS:
         return run
-    counted = with_events(run.benchmark.errors, rows)
-    table = table_of(rows, counted, run.query_scores if keep is RowData.QUERY_SCORES else None)
+    if isinstance(run.rows, RowTable):
+        return replace(run, details=details)
+    counted = with_events(run.benchmark.errors, run.rows)
+    table = table_of(run.rows, counted, run.query_scores if keep is RowData.QUERY_SCORES else None)
     return replace(run, rows=table, details=details)
+
+
+class _ReadRows(NamedTuple):
+    """The rows of a run, and what else its details say."""
+
+    rows: Sequence[ScoredRow]
+    shown: Mapping[int, Shown]  # The images of each row, perhaps none
+    costs: RunCosts
+    random: RandomRows | None = None
+
+
+def _read_rows(stored: StoredProvenance, details: Path) -> _ReadRows:
+    rows = tuple(stored_rows(details))
+    return _ReadRows(
+        rows=rows,
+        shown={row.index: shown_in(row.details.get(SHOWN)) for row in rows},
+        costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
+        random=stored.reviews.random_rows(rows) if stored.reviews else None,
+    )
+
+
+def _read_sums(stored: StoredProvenance, variant: DatasetVariant, path: Path) -> _ReadRows | None:
+    """Read rows straight into columns; None where a score needs more of them, or is damaged."""
+    in_sums = benchmark_of(variant).errors.in_sums
+    if stored.costs is None or stored.reviews is not None or not in_sums:
+        return None
+    lines = lines_of_sums(path)
+    if lines is None:
+        return None
+    rows = table_of_lists(
+        indices=[line.index for line in lines],
+        sources=[line.source for line in lines],
+        failed=[line.failed for line in lines],
+        reasons=[line.reason for line in lines],
+        sums=[line.sums for line in lines],
+        slices=[line.slices for line in lines],
+    )
+    shown = {line.index: shown_in(line.image_sha256) for line in lines}
+    return _ReadRows(rows, shown, stored.costs)
 
 
 def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
@@ -289,10 +344,17 @@ def _again(files: RunFiles, dataset: str | None = None) -> str:
     return f"score it again: {score_command(files.predictions, dataset, *flags)}"
 
 
+def _sums_by_name(rows: Sequence[ScoredRow]) -> Mapping[str, float]:
+    """Return the sums of all rows and their parts, without those of slices."""
+    if isinstance(rows, RowTable):
+        return {str(name): total for name, total in totals(replace(rows, slices={})).items()}
+    return add_up(sums for row in rows for sums in (row.sums, *row.parts.values()))
+
+
 def _check(run: Run, recorded: Mapping[str, float], provenance: Path) -> None:
     """Refuse details, provenance and predictions that are not of one scoring."""
     again = _again(run.files, run.variant.name)
-    sums = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
+    sums = _sums_by_name(run.rows)
     for name in {**recorded, **sums}:
         total = recorded.get(name)
         actual = sums.get(name, 0)

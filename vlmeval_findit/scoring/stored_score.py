@@ -21,6 +21,7 @@ from ..core.validation import (
     Whole,
     YesNo,
     keys_of,
+    parse_as,
     validate,
 )
 from ..protocol.scored_row import ScoredRow
@@ -53,6 +54,30 @@ class _DetailsLine:
 
 
 _NO_DETAILS = frozenset(field.name for field in fields(_DetailsLine))
+
+
+@dataclass(frozen=True, slots=True)
+class LineOfSums(_DetailsLine):
+    """What a leaderboard reads of a line, checked here as :class:`.ScoredRow` does."""
+
+    sums: Mapping[str, PlainNumber]
+    image_sha256: Any = None  # The images of the row; its key is SHOWN
+
+
+def lines_of_sums(path: Path) -> list[LineOfSums] | None:
+    """Read all lines of a details file, without objects for the details that no board needs.
+
+    None: a line has parts or is damaged; :func:`stored_rows` reads it, or says what is wrong.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        with open_text(path) as text:
+            lines = [parse_as(LineOfSums, line) for line in text]
+    except ValueError:
+        return None
+    return None if any(line.parts for line in lines) else lines
 
 
 def stored_rows(path: Path, places: Container[int] | None = None) -> Iterator[ScoredRow]:

@@ -134,7 +134,9 @@ class _MetricEstimate(NamedTuple):
 
 def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
-    each = [_estimate_metric(metric, clustered) for metric in metrics]
+    # Slices are grouped once, not once a metric: most metrics are over all rows.
+    grouping = {over: _group(over, clustered) for over in {metric.over for metric in metrics}}
+    each = [_estimate_metric(metric, clustered, grouping[metric.over]) for metric in metrics]
     return Estimate(
         metrics=tuple(metrics),
         values=np.array([metric.value for metric in each]),
@@ -145,10 +147,12 @@ def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Est
     )
 
 
-def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimate:
+def _estimate_metric(
+    metric: Metric, clustered: ClusteredSums, entries: _Entries
+) -> _MetricEstimate:
     part = metric.scale * _weigh_rows(metric.part, clustered)
     whole = _weigh_rows(metric.whole, clustered)
-    sums = _add_up(part, whole, _slicing(metric, clustered), clustered.image)
+    sums = _add_up(part, whole, entries)
     no_image = np.zeros(len(clustered.images))
     if not len(sums.whole):
         value = np.nan if metric.empty is None else metric.empty / 100
@@ -164,13 +168,32 @@ def _estimate_metric(metric: Metric, clustered: ClusteredSums) -> _MetricEstimat
     return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
 
 
-def _slicing(metric: Metric, clustered: ClusteredSums) -> Texts:
-    """Return the slice of each row; a metric that is no mean over slices has one of all rows."""
+class _Entries(NamedTuple):
+    """An entry for each image of each slice."""
+
+    slice: Places
+    image: Places
+    inside: NDArray[np.bool_]  # Of each row: whether it is in a slice
+    of_row: Places  # The entry of each row inside
+
+
+def _group(over: str, clustered: ClusteredSums) -> _Entries:
+    """Return the images of the slices of a kind; "": of one slice that has all rows."""
+    slicing = _slicing(over, clustered)
+    inside = slicing.place >= 0
+    images = int(clustered.image.max(initial=0)) + 1
+    # One number for a slice and an image.
+    pair_of_row = slicing.place[inside] * images + clustered.image[inside]
+    pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
+    return _Entries(pairs // images, pairs % images, inside, entry_of_row)
+
+
+def _slicing(over: str, clustered: ClusteredSums) -> Texts:
     rows = len(clustered.image)
-    if not metric.over:
+    if not over:
         return Texts(("",), np.zeros(rows, dtype=np.intp))
     in_no_slice = Texts((), np.full(rows, -1))
-    return clustered.slices.get(metric.over, in_no_slice)
+    return clustered.slices.get(over, in_no_slice)
 
 
 def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
@@ -245,27 +268,20 @@ class _SliceSums:
         return add_up_at(self.slice, values)
 
 
-def _add_up(part: Array, whole: Array, slicing: Texts, image: Places) -> _SliceSums:
+def _add_up(part: Array, whole: Array, entries: _Entries) -> _SliceSums:
     """Add up rows by slice and image; rows in no slice, and slices without a whole, are left out.
 
     Args:
         part: of each row.
         whole: of each row.
-        slicing: the slice of each row.
-        image: the index of each row's image.
+        entries: the images of the slices.
     """
-    inside = slicing.place >= 0
-    images = int(image.max(initial=0)) + 1
-    # One number for a slice and an image.
-    pair_of_row = slicing.place[inside] * images + image[inside]
-    pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
-    parts = add_up_at(entry_of_row, part[inside], len(pairs))
-    wholes = add_up_at(entry_of_row, whole[inside], len(pairs))
-    slices = pairs // images
-    with_whole = add_up_at(slices, wholes)[slices] > 0
+    parts = add_up_at(entries.of_row, part[entries.inside], len(entries.slice))
+    wholes = add_up_at(entries.of_row, whole[entries.inside], len(entries.slice))
+    with_whole = add_up_at(entries.slice, wholes)[entries.slice] > 0
     return _SliceSums(
-        slice=np.unique(slices[with_whole], return_inverse=True)[1],
-        image=pairs[with_whole] % images,
+        slice=np.unique(entries.slice[with_whole], return_inverse=True)[1],
+        image=entries.image[with_whole],
         part=parts[with_whole],
         whole=wholes[with_whole],
     )

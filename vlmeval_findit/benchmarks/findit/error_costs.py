@@ -33,6 +33,7 @@ class F1Errors(ErrorAnalysis):
     error_types = tuple(ERROR_TYPES.values())
     score = F1_FAILED_MISSED
     cuts = (SIZE, OBJECTS, LABEL)
+    in_sums = True
 
     @property
     def keys(self) -> Collection[str]:
