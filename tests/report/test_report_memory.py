@@ -25,6 +25,7 @@ def rows_in_memory() -> list[ScoredRow]:
     return [row for row in rows if row.details]
 
 
+@pytest.mark.slow
 def test_the_details_of_one_run_are_held_at_a_time(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,11 @@ PAGES = {name: path.read_text(encoding="utf-8") for name, path in pages.PAGES.it
 
 @pytest.mark.parametrize(
     "command",
-    [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        pytest.param(["mypy"], marks=pytest.mark.slow),
+    ],
     ids=lambda c: " ".join(c),
 )
 def test_clean_under(command: list[str]) -> None:

@@ -12,6 +12,8 @@ from simulated_labels import Label, Scene, Task, World, iou_of, simulate
 from vlmeval_findit.analysis.label_votes import ClassedBoxes
 from vlmeval_findit.statistics.label_doubts import LabelFault, label_doubts
 
+pytestmark = pytest.mark.slow
+
 VOTERS, SEEDS, ROWS = 2, 3, 1000
 HIT = 0.5
 
