@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from vlmeval_findit.core import redaction
-from vlmeval_findit.core.redaction import credential_in, quoted, remember, scrub, scrubbed
+from vlmeval_findit.core.redaction import known_secrets, quoted, remember, scrub
 
 KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 
@@ -45,8 +45,8 @@ def test_variables_that_hold_secrets_are_known_by_their_names(
 ) -> None:
     monkeypatch.setenv(name, "wJalrXUtnFEMI")
     assert scrub("it is wJalrXUtnFEMI") == "it is ***"
-    assert credential_in("it is wJalrXUtnFEMI") == f"the value of {name}"
-    assert credential_in("it is nothing") == ""
+    assert known_secrets().credential_in("it is wJalrXUtnFEMI") == f"the value of {name}"
+    assert known_secrets().credential_in("it is nothing") == ""
     monkeypatch.delenv(name)
     assert scrub("it is wJalrXUtnFEMI") == "it is wJalrXUtnFEMI"
 
@@ -78,4 +78,18 @@ def test_short_cut_and_nested_secrets() -> None:
     for n in range(30):  # what is cut by us was scrubbed before
         assert KEY[:4] not in quoted("x" * n + KEY, 30)
     value = {"a": [KEY, {"b": f"x{KEY}"}], f"{KEY}": 1, "n": [None, 2.5, True]}
-    assert scrubbed(value) == {"a": ["***", {"b": "x***"}], "***": 1, "n": [None, 2.5, True]}
+    assert known_secrets().scrubbed(value) == {
+        "a": ["***", {"b": "x***"}],
+        "***": 1,
+        "n": [None, 2.5, True],
+    }
+
+
+def test_secrets_of_a_moment_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "wJalrXUtnFEMI")
+    remember("abcdefgh")
+    secrets = known_secrets()
+    monkeypatch.delenv("SOME_API_KEY")
+    assert secrets.scrub("wJalrXUtnFEMI abcdefgh") == "*** ***"
+    assert repr(secrets) == "Secrets()"
+    assert scrub("wJalrXUtnFEMI abcdefgh") == "wJalrXUtnFEMI ***"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,17 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.core.files import SETTLED_NS, file_state
+from vlmeval_findit.storage import image_files
 from vlmeval_findit.storage.folders import Folder, FolderError, image_folder
-from vlmeval_findit.storage.image_files import ImageError, rows_to_leave_out, unusable
+from vlmeval_findit.storage.image_files import (
+    ImageError,
+    ImageFileError,
+    ImageHeader,
+    known_header,
+    rows_to_leave_out,
+    unusable,
+)
 
 
 @pytest.fixture
@@ -103,3 +113,34 @@ def test_each_row_of_a_shared_image_is_checked(tmp_path: Path) -> None:
     for rows in ([right, wrong, shot], [shot, wrong, right], [wrong, shot, right]):
         (bad,) = unusable(rows, tmp_path)
         assert (bad.index, bad.why) == (1, "is 4x3, but its annotations are for 5x3")
+
+
+def test_a_header_is_read_once_unless_its_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    read_header = image_files.header
+
+    def counted_header(path: Path) -> ImageHeader:
+        read.append(path)
+        return read_header(path)
+
+    monkeypatch.setattr(image_files, "header", counted_header)
+    path = tmp_path / "a.png"
+    Image.new("RGB", (4, 3)).save(path)
+    changed = file_state(path).changed
+
+    def width_at(now: int) -> int:
+        monkeypatch.setattr(time, "time_ns", lambda: now)
+        return known_header(path).size[0]
+
+    later = changed + SETTLED_NS + 1
+    assert [width_at(changed) for _ in range(2)] == [4, 4]
+    assert len(read) == 2, "a change so soon may not show"
+    assert [width_at(later) for _ in range(3)] == [4, 4, 4]
+    assert len(read) == 3
+    Image.new("RGB", (50, 30)).save(path)
+    assert width_at(later + 1000 * SETTLED_NS) == 50
+    path.unlink()
+    with pytest.raises(ImageFileError, match="is missing"):
+        known_header(path)

@@ -148,6 +148,10 @@ class FileState(NamedTuple):
     changed: int
     inode: int
 
+    def is_settled(self, now: int) -> bool:
+        """Return whether any change after ``now``, a time in nanoseconds, changes the state."""
+        return now - max(self.modified, self.changed) > SETTLED_NS
+
 
 class HashedFile(NamedTuple):
     """A file's :class:`FileState` when it was read, and its hash: flat, as it is stored."""
@@ -186,7 +190,7 @@ class FileHashes:
         now = time.time_ns()
         state = file_state(path)
         sha256 = read(path)
-        if now - max(state.modified, state.changed) > SETTLED_NS:
+        if state.is_settled(now):
             self.seen[place] = HashedFile(*state, sha256)
         return sha256
 

@@ -11,6 +11,7 @@ import base64
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -98,35 +99,53 @@ def without_credentials(text: str) -> str:
     return _CREDENTIALS.sub(hidden, text)
 
 
-def scrub(text: str) -> str:
-    """Remove secrets, also where a URL or base64 encodes them."""
-    if len(text) < SHORTEST:
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The secrets of one moment: reading the environment costs more than looking for them."""
+
+    # Of the environment, each with its variable's name
+    named: tuple[tuple[str, str], ...] = field(repr=False)
+    # In which they may stand in a text, the longest first
+    forms: tuple[str, ...] = field(repr=False)
+
+    def scrub(self, text: str) -> str:
+        """Remove secrets, also where a URL or base64 encodes them."""
+        if len(text) < SHORTEST:
+            return text
+        for form in self.forms:
+            text = text.replace(form, HIDDEN)
         return text
-    secrets = _remembered.union(secret for _, secret in _of_environment())
-    for form in _forms_of_all(frozenset(secrets)):
-        text = text.replace(form, HIDDEN)
-    return text
+
+    def credential_in(self, text: str) -> str:
+        """Say which secret a text quotes, in the user's terms; "" if none."""
+        if self.scrub(text) == text:
+            return ""
+        for name, secret in self.named:
+            if any(form in text for form in _forms_of(secret)):
+                return f"the value of {name}"
+        return "a key of this run"
+
+    def scrubbed(self, value: Any) -> Any:
+        """Remove secrets from a nested JSON value, keys included."""
+        if isinstance(value, str):
+            return self.scrub(value)
+        if isinstance(value, dict):
+            return {self.scrubbed(key): self.scrubbed(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.scrubbed(each) for each in value]
+        return value
 
 
-def credential_in(text: str) -> str:
-    """Say which secret a text quotes, in the user's terms; "" if none."""
-    if scrub(text) == text:
-        return ""
-    for name, secret in _of_environment():
-        if any(form in text for form in _forms_of(secret)):
-            return f"the value of {name}"
-    return "a key of this run"
+def known_secrets() -> Secrets:
+    """Return the secrets that are known now: for texts of one moment, never for later ones."""
+    named = tuple(_of_environment())
+    secrets = _remembered.union(secret for _, secret in named)
+    return Secrets(named, _forms_of_all(frozenset(secrets)))
 
 
-def scrubbed(value: Any) -> Any:
-    """Remove secrets from a nested JSON value, keys included."""
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {scrubbed(key): scrubbed(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [scrubbed(each) for each in value]
-    return value
+def scrub(text: str) -> str:
+    """Remove the secrets that are known now, also where a URL or base64 encodes them."""
+    return text if len(text) < SHORTEST else known_secrets().scrub(text)
 
 
 def quoted(text: str, limit: int) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.files import left_behind, suffix_of
+from ..core.redaction import known_secrets
 from ..models.model_table import thought_rule
 from ..protocol.call_results import CallResult
 from ..protocol.identity import Identity
@@ -210,6 +211,7 @@ def _new_records(
     transparent = 0
     places = {row: at for at, row in enumerate(cell.rows)}
     earlier = cache(partial(_earlier_answers, cell, journal))
+    secrets = known_secrets()
     elsewhere = "Use another work_dir, or move them away."
     for reply in replies:
         at = places.get(reply.index)
@@ -239,7 +241,7 @@ def _new_records(
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
         answer = CallResult(reply.text, extra, time=reply.time)
-        records.append(record_of(call, answer, identity, logprobs))
+        records.append(record_of(call, answer, identity, logprobs, secrets))
     if replaced:
         log.warning(
             "%s: %d images were replaced since then: their calls are repeated", path, replaced

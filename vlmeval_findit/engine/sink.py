@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
 from ..core.files import is_disk_full
-from ..core.redaction import scrubbed
+from ..core.redaction import Secrets, known_secrets
 from ..protocol.call_results import (
     NOT_MADE,
     CallResult,
@@ -140,8 +140,9 @@ class ResultSink:
         ]
         try:
             if stored:
+                secrets = known_secrets()
                 self._journal.append(
-                    record_of(call, answer, self._identity(call.cell), call.cell.logprobs)
+                    record_of(call, answer, self._identity(call.cell), call.cell.logprobs, secrets)
                     for call, answer in stored
                 )
             self._watcher.answered([answer for _, answer in stored])
@@ -184,12 +185,14 @@ class ResultSink:
 # --- what is stored of a call ---------------------------------------------------------------------
 
 
-def record_of(call: Call, answer: CallResult, run: Identity, logprobs: bool) -> dict[str, Any]:
-    """Return the journal's record of a call; ``logprobs``: they were requested."""
+def record_of(
+    call: Call, answer: CallResult, run: Identity, logprobs: bool, secrets: Secrets
+) -> dict[str, Any]:
+    """Return the journal's record of a call, without secrets; ``logprobs``: they were requested."""
     cell = call.cell
     # Models of plug-ins may not have done this yet.
-    answer = refused_if_it_quotes(answer)
-    extra, error = scrubbed([as_json_value(answer.extra), answer.error])
+    answer = refused_if_it_quotes(answer, secrets)
+    extra, error = secrets.scrubbed([as_json_value(answer.extra), answer.error])
     return {
         "key": call.key,
         "error": error,

@@ -11,7 +11,7 @@ from enum import Enum
 from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..core.redaction import credential_in, quoted
+from ..core.redaction import Secrets, known_secrets, quoted
 from .dataset_variant import DatasetVariant, Message
 from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, parse_record, record_in
 
@@ -64,14 +64,18 @@ class CallResult(NamedTuple):
         return record_in(self.extra)
 
 
-def refused_if_it_quotes(result: CallResult) -> CallResult:
-    """Fail a reply that quotes a credential: it may be neither stored nor changed."""
+def refused_if_it_quotes(result: CallResult, secrets: Secrets | None = None) -> CallResult:
+    """Fail a reply that quotes a credential: it may be neither stored nor changed.
+
+    ``secrets``: those of this moment, if they were read for more replies.
+    """
     if result.error is not None:
         return result
+    secrets = secrets or known_secrets()
     # Do not parse the records of most replies.
     has_thought = not isinstance(result.extra, str) or '"thought"' in result.extra
     thought = str(result.record.get("thought", "")) if has_thought else ""
-    which = credential_in(result.text) or credential_in(thought)
+    which = secrets.credential_in(result.text) or secrets.credential_in(thought)
     if not which:
         return result
     error = f"the reply quotes a credential ({which}): it is not stored"

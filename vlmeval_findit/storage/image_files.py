@@ -11,16 +11,18 @@ import hashlib
 import io
 import logging
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..core.files import NotRegularError, open_regular, write_once
+from ..core.files import FileState, NotRegularError, file_state, open_regular, write_once
 from ..protocol.dataset_variant import Query
 from .folders import Folder, FolderError
 from .jpeg_structure import without_pixels
@@ -38,6 +40,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
 MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size; Pillow's limit, too
 MOST = 1_000_000_000  # Pixels of any image (3 GB decoded); VLMEvalKit's limit
 MOST_BYTES = 4 << 30  # Of a file: those of as many pixels, uncompressed
+_LARGE = 1 << 20  # Bytes of a file whose header is looked at before it is read
 _LOOKED_AT = 512  # Bytes that say whether a file is a web page
 _ORIENTATION = 0x0112  # The EXIF tag
 _MORE_THAN_8_BITS = ("I", "F")  # Beginnings of Pillow's modes with more than 8 bits
@@ -77,9 +80,13 @@ class ImageHeader:
 
 
 def image_bytes(path: Path | str) -> ImageBytes:
-    """Read an image file; an ImageFileError if there is none."""
-    header(path)  # A large file that is no image is not read
+    """Read an image file; an ImageFileError if there is none.
+
+    A file of less than a megabyte is looked at only when its image is opened.
+    """
     with _explained(path), open_regular(Path(path)) as f:
+        if os.fstat(f.fileno()).st_size >= _LARGE:
+            header(path)  # A large file that is no image is not read
         return ImageBytes(path, f.read())
 
 
@@ -87,6 +94,19 @@ def header(source: Source) -> ImageHeader:
     """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
         return ImageHeader(image.size, image.mode, image.format or "", may_be_transparent(image))
+
+
+def known_header(path: Path) -> ImageHeader:
+    """Read the header of an image file as :func:`header` does, once unless the file changes."""
+    now = time.time_ns()
+    with _explained(path):
+        state = file_state(path)
+    return _header_in(path, state) if state.is_settled(now) else header(path)
+
+
+@lru_cache(maxsize=1 << 14)
+def _header_in(path: Path, _state: FileState) -> ImageHeader:
+    return header(path)
 
 
 def check(source: Source) -> None:
@@ -307,6 +327,9 @@ class Unusable:
     why: str
 
 
+_AT_A_TIME = 16  # Images whose headers a thread reads
+
+
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """List the rows with an image that is missing, unreadable, too large, or of another size."""
     # Only headers are read. In an image of another size, boxes would be in wrong pixels.
@@ -317,9 +340,11 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
         stated.append([*references, *((name, size) for name in query.images)])
     # Rows may state several sizes for one image: each is checked.
     images = list(dict.fromkeys(chain.from_iterable(stated)))
+    # To hand an image to a thread costs as much as to read its header.
+    parts = [images[at : at + _AT_A_TIME] for at in range(0, len(images), _AT_A_TIME)]
     with ThreadPoolExecutor(8) as pool:
-        whys = pool.map(lambda image: _problem(folder, *image), images)
-        problems = dict(zip(images, whys, strict=True))
+        whys = pool.map(lambda part: [_problem(folder, *image) for image in part], parts)
+        problems = dict(zip(images, chain.from_iterable(whys), strict=True))
     bad = []
     for query, shown in zip(queries, stated, strict=True):
         wrong = next((each for each in shown if problems[each]), None)
@@ -338,7 +363,7 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
 
 def _problem(folder: Path, name: str, size: Size | None) -> str | None:
     try:
-        return misfit(header(folder / name), size)
+        return misfit(known_header(folder / name), size)
     except ImageFileError as error:
         return error.why
 
