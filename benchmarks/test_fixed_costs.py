@@ -29,7 +29,7 @@ MOST = 1.3
 MOST_OF_BARE = 7.5
 """Most times what calls over as many JPEGs cost aiohttp alone, without its start.
 
-Measured were 4.8 to 5.4 (2.4 to 2.6 s; aiohttp 0.45 to 0.54 s) on two cores with other work, by
+Measured were 4.8 to 5.4 (2.4 to 2.7 s; aiohttp 0.45 to 0.54 s) on two cores with other work, by
 ``pytest benchmarks/test_fixed_costs.py -k jpegs --benchmark-enable -s``.
 """
 
