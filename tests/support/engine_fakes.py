@@ -149,7 +149,7 @@ def go(
 def files(work_dir: Path) -> dict[str, str]:
     """Return the content of all result files, without the times that are in them.
 
-    What answers took is a time, too.
+    What answers took is a time, too, and the seal of a score hashes all of them.
     """
     contents = {}
     for path in sorted(work_dir.rglob("*")):
@@ -161,6 +161,7 @@ def files(work_dir: Path) -> dict[str, str]:
             values = json.loads(text)
             values["costs"] = {}
             values["predictions"].pop("sha256")
+            values.pop("seal", None)
             text = json.dumps(values)
         text = re.sub(r',\s*"call_time": "(?:[^"\\]|\\.)*"', "", text)
         if path.name.endswith("_details.jsonl"):

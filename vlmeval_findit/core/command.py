@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 import sys
@@ -39,6 +40,16 @@ def as_called(text: str) -> str:
 def shipped_folder(name: str) -> Path:
     """Return a folder of the clone that wheels hold too: ``configs`` or ``datasets_tsv``."""
     return (clone() or _PACKAGE) / name
+
+
+@cache
+def package_sha256() -> str:
+    """Return the SHA-256 of the package's modules: in a clone they change under one version."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(f"{path.relative_to(_PACKAGE)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def config_here_or_shipped(path: Path) -> Path:

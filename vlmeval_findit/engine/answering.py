@@ -15,7 +15,7 @@ from ..protocol.identity import Answering, Described
 from ..scoring.run_score import CellResult
 from .backend import Backend, CancelToken, run_sync
 from .batch_backend import BatchBackend, BatchLedger
-from .cell_files import finished_cell
+from .cell_files import RowDigests, finished_cell
 from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin
@@ -155,6 +155,10 @@ class Engine:
     def journal(self) -> Journal:
         return self.open_journal()
 
+    @cached_property
+    def digests(self) -> RowDigests:
+        return RowDigests(self.journal)
+
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
     ) -> JobResult:
@@ -183,7 +187,7 @@ class Engine:
         return results
 
     def finish(self, output: Output) -> CellResult:
-        return finished_cell(output, self.journal)
+        return finished_cell(output, self.journal, self.digests)
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""

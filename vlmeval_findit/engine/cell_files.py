@@ -5,10 +5,13 @@ Only the journal and the plan decide what is written: the same bytes after any n
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import count, islice
 from pathlib import Path
@@ -16,7 +19,8 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
-from ..core.files import left_behind, suffix_of
+from ..core.command import package_sha256
+from ..core.files import file_sha256, left_behind, suffix_of
 from ..core.redaction import known_secrets
 from ..models.model_table import thought_rule
 from ..protocol.call_results import CallResult
@@ -30,7 +34,9 @@ from ..protocol.replies import (
     with_error,
 )
 from ..protocol.thoughts import ThoughtRule
+from ..scoring.answered_by import answered_note, models_in
 from ..scoring.pipeline import check_replies
+from ..scoring.reply_note import reply_note
 from ..scoring.run_score import (
     CellResult,
     RunScore,
@@ -40,8 +46,9 @@ from ..scoring.run_score import (
     score_rows,
     without_details,
 )
-from ..scoring.score_files import details_line, write_score
-from ..storage.identity_file import read_identity
+from ..scoring.score_files import details_line, versions_now, write_score
+from ..scoring.score_seal import ScoreBasis, read_sealed
+from ..storage.identity_file import identity_values, read_identity
 from ..storage.image_content import changed, is_transparent, short, shown_in, shown_text
 from ..storage.predictions import (
     PREDICTION_FORMATS,
@@ -53,6 +60,7 @@ from ..storage.predictions import (
     read_predictions,
     write_rows,
 )
+from ..storage.run_files import RunFiles
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal
@@ -64,23 +72,30 @@ log = logging.getLogger(__name__)
 FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks these rows again
 
 
-def finished_cell(output: Output, journal: JournalView) -> CellResult:
+def finished_cell(
+    output: Output, journal: JournalView, digests: RowDigests | None = None
+) -> CellResult:
     """Write and score a complete cell, a few rows in memory at a time.
 
-    After an OSError each file is complete or unchanged.
+    Its files stay where they hold the score already, by all that it rests on. After an OSError
+    each file is complete or unchanged.
     """
     cell = output.cell
     path = output.path
+    basis = basis_of(output, digests or RowDigests(journal))
+    unchanged = unchanged_result(output, basis)
+    if unchanged is not None:
+        return unchanged
     keys = list(cell.call_keys())
     rows = partial(prediction_rows, cell, keys, journal)
     write_rows(path, rows)
+    failed = count_failed(cell, keys, journal)
     with TemporaryFile(
         "w+", encoding="utf-8", errors="backslashreplace", dir=path.parent
     ) as details:
         run = check_coordinates(join_scores(_parts(output, rows(), details.writelines)))
         details.seek(0)
-        write_score(run, path, details)
-    failed = count_failed(cell, keys, journal)
+        write_score(run, path, details, basis, failed)
     return replace(result_of(run, path), failed=failed, sample=cell.sample)
 
 
@@ -167,19 +182,22 @@ def clean_up(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def merge_predictions(output: Output, journal: Journal) -> None:
+def merge_predictions(output: Output, journal: Journal, digests: RowDigests | None = None) -> None:
     """Add answers to the journal that only prediction files have.
 
     So a run that VLMEvalKit's runner began, or whose journal was lost, goes on without paying
-    twice. All formats are read; a file written from this journal is not read row by row.
+    twice. All formats are read; a file written from this journal is not read row by row, and is
+    not compared with it where a score's seal has both.
 
     Raises:
         PredictionError: a file has replies that may be of another run, or rows that this run
             does not ask.
     """
     paths = [*filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS))]
-    keys = list(output.cell.call_keys()) if paths else []
-    if not paths or holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
+    if not paths or has_sealed_predictions(output, digests or RowDigests(journal)):
+        return
+    keys = list(output.cell.call_keys())
+    if holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
     identity = read_identity(output.path)
     forced = output.identity.forced
@@ -296,3 +314,108 @@ def _set_aside(path: Path) -> None:
     aside = next(name for name in names if not name.exists())
     path.rename(aside)
     log.warning("%s is now %s", path, aside.name)
+
+
+# --- cells whose files hold their score already ---------------------------------------------------
+
+# A score is used again only where everything is the same that its rows and it rest on; what is not
+# known, is forced or differs is scored again.
+
+_VARIABLES = "FINDIT_"  # How the environment's settings begin: any may decide how replies are read
+
+
+class RowDigests:
+    """Hashes of what the rows of prediction files are made of.
+
+    Each is made once while the journal stays as it is.
+    """
+
+    def __init__(self, journal: JournalView) -> None:
+        self._journal = journal
+        self._known: dict[Cell, tuple[int, str]] = {}
+
+    def digest(self, cell: Cell) -> str:
+        """Return the SHA-256 over code, table, calls and what the journal has of each call.
+
+        The key of a call hashes its model, settings, message and images.
+        """
+        size, known = self._known.get(cell, (-1, ""))
+        if size != self._journal.size:
+            size = self._journal.size
+            known = self._digest(cell)
+            self._known[cell] = (size, known)
+        return known
+
+    def _digest(self, cell: Cell) -> str:
+        dataset = cell.dataset
+        what = [
+            package_sha256(),
+            dataset.name,
+            dataset.variant.name,
+            file_sha256(dataset.table),
+            cell.rows,
+            cell.logprobs,
+        ]
+        digest = hashlib.sha256(json.dumps(what).encode())
+        keys = list(cell.call_keys())
+        for key, line in zip(keys, self._journal.lines(keys), strict=True):
+            digest.update(b"\n%s %s" % (key.encode(), line))
+        return digest.hexdigest()
+
+
+def basis_of(output: Output, digests: RowDigests) -> ScoreBasis | None:
+    """Return what the score of a cell rests on; None if it is always scored again."""
+    cell = output.cell
+    dataset = cell.dataset
+    identity = output.identity
+    settings = output.settings
+    is_forced = settings.force or bool(identity.forced)
+    # Only JSON is written to the same bytes; where queries depend on the model, so may their truth.
+    is_known = suffix_of(output.path) == ".json" and dataset.base_dataset is None
+    if is_forced or identity.plugins or not is_known:
+        return None
+    meta = dataset.table.with_suffix(".meta.json")
+    what = {
+        "identity": identity_values(identity),
+        "settings": asdict(settings),
+        "thoughts": asdict(thought_rule(identity.answering.row or cell.model, None)),
+        "meta": file_sha256(meta) if meta.is_file() else None,
+        "versions": versions_now(),
+        "variables": {
+            name: value for name, value in os.environ.items() if name.startswith(_VARIABLES)
+        },
+    }
+    text = json.dumps(what, sort_keys=True, default=str)
+    return ScoreBasis(digests.digest(cell), hashlib.sha256(text.encode()).hexdigest())
+
+
+def has_sealed_predictions(output: Output, digests: RowDigests) -> bool:
+    """Return whether the prediction file has what the journal has, by the seal of its score."""
+    sealed = read_sealed(RunFiles(output.path))
+    if sealed is None or sealed.basis.rows != digests.digest(output.cell):
+        return False
+    return sealed.has_its_predictions()
+
+
+def unchanged_result(output: Output, basis: ScoreBasis | None) -> CellResult | None:
+    """Return the result that a cell's files hold, or None: it must be scored."""
+    sealed = None if basis is None else read_sealed(RunFiles(output.path))
+    if sealed is None or sealed.basis != basis:
+        return None
+    if not (sealed.has_its_predictions() and sealed.has_its_results()):
+        return None
+    cell = output.cell
+    values = sealed.provenance
+    return CellResult(
+        cell.model,
+        cell.variant,
+        sealed.sums,
+        len(cell.rows),
+        sealed.failed,
+        output.path,
+        len(cell.dataset.queries),
+        coords_doubt=values["coords_doubt"],
+        answered_note=answered_note(models_in(values["answered_by"]), output.identity),
+        reply_note=reply_note(values["replies"]),
+        sample=cell.sample,
+    )

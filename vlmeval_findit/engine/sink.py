@@ -93,7 +93,7 @@ class ResultSink:
         token = CancelToken(cancel)
         async with self._finishing_cells(cancel):
             self._fail_unreadable(plan)
-            if self.ended:
+            if self.ended or not any(self._waits.values()):
                 return
             async with aclosing(backend.answer(plan, token)) as results:
                 async for result in results:

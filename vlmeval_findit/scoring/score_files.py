@@ -36,26 +36,48 @@ from .query_costs import RunCosts, sum_up
 from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reviews import ScoreReviews
+from .score_seal import SEAL, ScoreBasis, seal_of
 from .stored_score import ScoreFileError, StoredProvenance, StoredScorer, read_provenance
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
 
 
-def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
+def write_score(
+    run: RunScore,
+    predictions: Path,
+    details: Iterable[str] | None = None,
+    basis: ScoreBasis | None = None,
+    failed: int = 0,
+) -> RunFiles:
     """Write score, details and provenance next to a prediction file, each whole or not at all.
 
     A score in another space than the recorded space, or with reviews, is written next to the
     recorded score.
-    ``details`` are the lines of the details file where the run does not hold them any more.
+
+    Args:
+        details: the lines of the details file where the run does not hold them any more.
+        basis: what the score rests on; None: that is not known, so the score is not sealed.
+        failed: how many of its calls are to be made again.
     """
     files = RunFiles(predictions, run.mark)
     with atomic_write(files.score) as f:
         f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
         f.writelines(map(details_line, run.rows) if details is None else details)
+    values = provenance_of(run, predictions)
+    if basis is not None and _is_known_by_hashes(run, values):
+        values[SEAL] = seal_of(values, run, files, basis, failed)
     with atomic_write(files.provenance) as f:
-        json.dump(provenance_of(run, predictions), f, indent=1, ensure_ascii=False)
+        json.dump(values, f, indent=1, ensure_ascii=False)
     return files
+
+
+def _is_known_by_hashes(run: RunScore, values: Mapping[str, Any]) -> bool:
+    """Return whether nothing decided a score that may change in silence.
+
+    An encoder and a plug-in can change under one version; what was forced is never settled.
+    """
+    return not (run.scorer or run.mark or values["forced"] or "plugins" in values)
 
 
 def score_row(run: RunScore) -> dict[str, Any]:
@@ -211,13 +233,18 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "metrics": {metric.key or metric.name: values[metric.name] for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.
-        "scored_with": {
-            "vlmeval_findit": __version__,
-            "python": sys.version.split()[0],
-            **installed(("numpy", "scipy")),
-        },
+        "scored_with": versions_now(),
         **({"plugins": plugins} if plugins else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def versions_now() -> dict[str, str]:
+    """Return the versions that score now."""
+    return {
+        "vlmeval_findit": __version__,
+        "python": sys.version.split()[0],
+        **installed(("numpy", "scipy")),
     }
 
 

@@ -109,8 +109,8 @@ def _ask(
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(folder)
     with Journal(RunFiles(output.path).calls) as journal:
-        merge_predictions(output, journal)
         engine = Engine(factories, ItemSizes(), watcher, cancel, lambda: journal)
+        merge_predictions(output, journal, engine.digests)
         results = engine.run_model(entry, [output])
         _warn_of_failures(output, results, journal)
     return results

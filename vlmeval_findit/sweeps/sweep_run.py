@@ -80,7 +80,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             prepared.append((entry, _prepare(sweep, engine, entry, cells)))
         for _, outputs in prepared:
             for output in outputs:
-                merge_predictions(output, engine.journal)
+                merge_predictions(output, engine.journal, engine.digests)
         if sweep.batch is not None and not sweep.race and len(prepared) > 1:
             for entry, outputs in prepared:
                 engine.submit(entry, outputs)

@@ -155,6 +155,16 @@ class JournalView:
         place = self._index[key]
         return os.pread(self._lines.fileno(), place >> 2 & _LENGTH, place >> 34)
 
+    @property
+    def size(self) -> int:
+        """Bytes that were read: while it stays, so does everything else here."""
+        return self._end
+
+    def lines(self, keys: Iterable[str]) -> Iterator[bytes]:
+        """Yield the line of each call, as it is stored; empty where nothing is known of a call."""
+        for key in keys:
+            yield self._line(key) if key in self._index else b""
+
     def makers(self, keys: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         """Yield what made the answers to calls (``made_by``), each once.
 

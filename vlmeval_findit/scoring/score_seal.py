@@ -1,0 +1,109 @@
+"""The seal of a score: by hashes, what the score rests on and what its files hold.
+
+A sweep whose calls are finished uses a sealed score as it is, where nothing changed. The seal is
+the last value of the provenance, and hashes the others too, so that an edited file has none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..core.files import file_sha256, sha256_of
+from ..core.text_files import read_json
+from ..protocol.metric import Key, SumKey
+from ..storage.run_files import RunFiles
+from .run_score import RunScore
+
+SEAL = "seal"  # Key of a provenance
+
+
+class ScoreBasis(NamedTuple):
+    """What a score rests on, as SHA-256."""
+
+    rows: str  # Of all that makes the rows of the prediction file
+    score: str  # Of all else that decides their score
+
+
+@dataclass(frozen=True, slots=True)
+class SealedScore:
+    """A provenance that nobody edited since it was sealed."""
+
+    files: RunFiles
+    provenance: Mapping[str, Any]
+
+    @property
+    def basis(self) -> ScoreBasis:
+        return ScoreBasis(*self._seal["basis"])
+
+    @property
+    def sums(self) -> dict[Key, float]:
+        """The sums of the run, in their order."""
+        return {_key(*words): total for *words, total in self._seal["sums"]}
+
+    @property
+    def failed(self) -> int:
+        """Number of rows without an answer, or without log-probabilities that were requested."""
+        return int(self._seal["failed"])
+
+    def has_its_predictions(self) -> bool:
+        """Return whether the prediction file is the one that was scored."""
+        path = self.files.predictions
+        return path.is_file() and file_sha256(path) == self.provenance["predictions"]["sha256"]
+
+    def has_its_results(self) -> bool:
+        """Return whether score and details are as they were written."""
+        paths = (self.files.score, self.files.details)
+        return all(path.is_file() for path in paths) and self._seal["files"] == _hashes(self.files)
+
+    @property
+    def _seal(self) -> Mapping[str, Any]:
+        seal: Mapping[str, Any] = self.provenance[SEAL]
+        return seal
+
+
+def seal_of(
+    values: Mapping[str, Any], run: RunScore, files: RunFiles, basis: ScoreBasis, failed: int
+) -> dict[str, Any]:
+    """Return the seal of a provenance whose score and details are written.
+
+    ``failed`` is the number of calls to be made again.
+    """
+    seal = {
+        "basis": list(basis),
+        "files": _hashes(files),
+        "sums": [[*_words(key), total] for key, total in run.sums.items()],
+        "failed": failed,
+    }
+    return {**seal, "sha256": _sha256({**values, SEAL: seal})}
+
+
+def read_sealed(files: RunFiles) -> SealedScore | None:
+    """Read a sealed score; None if there is none, or if its provenance was edited or damaged."""
+    try:
+        values = read_json(files.provenance)
+        seal = dict(values[SEAL])
+        sealed_as = seal.pop("sha256")
+        actual = _sha256({**values, SEAL: seal})
+    except (KeyError, OSError, RecursionError, TypeError, ValueError):
+        return None
+    return SealedScore(files, values) if actual == sealed_as else None
+
+
+def _hashes(files: RunFiles) -> list[str]:
+    return [file_sha256(files.score), file_sha256(files.details)]
+
+
+def _sha256(values: Mapping[str, Any]) -> str:
+    return sha256_of(json.dumps(values).encode())
+
+
+def _words(key: Key) -> tuple[str, ...]:
+    """Return a key as its name, or as name, kind and value of a slice."""
+    return tuple(key) if isinstance(key, SumKey) else (key,)
+
+
+def _key(*words: str) -> Key:
+    return SumKey(*words) if len(words) > 1 else words[0]
