@@ -19,6 +19,7 @@ KNOWN = {
     "core/files.py": "what opens files: a regular one, after a look",
     "storage/image_files.py": "what opens images, from a file that is open",
     "storage/lock.py": "a lock's lease, which another process of ours wrote",
+    "core/command.py": _OURS,
     "core/vlmevalkit.py": "VLMEvalKit's own code",
     "data/demo/photos.py": _OURS,
     "data/probe_scenes.py": _OURS,
