@@ -38,7 +38,7 @@ def import_table(
     for at in range(min(pictures, rows)):
         pixels = random.integers(0, 255, (*size[::-1], 3), dtype=np.uint8)
         Image.fromarray(pixels).save(images / f"{at}{suffix}")
-    box = [5, 6, size[0] - 110, size[1] - 60]
+    box = [5, 6, size[0] * 5 // 16, size[1] // 2]
     lines = [
         {"image": f"{at % pictures}{suffix}", "expression": f"thing {at}", "boxes": [box]}
         for at in range(rows)
