@@ -181,7 +181,7 @@ def _notes(known: dict[str, RunCosts]) -> list[Note]:
             lines.append(f"{model}: {words}")
     explained = [
         "seconds are of the attempt that was answered, tokens out have thoughts, dollars are of "
-        "all attempts; failed calls do not count",
+        "all attempts of the command that got the answer; failed calls do not count",
         f"{NONE}: not recorded, or not of every dataset",
     ]
     notes = [Note("", explained)]

@@ -271,9 +271,9 @@ def _added_up(
     if not _is_exact_in_floats(column):
         return _added_up_one_by_one(column.tolist(), places.tolist(), keys)
     # bincount adds from 0 and in the order of the rows, too: sums are the same to the last bit.
-    kept = places >= 0
-    counts = np.bincount(places[kept], minlength=len(keys))
-    sums = np.bincount(places[kept], column[kept], len(keys))
+    is_placed = places >= 0
+    counts = np.bincount(places[is_placed], minlength=len(keys))
+    sums = np.bincount(places[is_placed], column[is_placed], len(keys))
     if column.dtype != np.float64:
         sums = sums.astype(np.int64)
     return {key: total for key, total, n in zip(keys, sums.tolist(), counts, strict=True) if n}

@@ -77,9 +77,7 @@ def check_bounds(evidence: Evidence, ask: Ask) -> CauseLook:
     if not told_bounds(evidence):
         return CauseLook("bounds", "the figure's are not told")
     if not evidence.differs("bounds"):
-        condition = evidence.condition("bounds")
-        here = condition.agreement.value if condition is not None else "not known"
-        return CauseLook("bounds", f"{here}; nothing else can be asked")
+        return _nothing_to_ask(evidence, "bounds")
     return _compare(evidence, ask, "bounds", _with_published_bounds(evidence))
 
 
@@ -103,14 +101,19 @@ def _with_published_bounds(evidence: Evidence) -> Asked:
     )
 
 
+def _nothing_to_ask(evidence: Evidence, name: str) -> CauseLook:
+    """Say why a condition that the user does not state is not asked as published."""
+    condition = evidence.condition(name)
+    here = condition.agreement.value if condition is not None else "not known"
+    return CauseLook(name, f"{here}; nothing else can be asked")
+
+
 def check_decoding(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask with the published decoding, where the user states another one."""
     if evidence.figure.conditions.decoding == UNKNOWN:
         return CauseLook("decoding", "the figure's is not told")
     if not evidence.differs("decoding"):
-        condition = evidence.condition("decoding")
-        here = condition.agreement.value if condition is not None else "not known"
-        return CauseLook("decoding", f"{here}; nothing else can be asked")
+        return _nothing_to_ask(evidence, "decoding")
     return _compare(evidence, ask, "decoding", _with_published_decoding(evidence))
 
 

@@ -47,7 +47,7 @@ class Setup:
     figure: PublishedFigure
     entry: ModelEntry  # With the space and the settings in force
     variants: tuple[DatasetVariant, ...]  # One for each dataset of the figure
-    prompts: str  # A row of the family prompts; "" for the benchmark's own words
+    prompts: str  # A row of the family prompts; "" for the benchmark's words
     conditions: tuple[ConditionSet, ...]
     sample: PictureSample  # Of each dataset
     program: RunningProgram | None = None  # What a server says that it is; None: nothing

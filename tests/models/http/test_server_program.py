@@ -156,7 +156,7 @@ def test_a_program_may_not_tell_its_version(page: object) -> None:
         ("/data/someone/checkpoint-400/", "checkpoint-400", ""),
         ("./out/mine", "mine", ""),
         (r"C:\models\mine", "mine", ""),
-        (f"/root/.cache/hub/models--Qwen--Qwen3-VL-8B/snapshots/{SHA}", "Qwen/Qwen3-VL-8B", SHA),
+        (f"/home/me/.cache/hub/models--Qwen--Qwen3-VL-8B/snapshots/{SHA}", "Qwen/Qwen3-VL-8B", SHA),
         (7, "", ""),
     ],
 )
