@@ -97,7 +97,7 @@ AREAS = {
     "costs": (
         [
             "scoring/query_costs.py",
-            "analysis/run_costs.py",
+            "analysis/cost_differences.py",
             "leaderboard/cost_tables.py",
             "leaderboard/format_costs.py",
             "models/stopwatch.py",

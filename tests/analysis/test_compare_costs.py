@@ -11,7 +11,7 @@ import pytest
 from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.analysis.run_costs import CostDifference, compare_costs
+from vlmeval_findit.analysis.cost_differences import CostDifference, compare_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.cost_tables import cost_comparison_table
 from vlmeval_findit.scoring.scored_run import RowData, Run, load_run

@@ -15,7 +15,6 @@ from asking import KEY, ask_call, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.analysis.run_costs import RunCosts, run_costs
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.journal.view import encode
 from vlmeval_findit.models.http.chat import chat_model
@@ -26,6 +25,7 @@ from vlmeval_findit.models.stopwatch import Stopwatch
 from vlmeval_findit.protocol.call_results import Batch
 from vlmeval_findit.protocol.replies import CallTime
 from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.scoring.query_costs import RunCosts
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.scored_run import Run, load_runs
 from vlmeval_findit.storage.predictions import PredictionError, read_predictions
@@ -111,7 +111,7 @@ def made_up_run(folder: Path, **others: Any) -> Run:
 
 def test_costs_of_a_made_up_journal_by_hand(tmp_path: Path) -> None:
     run = made_up_run(tmp_path)
-    assert run_costs(run) == BY_HAND
+    assert run.provenance.costs == BY_HAND
     costs = [row.details.get("cost") for row in run.rows]
     assert costs[1] == {"seconds": 3.0, "usd": 0.004, "usd_source": SOURCE, "attempts": 2}
     assert costs[2] == {"usd": 0.003, "usd_source": "batch price", "batched": True}
@@ -121,12 +121,12 @@ def test_costs_of_a_made_up_journal_by_hand(tmp_path: Path) -> None:
 def test_scoring_predictions_again_keeps_their_costs(tmp_path: Path) -> None:
     run = made_up_run(tmp_path)
     write_score(score_file(run.path), run.path)
-    assert run_costs(load_runs([run.path])[0]) == BY_HAND
+    assert load_runs([run.path])[0].provenance.costs == BY_HAND
 
 
 def test_journals_without_times_leave_seconds_empty(tmp_path: Path) -> None:
     run = made_up_run(tmp_path, time=None)
-    costs = run_costs(run)
+    costs = run.provenance.costs
     assert (costs.timed, costs.seconds_median, costs.tokens_in) == (0, None, 1200.0)
     assert "call_time" not in run.path.read_text()
 
@@ -136,7 +136,7 @@ def test_merged_predictions_keep_their_times(tmp_path: Path) -> None:
     sweep = demo_sweep(tmp_path, FOUR_CALLS)
     sweep.journal.unlink()
     go(sweep, FakeBackends(FakeModel()))
-    assert run_costs(load_runs([run.path])[0]) == BY_HAND
+    assert load_runs([run.path])[0].provenance.costs == BY_HAND
 
 
 @pytest.mark.parametrize(

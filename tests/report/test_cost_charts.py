@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, failing, saying, speaking, world
 
-from vlmeval_findit.analysis.run_costs import RunCosts
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.protocol.metric import Better, Metric
 from vlmeval_findit.report import cost_points
@@ -30,6 +29,7 @@ from vlmeval_findit.report.label_places import place_labels
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.sections import format_costs_of
 from vlmeval_findit.report.standings import panels_of
+from vlmeval_findit.scoring.query_costs import RunCosts
 from vlmeval_findit.scoring.scored_run import Run
 
 __all__ = ["world"]

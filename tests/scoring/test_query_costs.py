@@ -11,7 +11,6 @@ import pytest
 from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.analysis.run_costs import run_costs
 from vlmeval_findit.protocol.replies import Reply, ReplyRecord
 from vlmeval_findit.scoring.query_costs import (
     COST,
@@ -130,7 +129,8 @@ def test_nothing_known_stays_empty() -> None:
 
 def test_costs_of_a_run_leave_out_failed_calls(world: World) -> None:
     path = world.predict("A", NAME, failing)  # rows 0, 3, 6 and 9
-    costs = run_costs(with_records(path, lambda index: {"call": {"cost": 0.001 * index}}))
+    run = with_records(path, lambda index: {"call": {"cost": 0.001 * index}})
+    costs = run.provenance.costs
     assert (costs.queries, costs.priced) == (8, 8)
     assert costs.usd_per_1000 == pytest.approx((1 + 2 + 4 + 5 + 7 + 8 + 10 + 11) / 8)
 
@@ -142,5 +142,5 @@ def test_provenances_without_costs_are_read_from_details(world: World) -> None:
     stored = json.loads(provenance.read_text())
     assert stored.pop("costs")["tokens_in"] == 100
     provenance.write_text(json.dumps(stored))
-    assert run_costs(load_run(provenance)) == run_costs(run)
-    assert run_costs(run).tokens_out == 5.5
+    assert load_run(provenance).provenance.costs == run.provenance.costs
+    assert run.provenance.costs.tokens_out == 5.5

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..analysis.run_costs import compare_costs
+from ..analysis.cost_differences import compare_costs
 from ..analysis.run_statistics import (
     HIT_SCORE,
     compare,

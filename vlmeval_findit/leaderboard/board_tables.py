@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.run_costs import run_costs
 from ..core.formatting import counted
 from ..protocol.metric import Metric, SumKey, weighted
 from ..scoring.scored_run import Run
@@ -208,7 +207,7 @@ def sweep_table(board: Board) -> Table:
             cells.append(TableCell(row.run.value(metric), interval))
         cells += [test.value if test else None, *_p_values(test)]
         cells += [len(row.run.rows), row.run.failed]
-        rows.append([*cells, *cost_cells(run_costs(row.run))])
+        rows.append([*cells, *cost_cells(row.run.provenance.costs)])
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from ..analysis.run_costs import CostDifference, run_costs
+from ..analysis.cost_differences import CostDifference
 from ..scoring.query_costs import RunCosts
 from ..statistics.intervals import ALPHA
 from .board import Board, BoardCell
@@ -135,14 +135,14 @@ def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
 def cell_costs(board: Board, cell: BoardCell) -> RunCosts:
     """Return what the answers of a model cost on a dataset, or over those of a mean."""
     if cell.run is not None:
-        return run_costs(cell.run)
+        return cell.run.provenance.costs
     datasets = next(mean.datasets for mean in board.means if mean.name == cell.dataset)
     return mean_costs(_on_datasets(board, cell.model, datasets))
 
 
 def _on_datasets(board: Board, model: str, datasets: Sequence[str]) -> list[RunCosts]:
     runs = [board.run(model, name) for name in datasets]
-    return [run_costs(run) for run in runs if run is not None]
+    return [run.provenance.costs for run in runs if run is not None]
 
 
 def cost_table(board: Board) -> Table:

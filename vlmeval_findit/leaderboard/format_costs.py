@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.run_costs import run_costs
 from ..protocol.metric import Metric
 from ..statistics.intervals import Difference
 from .board import Board
@@ -77,7 +76,7 @@ def _place(row: FormatRow) -> tuple[str, str]:
 
 
 def _priced(row: FormatRow) -> PricedFormat | None:
-    tokens = run_costs(row.run).tokens_out
+    tokens = row.run.provenance.costs.tokens_out
     return None if tokens is None else PricedFormat(row, tokens)
 
 

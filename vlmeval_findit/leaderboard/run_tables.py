@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..analysis.run_calibration import APValue, CalibrationResult
-from ..analysis.run_costs import run_costs
 from ..analysis.run_statistics import estimate, intervals, untested_metrics
 from ..analysis.sample_scores import SamplesScore
 from ..boxes.confidences import MEANS
@@ -35,7 +34,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
         row: list[Value] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
-        row += cost_cells(run_costs(run))
+        row += cost_cells(run.provenance.costs)
         rows.append([*row, run.provenance.digest, str(run.path)])
     fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
     fields += [count("queries"), count("failed calls")]

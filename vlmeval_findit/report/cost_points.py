@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..analysis.pareto_front import counted_score, pareto_front
-from ..analysis.run_costs import RunCosts, run_costs
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import grouped
 from ..leaderboard.cost_tables import cost_words, mean_costs
 from ..leaderboard.reported_formats import FormatRow
 from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
 from ..protocol.metric import Metric
+from ..scoring.query_costs import RunCosts
 from ..statistics.intervals import Interval
 from .charts import MAPS
 from .standings import MODELS, Panel
@@ -159,7 +159,7 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
             label=f"{model} · {one_format}" if one_format else model,
             score=entry.value,
             interval=entry.interval,
-            costs=mean_costs([run_costs(run) for run in runs]),
+            costs=mean_costs([run.provenance.costs for run in runs]),
         )
 
 
@@ -188,7 +188,7 @@ def _format_point(board: Board, row: FormatRow) -> CostPoint | None:
         label=run.variant.format,
         score=score,
         interval=row.intervals.get(board.metrics[0].name),
-        costs=run_costs(run),
+        costs=run.provenance.costs,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the answers of a scored run cost, and by how much those of two runs differ."""
+"""By how much the costs of two runs over the same rows differ."""
 
 from __future__ import annotations
 
@@ -12,16 +12,6 @@ from ..scoring.query_costs import QueryCost, RunCosts, cost_in
 from ..scoring.scored_run import Run, read_details
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
 from ..statistics.intervals import Difference, difference
-
-__all__ = ["CostDifference", "RunCosts", "compare_costs", "run_costs"]
-
-
-def run_costs(run: Run) -> RunCosts:
-    """Return what the answers of a run cost: seconds, tokens, dollars, pixels; None: not known."""
-    return run.provenance.costs
-
-
-# --- two runs over the same rows ------------------------------------------------------------------
 
 
 class _PairedCost(NamedTuple):
@@ -72,7 +62,7 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
     Raises:
         RunError: details are gone, or damaged.
     """
-    if not _any_known_of_both(run_costs(run), run_costs(other)):
+    if not _any_known_of_both(run.provenance.costs, other.provenance.costs):
         return []  # Details may be large, and would be read for nothing
     rows = [_answered(each) for each in (run, other)]
     shared = [index for index in rows[0] if index in rows[1]]
