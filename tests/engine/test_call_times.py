@@ -69,18 +69,19 @@ MADE_UP: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (
 
 BY_HAND = RunCosts(
     queries=4,
-    timed=3,
+    seconds_known=3,
     seconds_median=2.0,
     seconds_p95=pytest.approx(2.9),  # of 1, 2 and 3
-    counted=3,
+    tokens_in_known=3,
     tokens_in=1200.0,
+    tokens_out_known=3,
     tokens_out=60.0,
-    priced=3,
+    usd_known=3,
     usd_per_1000=pytest.approx(3.0),
-    usd_source=f"stated by the service, {SOURCE}, batch price",
-    measured=1,
+    usd_source=f"stated by the service, {SOURCE}, half of {SOURCE}",
+    cpu_seconds_known=1,
     cpu_seconds=3.5,
-    sized=1,
+    pixels_known=1,
     pixels=32.0 * 24,
     image_size="32 x 24",
     cached=1,
@@ -114,7 +115,7 @@ def test_costs_of_a_made_up_journal_by_hand(tmp_path: Path) -> None:
     assert run.provenance.costs == BY_HAND
     costs = [row.details.get("cost") for row in run.rows]
     assert costs[1] == {"seconds": 3.0, "usd": 0.004, "usd_source": SOURCE, "attempts": 2}
-    assert costs[2] == {"usd": 0.003, "usd_source": "batch price", "batched": True}
+    assert costs[2] == {"usd": 0.003, "usd_source": f"half of {SOURCE}", "batched": True}
     assert costs[3] == {"seconds": 2.0, "cpu_seconds": 3.5, "shared": True}
 
 
@@ -127,7 +128,7 @@ def test_scoring_predictions_again_keeps_their_costs(tmp_path: Path) -> None:
 def test_journals_without_times_leave_seconds_empty(tmp_path: Path) -> None:
     run = made_up_run(tmp_path, time=None)
     costs = run.provenance.costs
-    assert (costs.timed, costs.seconds_median, costs.tokens_in) == (0, None, 1200.0)
+    assert (costs.seconds_known, costs.seconds_median, costs.tokens_in) == (0, None, 1200.0)
     assert "call_time" not in run.path.read_text()
 
 

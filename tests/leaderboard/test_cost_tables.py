@@ -95,7 +95,7 @@ def test_what_is_partly_known_is_said(world: World) -> None:
     table = cost_table(board_of(world))
     assert table.records()[0]["USD/1000"] == pytest.approx(6.0)  # of rows 1, 3, 5, 7, 9 and 11
     (line,) = table.notes[1].lines
-    assert "6 of 12 answers are priced" in line
+    assert "tokens in, tokens out, dollars known of 6 of 12 answers" in line
 
 
 def test_without_any_cost_there_is_no_table(world: World, tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_load_runs_has_the_cost_of_each_answer(two_models: Board, world: World) 
 def test_load_scores_has_costs(two_models: Board, world: World) -> None:
     frame = dataframes.load_scores(world.runs).set_index(["model", "dataset"])
     assert frame.loc[("A", NAME), "USD per 1000"] == pytest.approx(1.0)
-    assert frame.loc[("B", NAME), "answers"] == frame.loc[("B", NAME), "timed"] == 12
+    assert frame.loc[("B", NAME), "answers"] == frame.loc[("B", NAME), "seconds known"] == 12

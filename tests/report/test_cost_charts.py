@@ -109,15 +109,15 @@ def test_costs_over_datasets_are_their_mean(world: World) -> None:
 @pytest.mark.parametrize(
     ("costs", "axis", "text"),
     [
-        (RunCosts(9, timed=9, seconds_median=0.012345), SECONDS, "0.0123"),
-        (RunCosts(9, counted=3, tokens_out=1234.5), TOKENS, "1,234 (of 3 of 9 answers)"),
-        (RunCosts(9, priced=9, usd_per_1000=1.5, usd_source="prices"), DOLLARS, "1.5 (prices)"),
+        (RunCosts(9, seconds_known=9, seconds_median=0.012345), SECONDS, "0.0123"),
+        (RunCosts(9, tokens_out_known=3, tokens_out=1234.5), TOKENS, "1,234 (of 3 of 9 answers)"),
+        (RunCosts(9, usd_known=9, usd_per_1000=1.5, usd_source="prices"), DOLLARS, "1.5 (prices)"),
         (
-            RunCosts(9, priced=8, usd_per_1000=0.75, usd_source="batch price"),
+            RunCosts(9, usd_known=8, usd_per_1000=0.75, usd_source="batch price"),
             DOLLARS,
             "0.75 (batch price, of 8 of 9 answers)",
         ),
-        (RunCosts(9, sized=9, pixels=262_144.0), PIXELS, "262,144"),
+        (RunCosts(9, pixels_known=9, pixels=262_144.0), PIXELS, "262,144"),
     ],
 )
 def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) -> None:

@@ -46,8 +46,8 @@ def cost_of(**recorded: Any) -> QueryCost:
             QueryCost(usd=0.002, usd_source="prices of November 2026"),
         ),
         (
-            {"call": {"cost": 0.001, "cost_from": "given prices", "batch": "b1"}},
-            QueryCost(usd=0.001, usd_source="batch price", is_batched=True),
+            {"call": {"cost": 0.001, "cost_from": "given prices 1,5", "batch": "b1"}},
+            QueryCost(usd=0.001, usd_source="half of given prices 1,5", is_batched=True),
         ),
         ({"call": {"cost": 0.0}}, QueryCost(usd=0.0, usd_source="stated by the service")),
         ({"call": {"attempts": 3}}, QueryCost(is_retried=True)),
@@ -60,6 +60,8 @@ def cost_of(**recorded: Any) -> QueryCost:
             QueryCost(tokens_in=900, tokens_out=40, is_cached=True),
         ),
         ({"tokens": {"prompt": 700, "reply": 9}}, QueryCost(tokens_in=700, tokens_out=9)),
+        ({"tokens": {"prompt": 0, "completion": 0}}, QueryCost()),
+        ({"tokens": {"prompt": 700, "reply": 0}}, QueryCost(tokens_in=700, tokens_out=0)),
         (
             {"images": ({"original": [800, 600], "sent": [400, 300]},)},
             QueryCost(sizes=((400, 300),)),
@@ -76,6 +78,8 @@ def cost_of(**recorded: Any) -> QueryCost:
         "guessed",
         "cached",
         "local",
+        "zeros",
+        "nothing answered",
         "size as sent",
         "a size missing",
     ],
@@ -92,21 +96,24 @@ def test_the_costs_of_a_run_by_hand() -> None:
             ),
             QueryCost(seconds=2.0, tokens_in=200, tokens_out=30, is_cached=True),
             QueryCost(seconds=6.0, tokens_in=300, is_retried=True, sizes=((30, 20), (30, 20))),
-            QueryCost(usd=0.002, usd_source="batch price", is_batched=True, sizes=((100, 10),)),
+            QueryCost(
+                usd=0.002, usd_source="half of given prices", is_batched=True, sizes=((100, 10),)
+            ),
         ]
     )
     assert costs == RunCosts(
         queries=4,
-        timed=3,
+        seconds_known=3,
         seconds_median=2.0,
         seconds_p95=5.6,  # at place 1.9 of 1, 2, 6
-        counted=3,
+        tokens_in_known=3,
         tokens_in=200.0,
+        tokens_out_known=2,
         tokens_out=20.0,
-        priced=2,
+        usd_known=2,
         usd_per_1000=1.5,
-        usd_source="given prices, batch price",
-        sized=2,
+        usd_source="given prices, half of given prices",
+        pixels_known=2,
         pixels=(2 * 600 + 1000) / 2,
         image_size="30 x 20",
         cached=1,
@@ -131,7 +138,7 @@ def test_costs_of_a_run_leave_out_failed_calls(world: World) -> None:
     path = world.predict("A", NAME, failing)  # rows 0, 3, 6 and 9
     run = with_records(path, lambda index: {"call": {"cost": 0.001 * index}})
     costs = run.provenance.costs
-    assert (costs.queries, costs.priced) == (8, 8)
+    assert (costs.queries, costs.usd_known) == (8, 8)
     assert costs.usd_per_1000 == pytest.approx((1 + 2 + 4 + 5 + 7 + 8 + 10 + 11) / 8)
 
 

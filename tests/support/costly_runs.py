@@ -37,6 +37,6 @@ def with_records(
 def costing(run: Run, **costs: Any) -> Run:
     """Return the run with these fields of :class:`.RunCosts`, known of all its queries."""
     queries = costs.setdefault("queries", len(run.rows))
-    known = {name: costs.get(name, queries) for name in ("timed", "counted", "priced", "sized")}
-    provenance = replace(run.provenance, costs=RunCosts(**{**costs, **known}))
+    known = {f"{name}_known": queries for name in ("seconds", "tokens_out", "usd", "pixels")}
+    provenance = replace(run.provenance, costs=RunCosts(**{**known, **costs}))
     return replace(run, provenance=provenance)

@@ -86,10 +86,12 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
 
 def _any_known_of_both(costs: RunCosts, others: RunCosts) -> bool:
     pairs = (
-        (costs.timed, others.timed),
-        (costs.counted, others.counted),
-        (costs.priced, others.priced),
-        (costs.measured, others.measured),
+        (costs.seconds_known, others.seconds_known),
+        (costs.tokens_in_known, others.tokens_in_known),
+        (costs.tokens_out_known, others.tokens_out_known),
+        (costs.usd_known, others.usd_known),
+        (costs.gpu_seconds_known, others.gpu_seconds_known),
+        (costs.cpu_seconds_known, others.cpu_seconds_known),
     )
     return any(left and right for left, right in pairs)
 

@@ -49,16 +49,18 @@ class CountColumn(NamedTuple):
 
     name: str
     value: Callable[[RunCosts], int]
-    words: str = ""
+    words: str
 
 
 # Of how many answers each cost is known
 KNOWN = (
-    CountColumn("timed", lambda costs: costs.timed),
-    CountColumn("counted", lambda costs: costs.counted),
-    CountColumn("priced", lambda costs: costs.priced),
-    CountColumn("measured", lambda costs: costs.measured),
-    CountColumn("sized", lambda costs: costs.sized),
+    CountColumn("seconds known", lambda costs: costs.seconds_known, "seconds"),
+    CountColumn("tokens in known", lambda costs: costs.tokens_in_known, "tokens in"),
+    CountColumn("tokens out known", lambda costs: costs.tokens_out_known, "tokens out"),
+    CountColumn("USD known", lambda costs: costs.usd_known, "dollars"),
+    CountColumn("GPU seconds known", lambda costs: costs.gpu_seconds_known, "GPU seconds"),
+    CountColumn("CPU seconds known", lambda costs: costs.cpu_seconds_known, "CPU seconds"),
+    CountColumn("pixels known", lambda costs: costs.pixels_known, "pixels"),
 )
 
 # The answers whose costs are of another kind
@@ -106,19 +108,21 @@ def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
     sizes = dict.fromkeys(each.image_size for each in costs)
     return RunCosts(
         queries=sum(each.queries for each in costs),
-        timed=sum(each.timed for each in costs),
+        seconds_known=sum(each.seconds_known for each in costs),
         seconds_median=mean(lambda each: each.seconds_median),
         seconds_p95=mean(lambda each: each.seconds_p95),
-        counted=sum(each.counted for each in costs),
+        tokens_in_known=sum(each.tokens_in_known for each in costs),
         tokens_in=mean(lambda each: each.tokens_in),
+        tokens_out_known=sum(each.tokens_out_known for each in costs),
         tokens_out=mean(lambda each: each.tokens_out),
-        priced=sum(each.priced for each in costs),
+        usd_known=sum(each.usd_known for each in costs),
         usd_per_1000=mean(lambda each: each.usd_per_1000),
         usd_source=", ".join(filter(None, sources)),
-        measured=sum(each.measured for each in costs),
+        gpu_seconds_known=sum(each.gpu_seconds_known for each in costs),
         gpu_seconds=mean(lambda each: each.gpu_seconds),
+        cpu_seconds_known=sum(each.cpu_seconds_known for each in costs),
         cpu_seconds=mean(lambda each: each.cpu_seconds),
-        sized=sum(each.sized for each in costs),
+        pixels_known=sum(each.pixels_known for each in costs),
         pixels=mean(lambda each: each.pixels),
         image_size=", ".join(filter(None, sizes)),
         cached=sum(each.cached for each in costs),
@@ -191,16 +195,18 @@ def _notes(known: dict[str, RunCosts]) -> list[Note]:
 def cost_words(costs: RunCosts) -> Iterator[str]:
     """Yield what a reader of costs must know: sources, what is partly known, other kinds.
 
-    >>> list(cost_words(RunCosts(queries=9, priced=8, usd_source="given prices", retried=1)))
-    ['dollars: given prices', '8 of 9 answers are priced', '1 of 9 after several attempts']
+    >>> list(cost_words(RunCosts(queries=9, usd_known=8, usd_source="given prices", retried=1)))
+    ['dollars: given prices', 'dollars known of 8 of 9 answers', '1 of 9 after several attempts']
     """
     if costs.usd_source:
         yield f"dollars: {costs.usd_source}"
+    partly_known: dict[int, list[str]] = {}
     for column in KNOWN:
         number = column.value(costs)
         if 0 < number < costs.queries:
-            verb = "is" if number == 1 else "are"
-            yield f"{number:,} of {costs.queries:,} answers {verb} {column.name}"
+            partly_known.setdefault(number, []).append(column.words)
+    for number, names in partly_known.items():
+        yield f"{', '.join(names)} known of {number:,} of {costs.queries:,} answers"
     for column in KINDS:
         if number := column.value(costs):
             yield f"{number:,} of {costs.queries:,} {column.words}"

@@ -90,7 +90,8 @@ def prices_from(prices: Any) -> TokenPrices:
             f"prices {prices!r}: should be IN,OUT in US dollars per million tokens, as 0.5,2 (0 if "
             "free)"
         )
-    return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
+    source = f"given prices {sent:g},{answered:g}"
+    return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source=source)
 
 
 PricesField = Annotated[TokenPrices, Checked(prices_from, before=True)]  # as a file has them

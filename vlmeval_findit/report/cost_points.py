@@ -45,7 +45,7 @@ class CostAxis:
     def note(self, costs: RunCosts) -> str:
         """Return who states it, and of how few answers; empty without a need.
 
-        >>> AXES[2].note(RunCosts(queries=9, priced=8, usd_source="given prices"))
+        >>> AXES[2].note(RunCosts(queries=9, usd_known=8, usd_source="given prices"))
         'given prices, of 8 of 9 answers'
         """
         known = self.known(costs)
@@ -58,23 +58,26 @@ AXES = (
         "seconds",
         "seconds a query (median)",
         lambda costs: costs.seconds_median,
-        lambda costs: costs.timed,
+        lambda costs: costs.seconds_known,
     ),
     CostAxis(
         "tokens out",
         "tokens out a query",
         lambda costs: costs.tokens_out,
-        lambda costs: costs.counted,
+        lambda costs: costs.tokens_out_known,
     ),
     CostAxis(
         "dollars",
         "dollars for 1,000 queries",
         lambda costs: costs.usd_per_1000,
-        lambda costs: costs.priced,
+        lambda costs: costs.usd_known,
         lambda costs: costs.usd_source,
     ),
     CostAxis(
-        "pixels", "pixels sent a query", lambda costs: costs.pixels, lambda costs: costs.sized
+        "pixels",
+        "pixels sent a query",
+        lambda costs: costs.pixels,
+        lambda costs: costs.pixels_known,
     ),
 )
 

@@ -20,7 +20,6 @@ from ..protocol.replies import Reply
 COST = "cost"  # The key of a query's details that has what :func:`cost_values` returns
 
 STATED = "stated by the service"
-BATCH_PRICE = "batch price"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +59,18 @@ def cost_values(reply: Reply) -> dict[str, Any]:
 
 
 def _source(call: Mapping[str, Any]) -> str:
-    if call.get("batch"):
-        return BATCH_PRICE
     prices = call.get("cost_from")
-    return prices if isinstance(prices, str) else STATED
+    if not isinstance(prices, str):
+        return STATED
+    return f"half of {prices}" if call.get("batch") else prices
 
 
 def cost_in(details: Mapping[str, Any]) -> QueryCost:
     """Return the cost of a query, given its details; those of earlier versions have less."""
     cost = mapping(details.get(COST))
     tokens = mapping(details.get("tokens"))
+    if tokens.get("prompt") == 0:  # Of a server that does not count: earlier versions kept it
+        tokens = {}
     source = cost.get("usd_source")
     answered = tokens.get("completion", tokens.get("reply"))
     return QueryCost(
@@ -108,24 +109,25 @@ def _sizes(details: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
 class RunCosts:
     """What the answers of a run cost; None: not known.
 
-    Each value is over those answers of which it is known: ``timed``, ``counted``, ``priced``,
-    ``measured`` and ``sized`` of the ``queries``.
+    Each value is over those answers of which it is known, as many as its field ``…_known`` says.
     """
 
     queries: Whole = 0  # That were answered
-    timed: Whole = 0
+    seconds_known: Whole = 0
     seconds_median: Finite | None = None
     seconds_p95: Finite | None = None
-    counted: Whole = 0
+    tokens_in_known: Whole = 0
     tokens_in: Finite | None = None  # Mean a query
+    tokens_out_known: Whole = 0
     tokens_out: Finite | None = None
-    priced: Whole = 0
+    usd_known: Whole = 0
     usd_per_1000: Finite | None = None
     usd_source: Text = ""
-    measured: Whole = 0
+    gpu_seconds_known: Whole = 0
     gpu_seconds: Finite | None = None  # Mean a query, where the model runs here
+    cpu_seconds_known: Whole = 0
     cpu_seconds: Finite | None = None
-    sized: Whole = 0
+    pixels_known: Whole = 0
     pixels: Finite | None = None  # Mean of all that is sent with a query
     image_size: Text = ""  # The commonest, as ``640 x 480``
     cached: Whole = 0  # A part of the prompt came from the service's cache
@@ -139,12 +141,15 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     """Return what the answers of a run cost, given the cost of each.
 
     >>> costs = sum_up([QueryCost(seconds=1.0, usd=0.002), QueryCost(seconds=3.0), QueryCost()])
-    >>> costs.queries, costs.timed, costs.seconds_median, costs.priced, costs.usd_per_1000
-    (3, 2, 2.0, 1, 2.0)
+    >>> costs.queries, costs.seconds_known, costs.seconds_median
+    (3, 2, 2.0)
+    >>> costs.usd_known, costs.usd_per_1000
+    (1, 2.0)
     """
     seconds = _known(cost.seconds for cost in costs)
     dollars = _known(cost.usd for cost in costs)
     tokens_in = _known(cost.tokens_in for cost in costs)
+    tokens_out = _known(cost.tokens_out for cost in costs)
     gpu_seconds = _known(cost.gpu_seconds for cost in costs)
     cpu_seconds = _known(cost.cpu_seconds for cost in costs)
     sources = dict.fromkeys(cost.usd_source for cost in costs if cost.usd is not None)
@@ -152,19 +157,21 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     usd = _mean(dollars)
     return RunCosts(
         queries=len(costs),
-        timed=len(seconds),
+        seconds_known=len(seconds),
         seconds_median=_quantile(seconds, 0.5),
         seconds_p95=_quantile(seconds, 0.95),
-        counted=len(tokens_in),
+        tokens_in_known=len(tokens_in),
         tokens_in=_mean(tokens_in),
-        tokens_out=_mean(_known(cost.tokens_out for cost in costs)),
-        priced=len(dollars),
+        tokens_out_known=len(tokens_out),
+        tokens_out=_mean(tokens_out),
+        usd_known=len(dollars),
         usd_per_1000=None if usd is None else 1000 * usd,
         usd_source=", ".join(filter(None, sources)),
-        measured=max(len(gpu_seconds), len(cpu_seconds)),
+        gpu_seconds_known=len(gpu_seconds),
         gpu_seconds=_mean(gpu_seconds),
+        cpu_seconds_known=len(cpu_seconds),
         cpu_seconds=_mean(cpu_seconds),
-        sized=len(pixels),
+        pixels_known=len(pixels),
         pixels=_mean(pixels),
         image_size=_commonest_size(costs),
         cached=sum(cost.is_cached for cost in costs),

@@ -34,6 +34,7 @@ from vlmeval_findit.models.prices import TokenPrices, prices_from
 from vlmeval_findit.protocol.call_results import StopReason
 
 PRICES = prices_from("10,50")
+GIVEN = "given prices 10,50"
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 
 
@@ -76,6 +77,34 @@ BOX = '[{"bbox": [100, 100, 500, 500]}]'
         ({"prompt_tokens": 9, "total_tokens": 11}, {"prompt": 9, "completion": None}),
         ({"completion_tokens": 2, "total_tokens": 11}, {"prompt": None, "completion": 2}),
         ({"total_tokens": 11}, {"prompt": None, "completion": None}),
+        # Portkey: Anthropic's caches are apart, and in the total
+        (
+            {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 210,
+             "cache_read_input_tokens": 90},
+            {"prompt": 190, "cached": 90, "completion": 20},
+        ),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 210,
+             "prompt_tokens_details": {"cached_tokens": 90},
+             "completion_tokens_details": {"reasoning_tokens": 90}},
+            {"prompt": 100, "cached": 90, "completion": 110},
+        ),
+        # LiteLLM: null where another field states it
+        (
+            {"prompt_tokens": 100, "completion_tokens": 20, "reasoning_tokens": 90,
+             "prompt_tokens_details": {"cached_tokens": None}, "cache_read_input_tokens": 90,
+             "completion_tokens_details": {"reasoning_tokens": None}},
+            {"prompt": 100, "cached": 90, "completion": 110},
+        ),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
+             "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36},
+            {"prompt": 100, "cached": 64, "completion": 20},
+        ),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 20, "cached_tokens": 64},
+            {"prompt": 100, "cached": 64, "completion": 20},
+        ),
     ],
 )  # fmt: skip
 def test_tokens_that_are_counted_apart_are_added(
@@ -105,6 +134,8 @@ def test_tokens_that_are_counted_apart_are_added(
         ({"cost": True}, None),
         ({"cost": float("nan")}, None),
         ({"cost": {"total_cost": 0.05}}, None),  # Perplexity
+        ({"cost_in_usd_ticks": 37_756_000}, 0.0037756),  # xAI
+        ({"cost_in_usd_ticks": -1}, None),
         ({}, None),
     ],
 )
@@ -114,16 +145,34 @@ def test_costs_as_services_state_them(usage: Mapping[str, Any], cost: float | No
 
 
 @pytest.mark.parametrize(
+    ("stated", "reply", "counts"),
+    [
+        ((0, 0), "[]", {}),  # OpenVINO's server
+        ((0, 7), "[]", {}),
+        ((9, 0), "[]", {"prompt": 9}),
+        ((9, 0), "", {"prompt": 9, "completion": 0}),
+        ((9, 7), "[]", {"prompt": 9, "completion": 7}),
+    ],
+)
+def test_zeros_of_servers_that_do_not_count_are_absent(
+    stated: tuple[int, int], reply: str, counts: Mapping[str, int]
+) -> None:
+    prompt, completion = stated
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    message = {"content": reply}
+    assert usage_of({"usage": usage, "choices": [{"message": message}]}).tokens == counts
+
+
+@pytest.mark.parametrize(
     ("usage", "prices", "charged"),
     [
         (Usage(0.05, {"prompt": 9, "completion": 9}), PRICES, Charge(0.05)),
-        (Usage(0.0, {"prompt": 0, "completion": 0}, wrote=True), None, Charge(0.0)),
-        (Usage(0.0, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.011, "given prices")),
-        (Usage(0.0), PRICES, Charge(7.0, is_guess=True)),
-        (Usage(None, {"prompt": 0, "completion": 0}, wrote=True), PRICES, Charge(7, "", True)),
-        (Usage(None, {"prompt": 9, "completion": 0}, wrote=True), PRICES, Charge(7, "", True)),
-        (Usage(None, {"prompt": 1000, "completion": 0}), PRICES, Charge(0.01, "given prices")),
-        (Usage(None, {"completion": 20}), PRICES, Charge(7.0, is_guess=True)),
+        (Usage(0.0), None, Charge(0.0)),
+        (Usage(0.0, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.011, GIVEN)),
+        (Usage(0.0), PRICES, Charge(7.0, GIVEN, is_guess=True)),
+        (Usage(None, {"prompt": 9}), PRICES, Charge(7.0, GIVEN, is_guess=True)),
+        (Usage(None, {"prompt": 1000, "completion": 0}), PRICES, Charge(0.01, GIVEN)),
+        (Usage(None, {"completion": 20}), PRICES, Charge(7.0, GIVEN, is_guess=True)),
         (Usage(None, {"prompt": 9, "completion": 9}), None, Charge(None)),
     ],
 )
@@ -137,7 +186,7 @@ def test_stated_then_tokens_then_the_most(
     ("usage", "prices", "charged"),
     [
         (Usage(0.02), None, Charge(0.02)),
-        (Usage(), PRICES, Charge(7.0, is_guess=True)),
+        (Usage(), PRICES, Charge(7.0, GIVEN, is_guess=True)),
         (Usage(), None, Charge(0.05, is_guess=True)),
     ],
 )
@@ -150,7 +199,7 @@ def test_an_incomplete_reply_costs_at_most_the_dearest(
 
 
 def test_what_is_free_stays_free() -> None:
-    assert charge(Usage(0.0, {}, wrote=True), prices_from("0,0"), 0.0).cost == 0.0
+    assert charge(Usage(0.0), prices_from("0,0"), 0.0).cost == 0.0
 
 
 # --- any sequence of replies keeps the limit ------------------------------------------------------
@@ -312,7 +361,17 @@ def test_an_error_with_another_status_costs_what_it_states() -> None:
         service = HttpService(model_of(PRICES), [Endpoint(server.url)], budget=budget, policy=QUICK)
         (answer,) = ask_calls(service)
     assert budget.spent == pytest.approx(0.06)
-    assert call_of(answer)["cost_from"] == "given prices"
+    assert call_of(answer)["cost_from"] == GIVEN
+
+
+def test_an_answer_at_its_greatest_price_names_the_prices() -> None:
+    reply = json.dumps({"choices": [{"message": {"content": BOX}, "finish_reason": "stop"}]})
+    with ChatServer(in_turn(Answer(reply.encode()))) as server:
+        service = HttpService(model_of(PRICES), [Endpoint(server.url)], policy=QUICK)
+        (answer,) = ask_calls(service)
+    call = call_of(answer)
+    assert call["cost"] == call["cost_guessed"] > 0
+    assert call["cost_from"] == GIVEN, "nothing was stated by the service"
 
 
 def test_an_error_that_was_reported_before_any_work_is_free() -> None:

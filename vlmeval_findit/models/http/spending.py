@@ -27,7 +27,6 @@ class Usage:
 
     stated: float | None = None  # US dollars; None: nothing plausible
     tokens: Mapping[str, int] | None = None  # as of :func:`token_counts`
-    wrote: bool = False  # the reply holds something, so that its tokens cannot be 0
 
 
 NOTHING_STATED = Usage()
@@ -61,29 +60,26 @@ def charge(
     # A stated 0 is plausible for free models only, of which no price is known.
     if usage.stated is not None and (usage.stated > 0 or prices is None):
         return Charge(usage.stated)
-    by_tokens = _by_tokens(usage, prices)
-    if prices is not None and by_tokens is not None:
-        return Charge(by_tokens * share, prices.source)
-    if at_most is not None:
-        return Charge(at_most * share, is_guess=True)
+    if prices is not None:
+        by_tokens = prices.cost_of(usage.tokens or {})
+        if by_tokens is not None:
+            return Charge(by_tokens * share, prices.source)
+        if at_most is not None:
+            return Charge(at_most * share, prices.source, is_guess=True)
     if dearest:
         return Charge(dearest, is_guess=True)
     return Charge(None)
 
 
-def _by_tokens(usage: Usage, prices: TokenPrices | None) -> float | None:
-    tokens = usage.tokens or {}
-    if prices is None or not tokens.get("prompt"):  # every request has a prompt
-        return None
-    if usage.wrote and not tokens.get("completion"):
-        return None
-    return prices.cost_of(tokens)
-
-
 def usage_of(reply: Mapping[str, Any]) -> Usage:
-    """Read what a chat reply says of its cost."""
+    """Read what a chat reply says of its cost; zeros of a server that counts nothing are absent."""
     usage = mapping(reply.get("usage"))
-    return Usage(stated_cost(usage), token_counts(usage), _wrote(reply))
+    tokens = token_counts(usage)
+    if tokens.get("prompt") == 0:  # every request has a prompt
+        tokens = {}
+    elif tokens.get("completion") == 0 and _wrote(reply):
+        del tokens["completion"]
+    return Usage(stated_cost(usage), tokens)
 
 
 _WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", "function_call")
@@ -98,13 +94,19 @@ def stated_cost(usage: Mapping[str, Any]) -> float | None:
     """Return the stated cost in US dollars; None if none is stated, or one that cannot be.
 
     With the user's key of a provider, OpenRouter states its fee, and apart what the provider takes.
+    xAI states ten-thousandths of a millionth of a dollar.
 
     >>> stated_cost({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.05}})
     0.05
     >>> stated_cost({"cost": 0.05, "cost_details": {"upstream_inference_cost": 0.05}})
     0.05
+    >>> stated_cost({"cost_in_usd_ticks": 37756000})
+    0.0037756
     """
     cost = _dollars(usage.get("cost"))
+    ticks = _dollars(usage.get("cost_in_usd_ticks"))
+    if cost is None and ticks is not None:
+        return ticks / _TICKS
     upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
     is_own_key = usage.get("is_byok") not in (None, False)
     if not is_own_key:
@@ -112,6 +114,9 @@ def stated_cost(usage: Mapping[str, Any]) -> float | None:
     if cost is None or not upstream:
         return None
     return cost + upstream
+
+
+_TICKS = 1e10  # Of xAI in a dollar: docs.x.ai/developers/cost-tracking
 
 
 def _dollars(value: object) -> float | None:
@@ -128,33 +133,53 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     >>> token_counts({"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 5020})
     {'prompt': 1000, 'completion': 4020}
     """
-    sent = mapping(usage.get("prompt_tokens_details"))
-    answered = mapping(usage.get("completion_tokens_details"))
-    # Second names are Anthropic's.
-    stated = {
-        "prompt": usage.get("prompt_tokens"),
-        "cached": sent.get("cached_tokens", usage.get("cache_read_input_tokens")),
-        "cache_write": sent.get("cache_write_tokens", usage.get("cache_creation_input_tokens")),
-        "completion": usage.get("completion_tokens"),
-        "reasoning": answered.get("reasoning_tokens", usage.get("reasoning_tokens")),
-        "total": usage.get("total_tokens"),
-    }
-    counts = {name: count_of(value) for name, value in stated.items()}
-    known = {name: count for name, count in counts.items() if count is not None}
+    known = {}
+    unread = set()
+    for name, fields in _fields(usage).items():
+        stated = [value for value in fields if value is not None]
+        if not stated:
+            continue
+        count = count_of(stated[0])
+        if count is None:
+            unread.add(name)
+        else:
+            known[name] = count
     total = known.pop("total", 0)
     if "prompt" not in known or "completion" not in known:
         return known
-    in_cache = known.get("cached", 0) + known.get("cache_write", 0)
-    if in_cache > known["prompt"]:
-        known["prompt"] += in_cache
+    beyond = total - known["prompt"] - known["completion"]
     reasoning = known.get("reasoning", 0)
+    in_cache = known.get("cached", 0) + known.get("cache_write", 0)
+    if in_cache > known["prompt"] or (in_cache == beyond and reasoning != beyond):
+        known["prompt"] += in_cache
     if reasoning > known["completion"]:
         known["completion"] += reasoning
     known["completion"] = max(known["completion"], total - known["prompt"])
-    for name in ("total", "reasoning"):
-        if stated[name] is not None and counts[name] is None:
-            known.pop("completion", None)
+    if unread & {"total", "reasoning"}:
+        known.pop("completion")
     return known
+
+
+def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
+    """Return where services state each count; the first that is no null counts."""
+    sent = mapping(usage.get("prompt_tokens_details"))
+    answered = mapping(usage.get("completion_tokens_details"))
+    return {
+        "prompt": (usage.get("prompt_tokens"),),
+        "cached": (
+            sent.get("cached_tokens"),
+            usage.get("cache_read_input_tokens"),  # Anthropic
+            usage.get("prompt_cache_hit_tokens"),  # DeepSeek
+            usage.get("cached_tokens"),  # Moonshot
+        ),
+        "cache_write": (
+            sent.get("cache_write_tokens"),
+            usage.get("cache_creation_input_tokens"),  # Anthropic
+        ),
+        "completion": (usage.get("completion_tokens"),),
+        "reasoning": (answered.get("reasoning_tokens"), usage.get("reasoning_tokens")),
+        "total": (usage.get("total_tokens"),),
+    }
 
 
 # --- the limit of a run ---------------------------------------------------------------------------
