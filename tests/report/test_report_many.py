@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,13 @@ from many_runs import FORMATS, make_runs
 from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
 
 from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.report import sections
 from vlmeval_findit.report.curve_charts import CURVES
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.sections import Details
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import RowData, load_runs
+from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs, read_details
 
 __all__ = ["browser"]
 
@@ -54,12 +56,21 @@ def test_curves_are_those_of_the_first_models(
     monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
     some = few(board, models)
     details = Details(some)
-    gather([row.run for row in some.runs], details.add)
+    read: list[str] = []
+
+    def noted(run: Run) -> Sequence[ScoredRow]:
+        read.append(run.model)
+        return read_details(run)
+
+    monkeypatch.setattr(sections, "read_details", noted)
+    for transcript in gather([row.run for row in some.runs])[0]:
+        details.add(transcript)
     ((title, drawn),) = details.drawn()
     assert title == "IoU thresholds"
     rows = drawn.charts[0][1]["data"]["values"]
     assert list(dict.fromkeys(row["model"] for row in rows)) == list(some.models[:CURVES])
-    # No other curve is computed.
+    # Of the others not even the details are read.
+    assert sorted(read) == sorted(some.models[:CURVES])
     assert {model for model, _ in details.curves} == set(some.models[:CURVES])
     assert bool(details.note) == (models > CURVES)
 

@@ -93,6 +93,23 @@ def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str)
     assert [reply.recorded for reply in replies] == [ReplyRecord(), *[record] * (len(texts) - 1)]
 
 
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_some_replies_are_those_of_all(tmp_path: Path, suffix: str) -> None:
+    rows = [{"index": index, "prediction": f"[{index}]"} for index in (7, 0, 3, 5)]
+    # Some programs write numbers as text.
+    rows[2]["index"] = "3"
+    path = file(tmp_path, suffix, WRITERS[suffix](rows))
+    for wanted in (set(), {3}, {0, 5, 9}, {0, 3, 5, 7}):
+        every = read_predictions(path)
+        assert read_predictions(path, wanted) == [each for each in every if each.index in wanted]
+
+
+def test_a_row_without_an_index_is_refused_among_some(tmp_path: Path) -> None:
+    rows = [{"index": 0, "prediction": "[]"}, {"index": "x", "prediction": "[]"}]
+    with pytest.raises(PredictionError, match="row 2, column index: 'x' is not a whole number"):
+        read_predictions(file(tmp_path, "json", WRITERS["json"](rows)), {0})
+
+
 @pytest.mark.parametrize(
     ("text", "record", "failed"),
     [

@@ -215,9 +215,9 @@ def _slice_values(run: Run) -> dict[str, float]:
 def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[LoggedAnswer]:
     """Yield the worst answers of a run, the worst first; failed calls are no answers."""
     score_of = transcript.run.benchmark.query_score
-    replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
     worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
+    replies = transcript.read_replies([row.index for row in worst])
     for place, row in enumerate(worst, 1):
         texts = (transcript.prompt(row.index), replies.get(row.index, ""))
         prompt, reply = map(private.in_reply, texts)

@@ -63,7 +63,7 @@ def gallery_data(
         cards_of_run = list(group)
         transcript = cards_of_run[0].transcript
         run = place[key_of(transcript.run)]
-        replies = transcript.read_replies()
+        replies = transcript.read_replies([card.row.index for card in cards_of_run])
         doubtful = doubts.get(transcript.run.board_dataset, {})
         for card in cards_of_run:
             entry = _entry(card, replies, texts, images, parts)

@@ -73,7 +73,9 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
     first = first_pairs(board, sides)
     details = Details(board)
     with_answers = _runs_with_answers(board, details.keys, first, cards)
-    transcripts, missing = gather(with_answers, details.add)
+    transcripts, missing = gather(with_answers)
+    for transcript in transcripts:
+        details.add(transcript)
     doubts = doubts_of(board)
     by_row = doubts_by_row(doubts)
     gallery = gallery_data(choose_cards(transcripts, cards, first, by_row), runs, by_row)

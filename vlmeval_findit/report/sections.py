@@ -15,8 +15,8 @@ from ..leaderboard.learning_curve import learning_curves
 from ..leaderboard.reported_formats import FormatRow
 from ..protocol.benchmark import Curve
 from ..protocol.metric import Metric
-from ..protocol.scored_row import ScoredRow, failed_calls, reasons
-from ..scoring.scored_run import Run
+from ..protocol.scored_row import failed_calls, reasons
+from ..scoring.scored_run import Run, read_details
 from ..statistics.reliability import Bin, reliability
 from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .cost_charts import CostCharts
@@ -128,11 +128,16 @@ class Details:
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
-    def add(self, transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
-        """Add the curve and the bins of a run; see :func:`.transcripts.gather`."""
+    def add(self, transcript: Transcript) -> None:
+        """Add the curve and the bins of a run that the charts show; its details are not kept.
+
+        Raises:
+            RunError: they are gone, or damaged.
+        """
         key = key_of(transcript.run)
         if key not in self.keys:
             return
+        rows = read_details(transcript.run)
         if (curve := transcript.run.benchmark.curve(transcript.dataset, rows)) is not None:
             self.curves[key] = curve
         if names := definitions_in(rows):

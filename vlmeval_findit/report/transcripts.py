@@ -7,7 +7,7 @@ reason. Without images or predictions an answer has boxes only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant, PartKind
 from ..protocol.scored_row import ScoredRow
 from ..scoring.reviewed_score import accepted_answer
-from ..scoring.scored_run import Run, read_details
+from ..scoring.scored_run import Run
 from ..storage.folders import image_folder
 from ..storage.predictions import read_predictions
 from .value_text import rounded_down
@@ -37,12 +37,13 @@ class Transcript:
     prompts: PromptSet | None  # None if they are not known
     images: Path  # Folder that the paths of images are relative to
 
-    def read_replies(self) -> dict[int, str]:
-        """Read the replies by index; empty if the prediction file does not exist.
+    def read_replies(self, indices: Collection[int]) -> dict[int, str]:
+        """Read the replies to some queries by index; empty if the prediction file does not exist.
 
         They are not stored: a page has a few replies of each of thousands of runs.
         """
-        replies = read_predictions(self.run.path) if self.run.path.is_file() else []
+        path = self.run.path
+        replies = read_predictions(path, frozenset(indices)) if path.is_file() else []
         return {reply.index: reply.text for reply in replies}
 
     def prompt(self, index: int) -> str:
@@ -72,22 +73,8 @@ class Missing(NamedTuple):
     reason: str
 
 
-# Receives a run's rows with their details, which are released afterwards
-Visitor = Callable[[Transcript, Sequence[ScoredRow]], None]
-
-
-def gather(
-    runs: Iterable[Run], visit: Visitor = lambda transcript, rows: None
-) -> tuple[list[Transcript], list[Missing]]:
-    """Return the transcripts of runs, and the runs without one.
-
-    Args:
-        runs: any; details that are not in memory are read run by run.
-        visit: called with every transcript.
-
-    Raises:
-        RunError: details are gone.
-    """
+def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
+    """Return the transcripts of runs, and the runs without one."""
     datasets: dict[tuple[str, str], AnyDataset] = {}
     hashes = _PromptHashes()
     transcripts: list[Transcript] = []
@@ -100,14 +87,9 @@ def gather(
             dataset = replace(datasets[key], variant=run.variant)
             recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
             of_model = run.benchmark.for_model(dataset, run.model, recorded)
-            transcript = _transcript(run, of_model, hashes)
+            transcripts.append(_transcript(run, of_model, hashes))
         except (FileNotFoundError, ValueError) as error:
             missing.append(Missing(run, str(error)))
-            continue
-        rows = read_details(run)
-        visit(transcript, rows)
-        transcripts.append(transcript)
-        del rows  # Before the rows of the next run are read
     return transcripts, missing
 
 

@@ -12,7 +12,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
@@ -42,10 +42,11 @@ class PredictionError(ValueError):
     """A prediction file that cannot be read; the message names file, row and column."""
 
 
-def read_predictions(path: Path) -> list[Reply]:
-    """Read the replies of a prediction file, in its order.
+def read_predictions(path: Path, indices: Container[int] | None = None) -> list[Reply]:
+    """Read the replies of a prediction file, in its order, or those to ``indices`` (None: all).
 
     Those that a sheet cut are whole if the run's journal lies next to it; see :mod:`.sheet_cells`.
+    Rows with another index are not checked.
 
     Raises:
         PredictionError: unknown format, damaged file, missing column or cell, an index that is
@@ -54,10 +55,12 @@ def read_predictions(path: Path) -> list[Reply]:
     """
     form = prediction_format(path)
     replies: dict[int, Reply] = {}
-    for number, row in enumerate(map(_unpacked, form.read_rows(path)), 1):
+    for number, row in enumerate(form.read_rows(path), 1):
+        if indices is not None and not _is_among(indices, row):
+            continue
         where = f"{path}, row {number}"
         try:
-            reply = _reply(where, row)
+            reply = _reply(where, _unpacked(row))
         except RecursionError:
             raise PredictionError(f"{where}: it is nested too deeply") from None
         if reply.index in replies:
@@ -95,6 +98,14 @@ def check_model_name(name: str) -> str:
         if is_wrong:
             raise PredictionError(f"the model's name {name!r} {why}")
     return name
+
+
+def _is_among(indices: Container[int], row: Mapping[str, Any]) -> bool:
+    """Return whether a row has one of some indices, or none that can be read."""
+    try:
+        return _index(row.get("index")) in indices
+    except IndexCellError:
+        return True
 
 
 def _unpacked(row: Mapping[str, Any]) -> Mapping[str, Any]:
