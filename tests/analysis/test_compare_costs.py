@@ -14,6 +14,7 @@ from scored_runs import World, failing, speaking, world
 from vlmeval_findit.analysis.cost_differences import CostDifference, compare_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.cost_tables import cost_comparison_table
+from vlmeval_findit.scoring.query_costs import RunCosts
 from vlmeval_findit.scoring.scored_run import RowData, Run, load_run
 from vlmeval_findit.statistics.intervals import Difference
 
@@ -75,7 +76,8 @@ def test_only_queries_that_both_know_count(world: World) -> None:
 @pytest.mark.parametrize(("p_value", "sign"), [(0.01, "*"), (0.2, ""), (None, "")])
 def test_significant_differences_have_a_star(p_value: float | None, sign: str) -> None:
     difference = Difference(-1.0, None, p_value, p_value)
-    table = cost_comparison_table([CostDifference("seconds", 1.0, 2.0, difference, 5)])
+    compared = [CostDifference("seconds", 1.0, 2.0, difference, 5)]
+    table = cost_comparison_table(compared, RunCosts(), RunCosts())
     ((*_, p, _),) = table.cells()
     assert (p[1].value, p[1].sign) == (p_value, sign)
 
@@ -94,6 +96,46 @@ def test_compare_prints_and_writes_costs(
     by_name = {row["cost"]: row for row in found["costs"]["rows"]}
     assert by_name["tokens out"]["A - B"]["value"] == pytest.approx(0.5)
     assert by_name["tokens out"]["queries"] == 12
+
+
+def test_every_cost_of_a_query_is_compared(world: World) -> None:
+    def everything(factor: int) -> Run:
+        record = {
+            "tokens": {"prompt": 500 * factor, "completion": 20 * factor},
+            "call": {"cost": 0.001 * factor},
+            "images": [{"sent": [30 * factor, 20]}, {"sent": [10 * factor, 10]}],
+        }
+        time = dict.fromkeys(("seconds", "gpu_seconds", "cpu_seconds"), 1.0 * factor)
+        return run_with(world, f"M{factor}", lambda index: record, lambda index: time)
+
+    found = {
+        each.name: each.difference.value for each in compare_costs(everything(3), everything(1))
+    }
+    expected = {
+        "seconds": 2.0,
+        "tokens in": 1000,
+        "tokens out": 40,
+        "USD per 1000": 2.0,
+        "GPU seconds": 2.0,
+        "CPU seconds": 2.0,
+        "pixels": 1400,
+    }
+    assert found == pytest.approx(expected)
+
+
+def test_compare_tells_batches_and_retries_apart(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batched = {"cost": 0.001, "cost_from": "given prices 1/5", "batch": "b1"}
+    left = run_with(world, "A", lambda index: {"call": batched})
+    right = run_with(world, "B", lambda index: {"call": {"cost": 0.002, "attempts": 1 + index % 2}})
+    out = tmp_path / "out.json"
+    assert main(["compare", str(left.path), str(right.path), "--json", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "A: dollars: half of given prices 1/5; 12 of 12 by a batch service." in lines
+    assert "B: dollars: stated by the service; 6 of 12 after several attempts." in lines
+    (found,) = json.loads(out.read_text())
+    assert [note["title"] for note in found["costs"]["notes"]] == ["A", "B"]
 
 
 def test_runs_without_costs_have_no_table_of_them(

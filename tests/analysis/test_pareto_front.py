@@ -54,6 +54,8 @@ def beats(one: Point, other: Point, better: Better) -> bool:
         pytest.param([(70.0, 0.0), (0.0, 0.0)], [0], id="free, and scores of zero"),
         # 0.1 + 0.2 is not 0.3, but no model is dearer by that.
         pytest.param([(90.0, 0.1 + 0.2), (90.0, 0.3)], [0, 1], id="equal but for the last bits"),
+        pytest.param([(90.0, 1e9 * (0.1 + 0.2)), (90.0, 3e8)], [0, 1], id="large and equal"),
+        pytest.param([(90.0, 2e-10), (90.0, 1e-10)], [1], id="tiny and not equal"),
     ],
 )
 def test_front(points: list[Point], front: list[int]) -> None:

@@ -45,3 +45,9 @@ def test_csv() -> None:
         {"a": r"x;y\x09z", "b": "2.0000"},
     ]
     assert as_csv([]) == "\n"
+
+
+def test_small_amounts_keep_their_digits_in_csv() -> None:
+    numbers = [1.38123e-7, -0.05234, 0.1, 0.0]
+    text = as_csv([{"n": number} for number in numbers])
+    assert text.split() == ["n", "1.381e-07", "-0.05234", "0.1000", "0.0000"]

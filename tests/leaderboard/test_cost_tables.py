@@ -85,8 +85,9 @@ def test_a_model_costs_the_mean_over_its_datasets(two_models: Board) -> None:
 def test_a_cost_unknown_of_one_dataset_is_empty(world: World) -> None:
     add_run(world, "A", NAME, paid(0.001, 1000, 20))
     add_run(world, "A", OTHER, {"tokens": {"prompt": 2000, "completion": 40}})
-    (row,) = cost_table(board_of(world)).records()
-    assert row == {"model": "A", "tokens in": 1500.0, "tokens out": 30.0}
+    table = cost_table(board_of(world))
+    assert table.records() == [{"model": "A", "tokens in": 1500.0, "tokens out": 30.0}]
+    assert table.notes[1].lines == ["A: dollars known of 12 of 17 answers"], "a price of nothing"
 
 
 def test_what_is_partly_known_is_said(world: World) -> None:

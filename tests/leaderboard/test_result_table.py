@@ -117,6 +117,16 @@ def test_a_sheet(tmp_path) -> None:
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")
 
 
+def test_amounts_in_a_sheet_have_three_digits(tmp_path) -> None:
+    amounts = (1_000_003.75, 45.25, 1.4583333333, 0.000123, 1.38e-7, 0, None)
+    table = Table("Cost", [Field("tokens", FieldType.AMOUNT)], [[each] for each in amounts])
+    write_sheets({"Cost": table}, tmp_path / "book.xlsx")
+    sheet = load_workbook(tmp_path / "book.xlsx")["Cost"]
+    formats = [sheet.cell(row, 1).number_format for row in range(4, 4 + len(amounts))]
+    assert formats == ["#,##0", "0.0", "0.00", "0.000000", "0.00E+00", "0", "General"]
+    assert sheet.column_dimensions["A"].width > len("1,000,004")
+
+
 def test_html_escapes_names() -> None:
     page = to_html(TABLE, "scores")
     assert page.startswith("<table id='scores'>")

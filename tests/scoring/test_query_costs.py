@@ -46,8 +46,8 @@ def cost_of(**recorded: Any) -> QueryCost:
             QueryCost(usd=0.002, usd_source="prices of November 2026"),
         ),
         (
-            {"call": {"cost": 0.001, "cost_from": "given prices 1,5", "batch": "b1"}},
-            QueryCost(usd=0.001, usd_source="half of given prices 1,5", is_batched=True),
+            {"call": {"cost": 0.001, "cost_from": "given prices 1/5", "batch": "b1"}},
+            QueryCost(usd=0.001, usd_source="half of given prices 1/5", is_batched=True),
         ),
         ({"call": {"cost": 0.0}}, QueryCost(usd=0.0, usd_source="stated by the service")),
         ({"call": {"attempts": 3}}, QueryCost(is_retried=True)),

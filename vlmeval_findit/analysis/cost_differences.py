@@ -15,31 +15,38 @@ from ..statistics.intervals import Difference, difference
 
 
 class _PairedCost(NamedTuple):
-    """A cost whose mean is compared; ``scale`` is what a query's value is multiplied by."""
+    """A cost whose mean is compared.
+
+    ``known``: of how many answers of a run it is known. ``scale`` is what a query's value is
+    multiplied by.
+    """
 
     name: str
     value: Callable[[QueryCost], float | None]
+    known: Callable[[RunCosts], int]
     scale: float = 1.0
-
-    @property
-    def known(self) -> str:
-        """The name of the sum that counts the queries of which it is known."""
-        return f"{self.name} known"
 
     @property
     def metric(self) -> Metric:
         """The mean over queries."""
-        part, whole = {self.name: self.scale}, {self.known: 1.0}
+        part, whole = {self.name: self.scale}, {_QUERIES: 1.0}
         return Metric(self.name, part, whole, empty=None, better=Better.LOWER, unit="")
 
 
+_QUERIES = "queries"  # The sum that counts the queries of which a cost is known
+
 _PAIRED = (
-    _PairedCost("seconds", lambda cost: cost.seconds),
-    _PairedCost("tokens in", lambda cost: cost.tokens_in),
-    _PairedCost("tokens out", lambda cost: cost.tokens_out),
-    _PairedCost("USD per 1000", lambda cost: cost.usd, 1000.0),
-    _PairedCost("GPU seconds", lambda cost: cost.gpu_seconds),
-    _PairedCost("CPU seconds", lambda cost: cost.cpu_seconds),
+    _PairedCost("seconds", lambda cost: cost.seconds, lambda costs: costs.seconds_known),
+    _PairedCost("tokens in", lambda cost: cost.tokens_in, lambda costs: costs.tokens_in_known),
+    _PairedCost("tokens out", lambda cost: cost.tokens_out, lambda costs: costs.tokens_out_known),
+    _PairedCost("USD per 1000", lambda cost: cost.usd, lambda costs: costs.usd_known, 1000.0),
+    _PairedCost(
+        "GPU seconds", lambda cost: cost.gpu_seconds, lambda costs: costs.gpu_seconds_known
+    ),
+    _PairedCost(
+        "CPU seconds", lambda cost: cost.cpu_seconds, lambda costs: costs.cpu_seconds_known
+    ),
+    _PairedCost("pixels", lambda cost: cost.pixels, lambda costs: costs.pixels_known),
 )
 
 
@@ -62,38 +69,28 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
     Raises:
         RunError: details are gone, or damaged.
     """
-    if not _any_known_of_both(run.provenance.costs, other.provenance.costs):
+    of_runs = run.provenance.costs, other.provenance.costs
+    compared = [paired for paired in _PAIRED if all(map(paired.known, of_runs))]
+    if not compared:
         return []  # Details may be large, and would be read for nothing
     rows = [_answered(each) for each in (run, other)]
     shared = [index for index in rows[0] if index in rows[1]]
     pairs = [(rows[0][index], rows[1][index]) for index in shared]
-    costs = [tuple(cost_in(row.details) for row in pair) for pair in pairs]
+    costs = [(cost_in(left.details), cost_in(right.details)) for left, right in pairs]
     differences = []
-    for paired in _PAIRED:
+    for paired in compared:
         sides: tuple[list[ScoredRow], list[ScoredRow]] = ([], [])
         for pair, (left, right) in zip(pairs, costs, strict=True):
             values = paired.value(left), paired.value(right)
             if None in values:
                 continue
             for side, row, value in zip(sides, pair, values, strict=True):
-                sums = {paired.name: value or 0.0, paired.known: 1}
+                sums = {paired.name: value or 0.0, _QUERIES: 1}
                 side.append(ScoredRow(row.index, row.source, sums))
         if sides[0]:
             estimates = [_estimate(side, run.variant.images, paired.metric) for side in sides]
             differences.append(_difference(paired.name, estimates, len(sides[0])))
     return differences
-
-
-def _any_known_of_both(costs: RunCosts, others: RunCosts) -> bool:
-    pairs = (
-        (costs.seconds_known, others.seconds_known),
-        (costs.tokens_in_known, others.tokens_in_known),
-        (costs.tokens_out_known, others.tokens_out_known),
-        (costs.usd_known, others.usd_known),
-        (costs.gpu_seconds_known, others.gpu_seconds_known),
-        (costs.cpu_seconds_known, others.cpu_seconds_known),
-    )
-    return any(left and right for left, right in pairs)
 
 
 def _answered(run: Run) -> Mapping[int, ScoredRow]:

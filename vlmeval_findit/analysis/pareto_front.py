@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..protocol.metric import Better
 from ..scoring.scored_run import Run
 
-_DIGITS = 9  # Equal values must not be told apart by their last bits
+_DIGITS = 12  # Equal values must not be told apart by their last bits
 
 
 def counted_score(run: Run) -> float | None:
@@ -47,7 +47,7 @@ def pareto_front(
     points = []
     for at, (score, cost) in enumerate(zip(scores, costs, strict=True)):
         if score is not None and cost is not None:
-            points.append((round(cost, _DIGITS), -sign * round(score, _DIGITS), at))
+            points.append((_rounded(cost), -sign * _rounded(score), at))
     front: list[int] = []
     last: tuple[float, float] | None = None
     # The cheapest first, of equal costs the best: who follows must be better than all before.
@@ -56,3 +56,7 @@ def pareto_front(
             front.append(at)
             last = (cost, loss)
     return front
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

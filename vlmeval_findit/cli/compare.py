@@ -20,6 +20,7 @@ from ..analysis.run_statistics import (
 )
 from ..core.formatting import counted, nearest, printable
 from ..leaderboard.cost_tables import cost_comparison_table
+from ..leaderboard.result_table import Table
 from ..leaderboard.run_tables import (
     OTHER_QUERIES_NOTE,
     TOO_FEW_NOTE,
@@ -176,10 +177,17 @@ def _print_costs(left: Run, right: Run) -> None:
     """Print the costs of which both runs know; those with reviews are of the same answers."""
     if left.provenance.reviews is not None:
         return
-    table = cost_comparison_table(compare_costs(left, right))
+    table = _cost_table(left, right)
     if table.rows:
         say(f"{table.title}:")
         print_table(table, "--json FILE")
+        for note in table.notes:
+            print_folded(note.text)
+
+
+def _cost_table(left: Run, right: Run) -> Table:
+    costs = left.provenance.costs, right.provenance.costs
+    return cost_comparison_table(compare_costs(left, right), *costs)
 
 
 def _remarks(run: Run) -> list[str]:
@@ -216,7 +224,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
     return {
         **sides,
         "metrics": to_json(comparison_table(left, right, differences)),
-        "costs": to_json(cost_comparison_table(compare_costs(left, right))),
+        "costs": to_json(_cost_table(left, right)),
         "queries": {
             "found by both": queries.both,
             "found by a only": queries.left,

@@ -192,7 +192,7 @@ def duration(seconds: float | None) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:
-    """Format rows as CSV: four decimals, empty for None, formulas disarmed (OWASP).
+    """Format rows as CSV: four decimals or digits, empty for None, formulas disarmed (OWASP).
 
     ``header`` are the columns (none: those of the first row).
     """
@@ -206,7 +206,8 @@ def as_csv(rows: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str
 
 def _csv_value(value: Any) -> Any:
     if isinstance(value, float):
-        return f"{value:.4f}"
+        is_small = 0 < abs(value) < 0.1  # Four decimals would leave nothing of a small amount
+        return f"{value:.4g}" if is_small else f"{value:.4f}"
     if not isinstance(value, str):
         return value
     text = printable(value)

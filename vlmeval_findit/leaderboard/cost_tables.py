@@ -104,7 +104,9 @@ def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
         known = [each for each in values if each is not None]
         return fmean(known) if len(known) == len(values) and known else None
 
-    sources = dict.fromkeys(source for each in costs for source in each.usd_source.split(", "))
+    usd_per_1000 = mean(lambda each: each.usd_per_1000)
+    priced = [] if usd_per_1000 is None else costs
+    sources = dict.fromkeys(source for each in priced for source in each.usd_source.split(", "))
     sizes = dict.fromkeys(each.image_size for each in costs)
     return RunCosts(
         queries=sum(each.queries for each in costs),
@@ -116,7 +118,7 @@ def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
         tokens_out_known=sum(each.tokens_out_known for each in costs),
         tokens_out=mean(lambda each: each.tokens_out),
         usd_known=sum(each.usd_known for each in costs),
-        usd_per_1000=mean(lambda each: each.usd_per_1000),
+        usd_per_1000=usd_per_1000,
         usd_source=", ".join(filter(None, sources)),
         gpu_seconds_known=sum(each.gpu_seconds_known for each in costs),
         gpu_seconds=mean(lambda each: each.gpu_seconds),
@@ -184,8 +186,9 @@ def _notes(known: dict[str, RunCosts]) -> list[Note]:
         if words := "; ".join(cost_words(costs)):
             lines.append(f"{model}: {words}")
     explained = [
-        "seconds are of the attempt that was answered, tokens out have thoughts, dollars are of "
-        "all attempts of the command that got the answer; failed calls do not count",
+        "seconds are of the attempt that was answered, beside as many others as were asked at a "
+        "time; tokens out have thoughts; USD/1000: for 1,000 queries, of all attempts of the "
+        "command that got the answer; Mpx: megapixels sent; failed calls do not count",
         f"{NONE}: not recorded, or not of every dataset",
     ]
     notes = [Note("", explained)]
@@ -215,8 +218,13 @@ def cost_words(costs: RunCosts) -> Iterator[str]:
 # --- of two runs ----------------------------------------------------------------------------------
 
 
-def cost_comparison_table(differences: Sequence[CostDifference]) -> Table:
-    """Make a row for each cost of two runs: both means, their difference, its p-value."""
+def cost_comparison_table(
+    differences: Sequence[CostDifference], run: RunCosts, other: RunCosts
+) -> Table:
+    """Make a row for each cost of two runs: both means, their difference, its p-value.
+
+    Notes have what a reader of the costs of ``run`` (A) and ``other`` (B) must know.
+    """
     rows: list[list[Value]] = []
     for each in differences:
         test = each.difference
@@ -232,4 +240,9 @@ def cost_comparison_table(differences: Sequence[CostDifference]) -> Table:
         Field("p", FieldType.P),
         count("queries"),
     ]
-    return Table("Costs: means over the queries of which both are known", fields, rows)
+    notes = []
+    for name, costs in (("A", run), ("B", other)):
+        if words := list(cost_words(costs)):
+            notes.append(Note(name, words))
+    title = "Costs: means over the queries of which both are known"
+    return Table(title, fields, rows, notes if rows else ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
+from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from openpyxl.worksheet.properties import PageSetupProperties
 
 from ..core.files import replacing
 from ..core.formatting import printable
-from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of
+from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
 
 _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
@@ -32,7 +33,7 @@ _TEXT = Alignment(horizontal="left", indent=1)
 _NUMBER = Alignment(horizontal="right")
 _WIDEST = 60
 _LONGEST_NAME = 31
-_NOTES_WIDTH = 110
+_NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
 
 
@@ -130,7 +131,11 @@ def _fill_column(
     """Fill the column of a field, whose last ``quoted`` values are published."""
     _put_head(sheet, at, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
-    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 6
+    longest = 6
+    if field.kind is FieldType.TEXT:
+        longest = max(map(len, [*texts, field.name]))
+    elif field.kind is FieldType.AMOUNT:
+        longest = max([longest, *(len(text_of(field, cell)) for cell in cells)])
     sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
@@ -139,15 +144,36 @@ def _fill_column(
     for place, cell in enumerate(cells):
         row = _FIRST + place
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
-        number_format = _FORMATS.get(field.kind, "General")
-        if field.kind is FieldType.RANK and cell.sign:
-            number_format = f'0" {cell.sign}"'
         alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
-        look = _Look(font, alignment, number_format, fill)
+        look = _Look(font, alignment, _number_format(field, cell), fill)
         styles.apply(look, _put(sheet, row, at, cell.value))
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(cell)).strip()
             styles.apply(_Look(_FAINT, fill=fill), _put(sheet, row, at + 1, interval or None))
+
+
+def _number_format(field: Field, cell: TableCell) -> str:
+    """Return the number format of a value, so that it looks as in other tables."""
+    if field.kind is FieldType.RANK and cell.sign:
+        return f'0" {cell.sign}"'
+    if field.kind is FieldType.AMOUNT and isinstance(cell.value, int | float):
+        return _three_digits(cell.value)
+    return _FORMATS.get(field.kind, "General")
+
+
+def _three_digits(number: float) -> str:
+    """Return the number format of an amount.
+
+    >>> [_three_digits(number) for number in (1234.5, 45.25, 0.00123, 1.4e-7, 0)]
+    ['#,##0', '0.0', '0.00000', '0.00E+00', '0']
+    """
+    if not number:
+        return "0"
+    place = floor(log10(abs(number)))
+    if place < -4:  # As Python writes it
+        return "0.00E+00"
+    decimals = 2 - place
+    return f"0.{'0' * decimals}" if decimals > 0 else "#,##0"
 
 
 def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:

@@ -90,7 +90,7 @@ def prices_from(prices: Any) -> TokenPrices:
             f"prices {prices!r}: should be IN,OUT in US dollars per million tokens, as 0.5,2 (0 if "
             "free)"
         )
-    source = f"given prices {sent:g},{answered:g}"
+    source = f"given prices {sent:g}/{answered:g}"
     return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source=source)
 
 

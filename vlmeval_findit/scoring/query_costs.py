@@ -40,6 +40,11 @@ class QueryCost:
     is_shared: bool = False  # Of an equal call, which was made for another row or dataset
     is_guessed: bool = False  # An attempt counts with the most that it can have cost
 
+    @property
+    def pixels(self) -> int | None:
+        """The pixels of all images as sent."""
+        return sum(width * height for width, height in self.sizes) if self.sizes else None
+
 
 def cost_values(reply: Reply) -> dict[str, Any]:
     """Return what a query's details say of its cost, besides tokens and images; perhaps nothing."""
@@ -153,7 +158,7 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     gpu_seconds = _known(cost.gpu_seconds for cost in costs)
     cpu_seconds = _known(cost.cpu_seconds for cost in costs)
     sources = dict.fromkeys(cost.usd_source for cost in costs if cost.usd is not None)
-    pixels = [sum(w * h for w, h in cost.sizes) for cost in costs if cost.sizes]
+    pixels = _known(cost.pixels for cost in costs)
     usd = _mean(dollars)
     return RunCosts(
         queries=len(costs),

@@ -34,7 +34,7 @@ from vlmeval_findit.models.prices import TokenPrices, prices_from
 from vlmeval_findit.protocol.call_results import StopReason
 
 PRICES = prices_from("10,50")
-GIVEN = "given prices 10,50"
+GIVEN = "given prices 10/50"
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 
 
