@@ -10,8 +10,9 @@ import numpy as np
 from ..core.formatting import counted
 from ..protocol.metric import Metric, SumKey, weighted
 from ..scoring.scored_run import Run
-from ..statistics.influences import clustered_sums, estimate_metrics, slice_of
-from ..statistics.intervals import Difference, metric_intervals
+from ..statistics.influences import clustered_sums
+from ..statistics.intervals import Difference
+from ..statistics.slice_intervals import slice_intervals
 from .board import OVERALL, VOTED, Board, RankedValue
 from .comparable import grouped
 from .cost_tables import cell_costs, cost_cells, cost_fields
@@ -309,16 +310,16 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
         counts = np.bincount(
             slicing.place[slicing.place >= 0], minlength=len(slicing.values)
         ).tolist()
+        bounds = slice_intervals(metrics, all_sums, kind)
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
             sums = {
                 name: run.sums_of_rows.get(SumKey(name, kind, part), 0) for name in all_sums.sums
             }
-            bounds = metric_intervals(estimate_metrics(metrics, slice_of(all_sums, kind, part)))
             cells = []
             for metric in metrics:
                 # A slice may have nothing to divide by, as queries with nothing to find.
                 known = metric.value(sums) if weighted(sums, metric.whole) else None
-                cells.append(TableCell(known, bounds.get(metric.name)))
+                cells.append(TableCell(known, bounds.get((part, metric.name))))
             yield [kind, part, rows, *cells]
 
 

@@ -126,6 +126,13 @@ def column(numbers: Sequence[Any]) -> Column:
     return np.array(numbers, dtype=kind)
 
 
+def exceeds_floats(numbers: Column) -> bool:
+    """Return whether a column has a number, perhaps a whole one, that no float can hold."""
+    if numbers.dtype != object:
+        return False
+    return any(abs(number) > LARGEST_NUMBER for number in numbers if number is not None)
+
+
 def as_floats(numbers: Column) -> NDArray[np.float64]:
     """Convert a column; 0 stands for None."""
     if numbers.dtype == object:

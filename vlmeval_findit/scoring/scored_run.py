@@ -28,6 +28,7 @@ from ..protocol.scored_row import (
     RowTable,
     ScoredRow,
     add_up,
+    exceeds_floats,
     failures,
     table_of,
     table_of_lists,
@@ -300,6 +301,8 @@ def _read_sums(stored: StoredProvenance, variant: DatasetVariant, path: Path) ->
         sums=[line.sums for line in lines],
         slices=[line.slices for line in lines],
     )
+    if any(map(exceeds_floats, rows.sums.values())):
+        return None
     shown = {line.index: shown_in(line.image_sha256) for line in lines}
     return _ReadRows(rows, shown, stored.costs)
 

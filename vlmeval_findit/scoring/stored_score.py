@@ -21,7 +21,7 @@ from ..core.validation import (
     Whole,
     YesNo,
     keys_of,
-    parse_as,
+    parse_lines,
     validate,
 )
 from ..protocol.scored_row import ScoredRow
@@ -58,9 +58,9 @@ _NO_DETAILS = frozenset(field.name for field in fields(_DetailsLine))
 
 @dataclass(frozen=True, slots=True)
 class LineOfSums(_DetailsLine):
-    """What a leaderboard reads of a line, checked here as :class:`.ScoredRow` does."""
+    """What a leaderboard reads of a line."""
 
-    sums: Mapping[str, PlainNumber]
+    sums: Mapping[str, int | float]
     image_sha256: Any = None  # The images of the row; its key is SHOWN
 
 
@@ -74,7 +74,7 @@ def lines_of_sums(path: Path) -> list[LineOfSums] | None:
     """
     try:
         with open_text(path) as text:
-            lines = [parse_as(LineOfSums, line) for line in text]
+            lines = parse_lines(LineOfSums, text.read())
     except ValueError:
         return None
     return None if any(line.parts for line in lines) else lines

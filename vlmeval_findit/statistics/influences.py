@@ -58,14 +58,6 @@ def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
     return tuple(f"{images}/{name}" for name in names)
 
 
-def slice_of(clustered: ClusteredSums, kind: str, value: str) -> ClusteredSums:
-    """Return the rows of one slice, without slices."""
-    slicing = clustered.slices[kind]
-    inside = slicing.place == slicing.values.index(value)
-    sums = {name: values[inside] for name, values in clustered.sums.items()}
-    return ClusteredSums(clustered.images, clustered.image[inside], sums, {})
-
-
 # --- values and influences ------------------------------------------------------------------------
 
 
@@ -119,8 +111,13 @@ def effective_number(weights: Array) -> Array:
     >>> effective_number(np.array([[1.0, 148.0], [1.0, 1.0], [1.0, 1.0]])).round(2)
     array([3.  , 1.03])
     """
+    return effective_number_of(weights.sum(axis=0), (weights**2).sum(axis=0))
+
+
+def effective_number_of(total: Array, squares: Array) -> Array:
+    """Return Kish's number of weights, given their sum and that of their squares."""
     # Rounded, as four equal images must not be fewer than four.
-    return np.round(divide(weights.sum(axis=0) ** 2, (weights**2).sum(axis=0)), 9)
+    return np.round(divide(total**2, squares), 9)
 
 
 class _MetricEstimate(NamedTuple):
@@ -135,8 +132,9 @@ class _MetricEstimate(NamedTuple):
 def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
     # Slices are grouped once, not once a metric: most metrics are over all rows.
-    grouping = {over: _group(over, clustered) for over in {metric.over for metric in metrics}}
-    each = [_estimate_metric(metric, clustered, grouping[metric.over]) for metric in metrics]
+    kinds = {metric.over for metric in metrics}
+    entries_of = {kind: images_of_slices(kind, clustered) for kind in kinds}
+    each = [_estimate_metric(metric, clustered, entries_of[metric.over]) for metric in metrics]
     return Estimate(
         metrics=tuple(metrics),
         values=np.array([metric.value for metric in each]),
@@ -148,13 +146,11 @@ def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Est
 
 
 def _estimate_metric(
-    metric: Metric, clustered: ClusteredSums, entries: _Entries
+    metric: Metric, clustered: ClusteredSums, entries: ImagesOfSlices
 ) -> _MetricEstimate:
-    part = metric.scale * _weigh_rows(metric.part, clustered)
-    whole = _weigh_rows(metric.whole, clustered)
-    sums = _add_up(part, whole, entries)
+    sums = sums_by_slice(metric, clustered, entries)
     no_image = np.zeros(len(clustered.images))
-    if not len(sums.whole):
+    if not len(sums.wholes):
         value = np.nan if metric.empty is None else metric.empty / 100
         return _MetricEstimate(value, no_image, no_image, 0.0)
     # Divided last, so that the value is that of the score to the last digit.
@@ -165,10 +161,11 @@ def _estimate_metric(
     if images < FEWEST:
         return _MetricEstimate(value, no_image, no_image, 0.0)
     influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
-    return _MetricEstimate(value, influence, weight, float(effective_number(whole)))
+    queries = float(effective_number(weigh_rows(metric.whole, clustered)))
+    return _MetricEstimate(value, influence, weight, queries)
 
 
-class _Entries(NamedTuple):
+class ImagesOfSlices(NamedTuple):
     """An entry for each image of each slice."""
 
     slice: Places
@@ -177,26 +174,26 @@ class _Entries(NamedTuple):
     of_row: Places  # The entry of each row inside
 
 
-def _group(over: str, clustered: ClusteredSums) -> _Entries:
+def images_of_slices(kind: str, clustered: ClusteredSums) -> ImagesOfSlices:
     """Return the images of the slices of a kind; "": of one slice that has all rows."""
-    slicing = _slicing(over, clustered)
+    slicing = _slicing(kind, clustered)
     inside = slicing.place >= 0
     images = int(clustered.image.max(initial=0)) + 1
     # One number for a slice and an image.
     pair_of_row = slicing.place[inside] * images + clustered.image[inside]
     pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
-    return _Entries(pairs // images, pairs % images, inside, entry_of_row)
+    return ImagesOfSlices(pairs // images, pairs % images, inside, entry_of_row)
 
 
-def _slicing(over: str, clustered: ClusteredSums) -> Texts:
+def _slicing(kind: str, clustered: ClusteredSums) -> Texts:
     rows = len(clustered.image)
-    if not over:
+    if not kind:
         return Texts(("",), np.zeros(rows, dtype=np.intp))
     in_no_slice = Texts((), np.full(rows, -1))
-    return clustered.slices.get(over, in_no_slice)
+    return clustered.slices.get(kind, in_no_slice)
 
 
-def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
+def weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
     """Return the weighted sum of each row."""
     total = weighted(_sums(clustered, weights), weights)
     return np.broadcast_to(np.asarray(total, dtype=float), len(clustered.image))
@@ -220,67 +217,78 @@ def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class _SliceSums:
-    """The part and the whole of a metric: an entry for each image of each slice."""
+class SliceSums:
+    """The part and the whole of a metric by slice, and an entry for each image of each slice."""
 
-    slice: Places  # Numbered without those that have no whole
+    number: Places  # Of each slice that has a whole: its place in all values of its kind
+    parts: Array  # Of each of these slices
+    wholes: Array
+    slice: Places  # Of each entry: the place of its slice in the three above
     image: Places
     part: Array
     whole: Array
 
     def ratios(self) -> Array:
         """Return the ratio of each slice; their mean is the metric."""
-        return self._of_slices(self.part) / self._of_slices(self.whole)
+        return self.parts / self.wholes
+
+    def shares(self) -> Array:
+        """Return the share of each entry in its slice's whole."""
+        share: Array = self.whole / self.wholes[self.slice]
+        return share
 
     def weights(self) -> Array:
-        """Return the share of each entry in its slice's whole; slices weigh the same."""
-        wholes = self._of_slices(self.whole)
-        return self.whole / wholes[self.slice] / len(wholes)
+        """Return the weight of each entry in the mean over slices; slices weigh the same."""
+        return self.shares() / len(self.wholes)
+
+    def counts(self) -> Array:
+        """Return 1 for entries that add to the whole of their slice, 0 for others."""
+        return (self.whole > 0).astype(float)
+
+    def of_slices(self, values: Array) -> Array:
+        """Return the sum of the entries' values in each slice."""
+        return add_up_at(self.slice, values)
+
+    def losses(self) -> Array:
+        """Return what the ratio of its slice would lose without each entry."""
+        other_parts = self.parts[self.slice] - self.part
+        other_wholes = self.wholes[self.slice] - self.whole
+        loss: Array = self.ratios()[self.slice] - divide(other_parts, other_wholes)
+        # The jackknife's factor, as the others' ratio is around the value of the same images.
+        return loss * np.sqrt(1 - 1 / self._images())
 
     def influences(self) -> Array:
         """Return what the mean of the slices' ratios would lose without each entry."""
         ratios = self.ratios()
-        counts = self.whole > 0
-        images = self._of_slices(counts.astype(float))[self.slice]
-        loss = self._losses(ratios, images)
+        loss = self.losses() / len(ratios)
         # Without its only image a slice drops out of the mean.
-        is_only_image = counts & (images == 1)
+        is_only_image = (self.whole > 0) & (self._images() == 1)
         loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
         influence: Array = np.where(is_only_image, loss_of_slice[self.slice], loss)
         return influence
 
-    def _losses(self, ratios: Array, images: Array) -> Array:
-        """Return what the mean would lose without each entry, whose slice stays in it.
-
-        Args:
-            ratios: of each slice.
-            images: of each entry, the number of images in its slice.
-        """
-        other_parts = self._of_slices(self.part)[self.slice] - self.part
-        other_wholes = self._of_slices(self.whole)[self.slice] - self.whole
-        ratios_without = divide(other_parts, other_wholes)
-        loss: Array = (ratios[self.slice] - ratios_without) / len(ratios)
-        # The jackknife's factor, as the others' ratio is around the value of the same images.
-        return loss * np.sqrt(1 - 1 / images)
-
-    def _of_slices(self, values: Array) -> Array:
-        """Return the sum of the entries' values in each slice."""
-        return add_up_at(self.slice, values)
+    def _images(self) -> Array:
+        """Return, for each entry, the number of images that its slice counts."""
+        return self.of_slices(self.counts())[self.slice]
 
 
-def _add_up(part: Array, whole: Array, entries: _Entries) -> _SliceSums:
+def sums_by_slice(metric: Metric, clustered: ClusteredSums, entries: ImagesOfSlices) -> SliceSums:
     """Add up rows by slice and image; rows in no slice, and slices without a whole, are left out.
 
-    Args:
-        part: of each row.
-        whole: of each row.
-        entries: the images of the slices.
+    ``entries`` are the images of the slices, of :func:`images_of_slices`.
     """
+    part = metric.scale * weigh_rows(metric.part, clustered)
+    whole = weigh_rows(metric.whole, clustered)
     parts = add_up_at(entries.of_row, part[entries.inside], len(entries.slice))
     wholes = add_up_at(entries.of_row, whole[entries.inside], len(entries.slice))
-    with_whole = add_up_at(entries.slice, wholes)[entries.slice] > 0
-    return _SliceSums(
-        slice=np.unique(entries.slice[with_whole], return_inverse=True)[1],
+    wholes_of_all = add_up_at(entries.slice, wholes)
+    has_whole = wholes_of_all > 0
+    with_whole = has_whole[entries.slice]
+    return SliceSums(
+        number=np.flatnonzero(has_whole),
+        parts=add_up_at(entries.slice, parts)[has_whole],
+        wholes=wholes_of_all[has_whole],
+        slice=(np.cumsum(has_whole) - 1)[entries.slice[with_whole]],
         image=entries.image[with_whole],
         part=parts[with_whole],
         whole=wholes[with_whole],

@@ -70,7 +70,7 @@ def bounds(value: float, variance: float, images: float) -> Interval | None:
         queries=images * one,
     )
     low, high = mean_ends(sampled, np.ones(1), np.ones(1))
-    return _in_percent(low[0], high[0])
+    return in_percent(low[0], high[0])
 
 
 def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
@@ -89,11 +89,11 @@ def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
             continue
         ends = value - float(reach[at]), value + float(reach[at])
         if metric.share:
-            _check_share(metric, value)
+            check_share(metric, value)
             ends = float(low[at]), float(high[at])
         if sampled:
             ends = _with_changes(ends, value, estimate, at)
-        intervals[metric.name] = _in_percent(*ends)
+        intervals[metric.name] = in_percent(*ends)
     return intervals
 
 
@@ -114,11 +114,13 @@ def _with_changes(
     return low, high
 
 
-def _in_percent(low: float, high: float) -> Interval:
+def in_percent(low: float, high: float) -> Interval:
+    """Make an interval of ends in hundredths."""
     return Interval(100 * float(low), 100 * float(high))
 
 
-def _check_share(metric: Metric, value: float) -> None:
+def check_share(metric: Metric, value: float) -> None:
+    """Raise a ValueError if a metric calls itself a share, and is not 0 to 1."""
     if not -_ROUNDING <= value <= 1 + _ROUNDING:
         raise ValueError(
             f"{metric.name} is {100 * value:g} %, but a share is at most 100 %: "
@@ -212,7 +214,7 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
     if is_share:
         low = max(-1.0, low)
         high = min(1.0, high)
-    return Difference(100 * value, _in_percent(low, high), p_value, p_value)
+    return Difference(100 * value, in_percent(low, high), p_value, p_value)
 
 
 def _paired_reaches_of_changes(left: Estimate, right: Estimate, place: int) -> tuple[float, float]:
