@@ -95,7 +95,7 @@ def is_as_good(row: FormatRow, metric: Metric, reported: float) -> bool:
     test = row.to_reported
     if test is None or test.corrected is None:
         return False
-    lost = loss(row, metric)
+    lost = loss(test, metric)
     margin = MARGIN if metric.share else MARGIN / 100 * abs(reported)
     return lost <= margin and (lost < 0 or not test.significant)
 

@@ -1,7 +1,8 @@
-"""How much the format matters: what a model's other formats lose against its reported format.
+"""How much the format matters: what a model's other formats lose against its best on a dataset.
 
-The best of many formats is optimistic on the queries that it was chosen on, so differences are
-corrected for the number of formats.
+A model is reported in the format that is best on average, which may be another. The best of many
+formats is optimistic on the queries that it was chosen on, so differences are corrected for the
+number of formats.
 """
 
 from __future__ import annotations
@@ -10,12 +11,26 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ..analysis.run_statistics import estimate
 from ..core.formatting import counted
 from ..protocol.metric import Better, Metric
+from ..statistics.intervals import Difference
 from .board import Board
 from .comparable import grouped
-from .reported_formats import FormatRow
+from .reported_formats import FormatRow, tests_against
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFormat:
+    """A format of a model, against its best; ``to_best`` is None for the best itself."""
+
+    row: FormatRow
+    to_best: Difference | None
+
+    @property
+    def name(self) -> str:
+        return self.row.run.variant.format
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,43 +40,48 @@ class FormatSpread:
     model: str
     dataset: str
     formats: int
-    reported: FormatRow
-    median: FormatRow  # Of an even number the lower one
-    worst: FormatRow
-    commonest: FormatRow | None  # In the commonest format of the dataset; None: not asked in it
+    best: FormatRow
+    median: OtherFormat  # Of an even number the lower one
+    worst: OtherFormat
+    commonest: OtherFormat | None  # In the commonest format of the dataset; None: not asked in it
 
 
 def format_spreads(board: Board) -> list[FormatSpread]:
     """Return the spread of every model on every dataset that it has several formats of."""
-    metric = board.headline
     spreads = []
     by_dataset = grouped(board.runs, lambda row: row.dataset)
     for dataset, rows in by_dataset.items():
         usual = commonest_format(rows)
         for model, of_model in grouped(rows, lambda row: row.run.model).items():
-            values = {}
-            for row in of_model:
-                value = row.run.value(metric)
-                if value is not None:
-                    values[row.run.variant.format] = (value, row)
-            reported = [row for _, row in values.values() if row.reported]
-            if len(values) < 2 or not reported:
+            order = _best_first(of_model, board.headline)
+            if len(order) < 2:
                 continue
-            from_best = metric.better is Better.HIGHER
-            order = sorted(values.values(), key=lambda each: each[0], reverse=from_best)
-            common = values.get(usual)
+            common = [each for each in order if each.name == usual]
             spreads.append(
                 FormatSpread(
                     model=model,
                     dataset=dataset,
-                    formats=len(values),
-                    reported=reported[0],
-                    median=order[len(order) // 2][1],
-                    worst=order[-1][1],
-                    commonest=common[1] if common else None,
+                    formats=len(order),
+                    best=order[0].row,
+                    median=order[len(order) // 2],
+                    worst=order[-1],
+                    commonest=common[0] if common else None,
                 )
             )
     return spreads
+
+
+def _best_first(rows: Sequence[FormatRow], metric: Metric) -> list[OtherFormat]:
+    """Return the formats that have a value, the best first; of equal ones the reported."""
+    sign = -1 if metric.better is Better.HIGHER else 1
+    values = [(row.run.value(metric), row) for row in rows]
+    known = [(sign * value, not row.reported, row) for value, row in values if value is not None]
+    order = [row for *_, row in sorted(known, key=lambda each: each[:2])]
+    if not order or order[0].reported:
+        return [OtherFormat(row, row.to_reported) for row in order]
+    runs = [row.run for row in order]
+    tests = tests_against(runs, [estimate(run) for run in runs], 0)
+    return [OtherFormat(row, tests.get(at)) for at, row in enumerate(order)]
 
 
 def commonest_format(rows: Iterable[FormatRow]) -> str:
@@ -89,40 +109,40 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
         Field("to commonest", FieldType.DIFFERENCE, interval=True),
     ]
     rows: list[list[Value]] = []
-    for each in sorted(spreads, key=lambda each: loss(each.worst, metric), reverse=True):
-        best = each.reported
+    for each in sorted(spreads, key=lambda each: loss(each.worst.to_best, metric), reverse=True):
+        best = each.best
         value = TableCell(best.run.value(metric), best.intervals.get(metric.name))
         row: list[Value] = [each.model, each.dataset, each.formats]
         row += [best.run.variant.format, value]
         for other in (each.median, each.worst, each.commonest):
-            row.append(other.run.variant.format if other else None)
-            row.append(_difference(other))
+            row.append(other.name if other else None)
+            row.append(_difference(each, other))
         rows.append(row)
     lines = [
         f"{metric.title}: the format minus the best; intervals are of one difference, tests are "
         "corrected for the number of formats (*: significant)",
-        "best: the format that the model is reported in",
+        "best: on the dataset; the model may be reported in another, which is best on average",
         "commonest: the format that most models were asked in on the dataset",
     ]
     return Table("How much the format matters", fields, rows, [Note("", lines)])
 
 
-def _difference(row: FormatRow | None) -> TableCell:
-    if row is None:
+def _difference(spread: FormatSpread, other: OtherFormat | None) -> TableCell:
+    if other is None:
         return TableCell()
-    if row.reported:
+    if other.row is spread.best:
         return TableCell(0.0)
-    tested = row.to_reported
+    tested = other.to_best
     if tested is None:
         return TableCell()
     return TableCell(tested.value, tested.interval, "*" if tested.significant else "")
 
 
-def loss(row: FormatRow, metric: Metric) -> float:
-    """Return by how much a format is worse than the reported one, in the unit of its headline."""
-    if row.to_reported is None:
+def loss(difference: Difference | None, metric: Metric) -> float:
+    """Return what a format loses against another, in the unit of its headline; None: itself."""
+    if difference is None:
         return 0.0
-    return -row.to_reported.value if metric.better is Better.HIGHER else row.to_reported.value
+    return -difference.value if metric.better is Better.HIGHER else difference.value
 
 
 def spread_sentence(board: Board, spreads: Sequence[FormatSpread]) -> str:
@@ -130,30 +150,29 @@ def spread_sentence(board: Board, spreads: Sequence[FormatSpread]) -> str:
     if not spreads:
         return ""
     metric = board.headline
-    most = max(spreads, key=lambda each: loss(each.worst, metric))
+    most = max(spreads, key=lambda each: loss(each.worst.to_best, metric))
     formats = counted(most.formats, "format")
     text = (
-        f"In its worst of {formats}, {most.worst.run.variant.format}, {most.model} loses "
-        f"{_amount(most.worst, metric)} on {most.dataset}"
+        f"In its worst of {formats}, {most.worst.name}, {most.model} loses "
+        f"{_amount(most.worst.to_best, metric)} on {most.dataset}"
     )
     asked = [(each, each.commonest) for each in spreads if each.commonest is not None]
     if not asked:
         return f"{text}."
-    each, common = max(asked, key=lambda pair: loss(pair[1], metric))
-    its_format = common.run.variant.format
-    if loss(common, metric) <= 0:
-        return f"{text}. In {its_format}, in which most models were asked, none loses anything."
+    each, common = max(asked, key=lambda pair: loss(pair[1].to_best, metric))
+    where = f"In {common.name}, in which most models were asked"
+    if loss(common.to_best, metric) <= 0:
+        return f"{text}. {where}, none loses anything."
     return (
-        f"{text}. In {its_format}, in which most models were asked, {each.model} loses "
-        f"{_amount(common, metric)} on {each.dataset}."
+        f"{text}. {where}, {each.model} loses {_amount(common.to_best, metric)} on {each.dataset}."
     )
 
 
-def _amount(row: FormatRow, metric: Metric) -> str:
+def _amount(difference: Difference | None, metric: Metric) -> str:
     """Format a loss with its interval: ``12.3 points (10.1 to 14.5)``."""
     unit = "points" if metric.share else metric.unit
-    text = f"{loss(row, metric):.1f} {unit}".rstrip()
-    interval = row.to_reported.interval if row.to_reported else None
+    text = f"{loss(difference, metric):.1f} {unit}".rstrip()
+    interval = difference.interval if difference else None
     if interval is None:
         return text
     low, high = interval.low, interval.high

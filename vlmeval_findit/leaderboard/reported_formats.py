@@ -97,24 +97,23 @@ def make_format_rows(
             best = next((at for at, run in enumerate(runs) if run is chosen), None)
             tests = {}
             if best is not None:
-                # Reviews that favour one of two formats would make the difference.
-                testable = [is_favoured(run) == is_favoured(runs[best]) for run in runs]
-                tests = _tests_to_reported(estimates, best, testable)
+                tests = tests_against(runs, estimates, best)
             for at, run in enumerate(runs):
                 bounds = metric_intervals(estimates[at])
                 rows.append(FormatRow(run, dataset.name, bounds, at == best, tests.get(at)))
     return rows
 
 
-def _tests_to_reported(
-    estimates: Sequence[Estimate], best: int, testable: Sequence[bool]
+def tests_against(
+    runs: Sequence[Run], estimates: Sequence[Estimate], chosen: int
 ) -> dict[int, Difference]:
-    """Return the differences to the reported format by the headline, by their places.
-
-    Only ``testable`` formats are tested.
-    """
-    headline = estimates[best].metrics[0].name
+    """Return the differences to a chosen run by the headline, corrected, by their places."""
+    headline = estimates[chosen].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
-    others = [at for at in known if at != best and testable[at]] if best in known else []
-    tests = correct(difference(estimates[at], estimates[best], headline) for at in others)
+    if chosen not in known:
+        return {}
+    # Reviews that favour one of two formats would make the difference.
+    favoured = is_favoured(runs[chosen])
+    others = [at for at in known if at != chosen and is_favoured(runs[at]) == favoured]
+    tests = correct(difference(estimates[at], estimates[chosen], headline) for at in others)
     return dict(zip(others, tests, strict=True))
