@@ -23,7 +23,7 @@ from vlmeval_findit.models.http.http_endpoint import SharedTime
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.models.stopwatch import Stopwatch
 from vlmeval_findit.protocol.call_results import Batch
-from vlmeval_findit.protocol.replies import CallTime
+from vlmeval_findit.protocol.replies import CallTime, parse_call_time
 from vlmeval_findit.scoring.pipeline import score_file
 from vlmeval_findit.scoring.query_costs import RunCosts
 from vlmeval_findit.scoring.score_files import write_score
@@ -252,6 +252,11 @@ def test_where_a_model_runs_says_what_is_measured(
         known = {"gpu_seconds": 1.5 * expected}
     taken = Stopwatch(runs_here=runs_here).call_time(2)
     assert taken.as_values() == {"seconds": 1.5, **(known or {})}
+
+
+def test_no_time_at_all_is_known() -> None:
+    time = CallTime(seconds=0.0, cpu_seconds=0.0)
+    assert parse_call_time(json.dumps(time.as_values())) == time
 
 
 def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-SECONDS, TOKENS, DOLLARS, PIXELS = range(len(AXES))
+SECONDS, TOKENS, DOLLARS, PIXELS, GPU_SECONDS, CPU_SECONDS = range(len(AXES))
 
 
 def model_panel(*runs: Run) -> CostPanel:
@@ -118,6 +118,8 @@ def test_costs_over_datasets_are_their_mean(world: World) -> None:
             "0.75 (batch price, of 8 of 9 answers)",
         ),
         (RunCosts(9, pixels_known=9, pixels=262_144.0), PIXELS, "262,144"),
+        (RunCosts(9, gpu_seconds_known=9, gpu_seconds=4.5), GPU_SECONDS, "4.5"),
+        (RunCosts(9, cpu_seconds_known=8, cpu_seconds=0.5), CPU_SECONDS, "0.5 (of 8 of 9 answers)"),
     ],
 )
 def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) -> None:

@@ -163,7 +163,8 @@ class CallTime:
     def as_values(self) -> dict[str, Any]:
         """Return what is known of it as plain values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value not in (None, False)}
+        # A time of 0 is known; it equals False.
+        return {name: it for name, it in values.items() if it is not None and it is not False}
 
 
 NOT_TIMED = CallTime()

@@ -79,6 +79,18 @@ AXES = (
         lambda costs: costs.pixels,
         lambda costs: costs.pixels_known,
     ),
+    CostAxis(
+        "GPU seconds",
+        "GPU seconds a query",
+        lambda costs: costs.gpu_seconds,
+        lambda costs: costs.gpu_seconds_known,
+    ),
+    CostAxis(
+        "CPU seconds",
+        "CPU seconds a query",
+        lambda costs: costs.cpu_seconds,
+        lambda costs: costs.cpu_seconds_known,
+    ),
 )
 
 
