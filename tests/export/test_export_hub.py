@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from boards import JSON, TEXT, world
+from costly_runs import with_records
 from scored_runs import World, failing, saying, speaking
 from stored_reproductions import reproduced
 
@@ -125,6 +126,18 @@ def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> Non
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card
     assert "None is named" in card
+
+
+def test_the_card_has_no_counts_that_say_nothing(world: World, out: Path) -> None:
+    path = world.predict("Good", JSON, speaking(JSON, 1.0))
+    call = {"cost": 0.001, "cost_from": "given prices 1/5", "batch": "b1"}
+    record = {"tokens": {"prompt": 900, "completion": 20}, "call": call}
+    with_records(path, lambda index: record if index else {"call": call})
+    assert main(["export", str(world.runs), "--to", "hub", "--out", str(out)]) == 0
+    card = (out / "README.md").read_text(encoding="utf-8")
+    names = next(line for line in card.splitlines() if line.startswith("| model ")).split(" | ")
+    costs = ["tokens in", "tokens out", "USD per 1000", "USD source", "answers"]
+    assert names[-9:] == [*costs, "tokens in known", "tokens out known", "batched", "digest |"]
 
 
 def test_the_card_says_what_was_reproduced(world: World, out: Path) -> None:

@@ -11,6 +11,7 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..leaderboard.board import boards
 from ..leaderboard.comparable import grouped
+from ..leaderboard.cost_tables import dull_counts
 from ..leaderboard.notes import remarks
 from ..leaderboard.run_tables import runs_table
 from ..leaderboard.table_output import md, to_markdown
@@ -49,8 +50,8 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         "Images and annotations are not in here: they belong to their publishers.",
         "## Values",
         "\n\n".join(_values(runs)),
-        f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls count in no "
-        "value unless its name says so.",
+        f"Metrics are in percent, with 95 % intervals; costs are those of a query. Intervals: "
+        f"{INTERVALS}. Failed calls count in no value unless its name says so.",
         *_reproductions(runs),
         *_doubts(runs),
         "## How it was measured",
@@ -108,8 +109,9 @@ def _values(runs: Sequence[Run]) -> Iterator[str]:
     for group in grouped(runs, lambda run: run.benchmark.name).values():
         table = runs_table(group)
         rows = table.records()
-        filled = [name for name in table.header if any(row[name] is not None for row in rows)]
-        yield to_markdown(table.only(*({*filled} - {"column", "format", "path"})))
+        filled = [name for name in table.header if any(row[name] not in (None, "") for row in rows)]
+        dull = dull_counts([run.provenance.costs for run in group])
+        yield to_markdown(table.only(*({*filled} - dull - {"column", "format", "path"})))
 
 
 def _reproductions(runs: Sequence[Run]) -> Iterator[str]:

@@ -73,13 +73,32 @@ KINDS = (
 )
 
 _COUNTS = (*KNOWN, *KINDS)
+_ANSWERS = "answers"
 
 
 def cost_fields() -> list[Field]:
     """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
     fields = [Field(column.name, FieldType.AMOUNT) for column in COSTS]
-    fields += [Field("USD source"), Field("image size"), count("answers")]
+    fields += [Field("USD source"), Field("image size"), count(_ANSWERS)]
     return fields + [count(column.name) for column in _COUNTS]
+
+
+def dull_counts(costs: Sequence[RunCosts]) -> set[str]:
+    """Return the columns of counts in which people find nothing: known of all or none, no kind.
+
+    >>> sorted({"seconds known", "batched"} - dull_counts([RunCosts(9, seconds_known=3)]))
+    ['seconds known']
+    """
+    counted = {
+        column.name
+        for column in KNOWN
+        if any(0 < column.value(each) < each.queries for each in costs)
+    }
+    kinds = {column.name for column in KINDS if any(map(column.value, costs))}
+    telling = counted | kinds
+    if telling:
+        telling.add(_ANSWERS)
+    return {_ANSWERS, *(column.name for column in _COUNTS)} - telling
 
 
 def cost_cells(costs: RunCosts | None) -> list[Value]:
