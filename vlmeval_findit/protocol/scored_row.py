@@ -110,34 +110,43 @@ def add_up(rows: Iterable[Mapping[KeyT, float]]) -> dict[KeyT, float]:
 _FIRST_WHOLE_WITHOUT_FLOAT = 2**53 + 1
 
 Number = int | float
-Column = NDArray[Any]  # A number per row; Python objects where types differ
+# A number per row, masked where a row has none; Python objects where types differ
+Column = NDArray[Any]
 
 
 def column(numbers: Sequence[Any]) -> Column:
     """Make a column of the smallest type that holds its numbers (or None) exactly."""
-    kind: Any = object
+    known = [number for number in numbers if number is not None]
+    values = np.array(known, dtype=_smallest_type(known))
+    if len(known) == len(numbers):
+        return values
+    is_missing = np.array([number is None for number in numbers])
+    filled = np.zeros(len(numbers), dtype=values.dtype)
+    filled[~is_missing] = values
+    return np.ma.masked_array(filled, is_missing)
+
+
+def _smallest_type(numbers: Sequence[Any]) -> Any:
     types = {*map(type, numbers)}
     if types == {float}:
-        kind = np.float64
-    elif types == {int}:
-        kind = np.result_type(*(np.min_scalar_type(end(numbers)) for end in (min, max)))
-        # numpy's type for both a negative and a large number is a float.
-        kind = object if kind == np.float64 else kind
-    return np.array(numbers, dtype=kind)
+        return np.float64
+    if types != {int}:
+        return object
+    kind = np.result_type(*(np.min_scalar_type(end(numbers)) for end in (min, max)))
+    # numpy's type for both a negative and a large number is a float.
+    return object if kind == np.float64 else kind
 
 
 def exceeds_floats(numbers: Column) -> bool:
-    """Return whether a column has a number, perhaps a whole one, that no float can hold."""
+    """Return whether a column has a whole number that no float can hold."""
     if numbers.dtype != object:
         return False
-    return any(abs(number) > LARGEST_NUMBER for number in numbers if number is not None)
+    return any(abs(number) > LARGEST_NUMBER for number in np.ma.getdata(numbers))
 
 
 def as_floats(numbers: Column) -> NDArray[np.float64]:
     """Convert a column; 0 stands for None."""
-    if numbers.dtype == object:
-        numbers = np.array([0 if number is None else number for number in numbers])
-    return numbers.astype(np.float64)
+    return np.ma.filled(numbers, 0).astype(np.float64)
 
 
 class Texts(NamedTuple):
@@ -275,12 +284,14 @@ def _added_up(
     column: Column, places: NDArray[np.signedinteger[Any]], keys: Sequence[KeyT]
 ) -> dict[KeyT, float]:
     """Add up by place, under each place's key; no sum where no row has a number."""
+    has_number = (places >= 0) & ~np.ma.getmaskarray(column)
+    places = places[has_number]
+    column = np.ma.getdata(column)[has_number]
     if not _is_exact_in_floats(column):
         return _added_up_one_by_one(column.tolist(), places.tolist(), keys)
     # bincount adds from 0 and in the order of the rows, too: sums are the same to the last bit.
-    is_placed = places >= 0
-    counts = np.bincount(places[is_placed], minlength=len(keys))
-    sums = np.bincount(places[is_placed], column[is_placed], len(keys))
+    counts = np.bincount(places, minlength=len(keys))
+    sums = np.bincount(places, column, len(keys))
     if column.dtype != np.float64:
         sums = sums.astype(np.int64)
     return {key: total for key, total, n in zip(keys, sums.tolist(), counts, strict=True) if n}
@@ -297,14 +308,12 @@ def _is_exact_in_floats(column: Column) -> bool:
 
 
 def _added_up_one_by_one(
-    values: Sequence[Number | None], places: Sequence[int], keys: Sequence[KeyT]
+    values: Sequence[Number], places: Sequence[int], keys: Sequence[KeyT]
 ) -> dict[KeyT, float]:
-    sums_by_place: list[Number | None] = [None] * len(keys)
-    for value, at in zip(values, places, strict=True):
-        if value is not None and at >= 0:
-            before = sums_by_place[at]
-            sums_by_place[at] = (0 if before is None else before) + value
-    return {key: total for key, total in zip(keys, sums_by_place, strict=True) if total is not None}
+    sums: dict[KeyT, Number] = {}
+    for value, place in zip(values, places, strict=True):
+        sums[keys[place]] = sums.get(keys[place], 0) + value
+    return sums
 
 
 # Equal keys are one object, as equal texts are: a leaderboard holds the sums of a thousand runs.
