@@ -11,12 +11,15 @@ from itertools import compress
 from math import isclose
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.formatting import nearest
 from ..protocol.benchmark import Benchmark
 from ..protocol.error_analysis import ErrorType, with_events
 from ..protocol.metric import Sums
-from ..protocol.scored_row import ScoredRow, sums_named, totals
+from ..protocol.scored_row import ScoredRow, rows_with_sum, totals
 from ..scoring.prediction_names import score_command
 from ..scoring.scored_run import Run
 from ..statistics.error_estimates import estimate_errors
@@ -35,13 +38,19 @@ class ErrorCost:
     interval: Interval | None  # None: too few images count
 
 
+def rows_with_events_of(run: Run) -> dict[str, NDArray[np.bool_]]:
+    """Return whether each row has events of an error type, by its key, in display order."""
+    analysis = run.benchmark.errors
+    rows = with_events(analysis, run.rows)
+    keys = [error_type.key for error_type in analysis.error_types]
+    return {key: rows_with_sum(rows, key) for key in keys}
+
+
 def error_types_of(run: Run) -> list[tuple[str, ...]]:
     """Return for each row the keys of the error types that it has events of, in display order."""
-    analysis = run.benchmark.errors
-    keys = [error_type.key for error_type in analysis.error_types]
-    rows = with_events(analysis, run.rows)
-    counts = zip(*(sums_named(rows, key) for key in keys), strict=True)
-    return [tuple(compress(keys, counts_of_row)) for counts_of_row in counts]
+    by_type = rows_with_events_of(run)
+    columns = (has_events.tolist() for has_events in by_type.values())
+    return [tuple(compress(by_type, of_row)) for of_row in zip(*columns, strict=True)]
 
 
 def errors_of(run: Run) -> tuple[ErrorCost, ...]:
@@ -50,24 +59,30 @@ def errors_of(run: Run) -> tuple[ErrorCost, ...]:
     Raises:
         StatisticsError: the run has no rows, or was scored before events were counted.
     """
-    analysis = run.benchmark.errors
-    sums = _sums_with_events(run)
-    points = analysis.points(sums)
-    bounds = metric_intervals(error_estimate(run))
+    sums, points = _sums_and_points(run)
+    bounds = metric_intervals(_estimate_points(run))
     return tuple(
         ErrorCost(each, sums.get(each.key, 0), float(points[each.key]), bounds.get(each.key))
-        for each in analysis.error_types
+        for each in run.benchmark.errors.error_types
     )
 
 
 def points_of(run: Run) -> Mapping[str, float]:
     """Return the points of each error type by its key, without intervals, at little cost."""
-    return run.benchmark.errors.points(_sums_with_events(run))
+    _, points = _sums_and_points(run)
+    return points
 
 
 def error_estimate(run: Run) -> Estimate:
-    """Estimate the points of each error type as shares of 1, with each image's influence."""
-    _sums_with_events(run)
+    """Estimate the points of each error type as shares of 1, with each image's influence.
+
+    Raises as :func:`errors_of`.
+    """
+    _sums_and_points(run)
+    return _estimate_points(run)
+
+
+def _estimate_points(run: Run) -> Estimate:
     analysis = run.benchmark.errors
     rows = with_events(analysis, run.rows)
     return estimate_errors(analysis, clustered_sums(rows, run.variant.images))
@@ -100,18 +115,20 @@ def _dataset_and_table(run: Run) -> str:
     return f"{run.benchmark.name} {run.variant.board_dataset} (table {table}…)"
 
 
-def _sums_with_events(run: Run) -> Sums:
+def _sums_and_points(run: Run) -> tuple[Sums, Mapping[str, float]]:
+    """Return the sums of a run with its events, and the points of each error type by its key."""
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
     rows = with_events(analysis, run.rows)
     sums = run.sums_of_rows if rows is run.rows else totals(rows)
-    if not isclose(sum(analysis.points(sums).values()), analysis.lost(sums), abs_tol=1e-6):
+    points = analysis.points(sums)
+    if not isclose(sum(points.values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
             f"{run.path}: its score does not record errors. Score it again: "
             f"{score_command(run.path, run.variant.name)}"
         )
-    return sums
+    return sums, points
 
 
 # --- by slice -------------------------------------------------------------------------------------
@@ -142,7 +159,7 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
         StatisticsError: no row has this kind; the message names the nearest.
     """
     analysis = run.benchmark.errors
-    sums = _sums_with_events(run)
+    sums, points = _sums_and_points(run)
     kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
         raise StatisticsError(f"{run.path} has no slices by {by!r}{nearest(by, sorted(kinds))}")
@@ -153,7 +170,6 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
             _add(by_slice.setdefault(name, {}), events, 1)
             _add(rest, events, -1)
         _add(by_slice.setdefault(REST, {}), rest, 1)
-    points = analysis.points(sums)
     points_of_event = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
     slices = []
     for name, events in by_slice.items():

@@ -7,7 +7,7 @@ frame, then across a video's frames. What is left is surplus or missed.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import chain
 from typing import Any, NamedTuple
@@ -364,14 +364,18 @@ _NEAR_ZERO = 0.01  # Below it quotients lose digits, and a short series is exact
 
 def _log_ratio(x: Any) -> Any:
     """ln(1 + x) / x: the mean of 1 / (1 + s x) over s from 0 to 1."""
-    return np.where(np.abs(x) < _NEAR_ZERO, _series(x, lambda k: 1 / (k + 1)), np.log1p(x) / x)
+    return _exact_near_zero(x, np.log1p(x) / x, lambda k: 1 / (k + 1))
 
 
 def _log_excess(x: Any) -> Any:
     """(ln(1 + x) - x / (1 + x)) / x²: the mean of s / (1 + s x)² over s from 0 to 1."""
     direct = (np.log1p(x) - x / (1 + x)) / x**2
-    return np.where(np.abs(x) < _NEAR_ZERO, _series(x, lambda k: (k + 1) / (k + 2)), direct)
+    return _exact_near_zero(x, direct, lambda k: (k + 1) / (k + 2))
 
 
-def _series(x: Any, term: Any) -> Any:
-    return sum(term(k) * (-x) ** k for k in range(10))
+def _exact_near_zero(x: Any, direct: Any, term: Callable[[int], float]) -> Any:
+    """Return ``direct``, and near zero the sum of ``term(k) * (-x)**k``."""
+    is_near = np.abs(x) < _NEAR_ZERO
+    if not np.any(is_near):
+        return direct
+    return np.where(is_near, sum(term(k) * (-x) ** k for k in range(10)), direct)

@@ -229,10 +229,13 @@ def _make_cells(
     places |= {mean.name: mean.datasets for mean in means}
     single = {dataset.name for dataset in datasets}
     runs_by_table = grouped(runs, _model_and_table)
+    groups = {members: _reported_on_all(reported, members) for members in places.values()}
+    # Once, though a dataset may be all of its family, and of the leaderboard
+    values = {members: _ranked_values(group, metrics) for members, group in groups.items()}
     cells = {}
     for place, members in places.items():
-        group = _reported_on_all(reported, members)
-        entries = _ranked_values(group, metrics)
+        group = groups[members]
+        entries = values[members]
         for model, runs_of_model in group.items():
             tried = [
                 _formats_tried(run, runs_by_table[_model_and_table(run)]) for run in runs_of_model

@@ -345,13 +345,14 @@ def reasons(rows: Sequence[ScoredRow]) -> list[str | None]:
     return [row.reason for row in rows]
 
 
-def sums_named(rows: Sequence[ScoredRow], name: str) -> list[Number | None]:
-    """Return a sum of each row; None where it has none of that name."""
+def rows_with_sum(rows: Sequence[ScoredRow], name: str) -> NDArray[np.bool_]:
+    """Return whether each row has a sum of that name that is not 0."""
     if not isinstance(rows, RowTable):
-        return [row.sums.get(name) for row in rows]
+        return np.array([bool(row.sums.get(name)) for row in rows], dtype=bool)
     if name not in rows.sums:
-        return [None] * len(rows)
-    return list(rows.sums[name].tolist())
+        return np.zeros(len(rows), dtype=bool)
+    has_sum: NDArray[np.bool_] = as_floats(rows.sums[name]) != 0
+    return has_sum
 
 
 def failures(rows: Sequence[ScoredRow]) -> int:

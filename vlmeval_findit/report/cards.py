@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..analysis.run_errors import error_types_of
+from ..analysis.run_errors import rows_with_events_of
 from ..leaderboard.comparable import grouped
 from ..protocol.dataset_variant import Query
 from ..protocol.metric import Array
@@ -68,42 +68,41 @@ def choose_cards(
         run = transcript.run
         key = key_of(run)
         doubtful = doubts.get(run.board_dataset, {})
-        chosen = _answers(run, spreads[key], spreads_of_dataset[key], doubtful.keys())
-        if len(chosen) > share:
-            chosen = _some(chosen, share, first.get(key, frozenset()))
+        answers = _Answers(
+            scores=np.array(run.query_scores),
+            spreads=spreads[key],
+            spreads_of_dataset=spreads_of_dataset[key],
+            by_error_type=rows_with_events_of(run),
+            is_doubtful=_are_among(doubtful, run),
+        )
+        places = list(range(len(run.rows)))
+        if len(places) > share:
+            is_first = _are_among(first.get(key, frozenset()), run)
+            places = _some(answers, share, np.flatnonzero(is_first).tolist())
         # Only the details of these are read.
-        rows = read_details(run, [answer.place for answer in chosen])
-        for row, answer in zip(rows, chosen, strict=True):
-            cards.append(Card(transcript, row, answer.score, answer.spread, answer.error_types))
+        for place, row in zip(places, read_details(run, places), strict=True):
+            score, spread = float(answers.scores[place]), float(answers.spreads[place])
+            cards.append(Card(transcript, row, score, spread, answers.error_types(place)))
     return cards
 
 
-class _Answer(NamedTuple):
-    """The values that decide whether an answer is on the page."""
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The values that decide which answers of a run are on the page: columns over its rows."""
 
-    place: int  # Among the run's rows
-    row: int
-    score: float
-    spread: float
-    spread_of_dataset: float  # Over all runs of its dataset
-    error_types: tuple[str, ...]
-    doubtful: bool  # Whether its label is
+    scores: Array
+    spreads: Array
+    spreads_of_dataset: Array  # Over all runs of its dataset
+    by_error_type: Mapping[str, NDArray[np.bool_]]  # Whether an answer has events of it
+    is_doubtful: NDArray[np.bool_]  # Whether its label is
+
+    def error_types(self, place: int) -> tuple[str, ...]:
+        return tuple(key for key, has_events in self.by_error_type.items() if has_events[place])
 
 
-def _answers(
-    run: Run, spreads: Array, spreads_of_dataset: Array, doubtful: Container[int]
-) -> list[_Answer]:
-    rows = indices(run.rows)
-    columns = zip(
-        rows,
-        run.query_scores,
-        spreads.tolist(),
-        spreads_of_dataset.tolist(),
-        error_types_of(run),
-        [row in doubtful for row in rows],
-        strict=True,
-    )
-    return [_Answer(place, *values) for place, values in enumerate(columns)]
+def _are_among(queries: Collection[int], run: Run) -> NDArray[np.bool_]:
+    """Return whether each row of a run is of one of some queries."""
+    return np.array([index in queries for index in indices(run.rows)], dtype=bool)
 
 
 def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, Array]:
@@ -134,25 +133,27 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
     return chosen
 
 
-def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
-    """Choose a share of a run's answers: ``first``, then by turns the next of every order."""
-    worst = sorted(answers, key=lambda answer: answer.score)
-    error_types = dict.fromkeys(name for answer in answers for name in answer.error_types)
-    orders = [
-        worst,
-        worst[::-1],
-        *([answer for answer in worst if name in answer.error_types] for name in error_types),
-        [answer for answer in worst if answer.doubtful],
-        sorted((answer for answer in answers if answer.spread), key=lambda answer: -answer.spread),
-        sorted(
-            (answer for answer in answers if answer.spread_of_dataset),
-            key=lambda answer: -answer.spread_of_dataset,
-        ),
-    ]
-    chosen = {answer.row: None for answer in answers if answer.row in first}
+def _some(answers: _Answers, share: int, first: Sequence[int]) -> list[int]:
+    """Choose the places of ``first``, and a share of others: by turns the next of every order."""
+    worst = np.argsort(answers.scores, kind="stable")
+    orders = [worst, worst[::-1]]
+    # The error types that occur, in the order of the rows
+    columns = [has_events for has_events in answers.by_error_type.values() if has_events.any()]
+    for has_events in sorted(columns, key=lambda has_events: int(has_events.argmax())):
+        orders.append(worst[has_events[worst]])
+    orders.append(worst[answers.is_doubtful[worst]])
+    orders += [_widest(answers.spreads), _widest(answers.spreads_of_dataset)]
+    chosen = set(first)
     most = len(chosen) + share
-    for turn in zip_longest(*orders):
-        for answer in filter(None, turn):
-            if len(chosen) < most:
-                chosen[answer.row] = None
-    return [answer for answer in answers if answer.row in chosen]
+    # As many turns are enough: each has another of the worst.
+    for turn in zip_longest(*(order[:most].tolist() for order in orders)):
+        for place in turn:
+            if place is not None and len(chosen) < most:
+                chosen.add(place)
+    return sorted(chosen)
+
+
+def _widest(spreads: Array) -> NDArray[np.intp]:
+    """Return the places of spreads, the largest first, without those that are 0."""
+    order = np.argsort(-spreads, kind="stable")
+    return order[spreads[order] > 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -47,12 +48,16 @@ class F1Errors(ErrorAnalysis):
         costs = f1_costs(sums.get("tp", 0), sums.get("n_pred", 0), true)
         points: dict[str, Any] = {}
         for kind in BoxError:
+            key = ERROR_TYPES[kind].key
+            if key not in sums:
+                points[key] = 0.0
+                continue
             lost = (
                 _count(sums, kind, CountsAs.PAIR) * costs.pair
                 + _count(sums, kind, CountsAs.BOX) * costs.box
                 + _count(sums, kind, CountsAs.OBJECT) * costs.object
             )
-            points[ERROR_TYPES[kind].key] = 100 * lost
+            points[key] = 100 * lost
         return points
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
@@ -83,6 +88,7 @@ def event_sums(events: Iterable[ErrorEvent]) -> dict[str, float]:
     return dict(counts)
 
 
+@cache
 def _unusual(kind: BoxError, counts_as: CountsAs) -> str:
     """Name the sum of the events of a kind that count as something else than usually."""
     return f"{ERROR_TYPES[kind].key} ({counts_as.value})"
