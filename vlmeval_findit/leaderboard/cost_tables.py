@@ -6,9 +6,10 @@ it is not known of each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..analysis.cost_differences import CostDifference
 from ..scoring.query_costs import RunCosts
@@ -117,41 +118,30 @@ def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
     >>> mean.queries, mean.tokens_out
     (3, 20.0)
     """
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(RunCosts):
+        of_runs = [getattr(each, field.name) for each in costs]
+        if field.default is None:
+            values[field.name] = _mean(of_runs)
+        elif field.default == "":
+            values[field.name] = _each_once(of_runs)
+        else:
+            values[field.name] = sum(of_runs)
+    if values["usd_per_1000"] is None:
+        values["usd_source"] = ""
+    return RunCosts(**values)
 
-    def mean(value: Callable[[RunCosts], float | None]) -> float | None:
-        values = [value(each) for each in costs]
-        known = [each for each in values if each is not None]
-        return fmean(known) if len(known) == len(values) and known else None
 
-    usd_per_1000 = mean(lambda each: each.usd_per_1000)
-    priced = [] if usd_per_1000 is None else costs
-    sources = dict.fromkeys(source for each in priced for source in each.usd_source.split(", "))
-    sizes = dict.fromkeys(each.image_size for each in costs)
-    return RunCosts(
-        queries=sum(each.queries for each in costs),
-        seconds_known=sum(each.seconds_known for each in costs),
-        seconds_median=mean(lambda each: each.seconds_median),
-        seconds_p95=mean(lambda each: each.seconds_p95),
-        tokens_in_known=sum(each.tokens_in_known for each in costs),
-        tokens_in=mean(lambda each: each.tokens_in),
-        tokens_out_known=sum(each.tokens_out_known for each in costs),
-        tokens_out=mean(lambda each: each.tokens_out),
-        usd_known=sum(each.usd_known for each in costs),
-        usd_per_1000=usd_per_1000,
-        usd_source=", ".join(filter(None, sources)),
-        gpu_seconds_known=sum(each.gpu_seconds_known for each in costs),
-        gpu_seconds=mean(lambda each: each.gpu_seconds),
-        cpu_seconds_known=sum(each.cpu_seconds_known for each in costs),
-        cpu_seconds=mean(lambda each: each.cpu_seconds),
-        pixels_known=sum(each.pixels_known for each in costs),
-        pixels=mean(lambda each: each.pixels),
-        image_size=", ".join(filter(None, sizes)),
-        cached=sum(each.cached for each in costs),
-        retried=sum(each.retried for each in costs),
-        batched=sum(each.batched for each in costs),
-        shared=sum(each.shared for each in costs),
-        guessed=sum(each.guessed for each in costs),
-    )
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean; None unless all values are known."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def _each_once(lists: Iterable[str]) -> str:
+    """Return what lists in words have, each once."""
+    words = dict.fromkeys(word for words in lists for word in words.split(", "))
+    return ", ".join(filter(None, words))
 
 
 # --- of a board -----------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from .result_table import Field, FieldType, Note, Table, TableCell, Value
 
 
 @dataclass(frozen=True, slots=True)
-class PricedFormat:
-    """A model's run in a format, of which tokens out are known."""
+class FormatTokens:
+    """The tokens out of a model's replies in a format."""
 
     row: FormatRow
     tokens_out: float  # Mean a query
@@ -37,8 +37,8 @@ class CheapestFormat:
     model: str
     dataset: str
     formats: int  # Whose tokens are known
-    reported: PricedFormat
-    cheapest: PricedFormat
+    reported: FormatTokens
+    cheapest: FormatTokens
 
     @property
     def saved(self) -> float:
@@ -60,14 +60,14 @@ def cheapest_formats(board: Board) -> list[CheapestFormat]:
     metric = board.headline
     cheapest = []
     for (dataset, model), rows in grouped(board.runs, _place).items():
-        priced = [each for each in map(_priced, rows) if each is not None]
-        reported = next((each for each in priced if each.row.reported), None)
-        if reported is None or len(priced) < 2:
+        known = [each for each in map(_tokens_of, rows) if each is not None]
+        reported = next((each for each in known if each.row.reported), None)
+        if reported is None or len(known) < 2:
             continue
         value = reported.row.run.value(metric) or 0.0
-        as_good = [each for each in priced if is_as_good(each.row, metric, value)]
+        as_good = [each for each in known if is_as_good(each.row, metric, value)]
         best = min(as_good, key=lambda each: (each.tokens_out, not each.row.reported, each.name))
-        cheapest.append(CheapestFormat(model, dataset, len(priced), reported, best))
+        cheapest.append(CheapestFormat(model, dataset, len(known), reported, best))
     return sorted(cheapest, key=lambda each: (-(each.saved_share or 0), each.model, each.dataset))
 
 
@@ -75,9 +75,9 @@ def _place(row: FormatRow) -> tuple[str, str]:
     return row.dataset, row.run.model
 
 
-def _priced(row: FormatRow) -> PricedFormat | None:
+def _tokens_of(row: FormatRow) -> FormatTokens | None:
     tokens = row.run.provenance.costs.tokens_out
-    return None if tokens is None else PricedFormat(row, tokens)
+    return None if tokens is None else FormatTokens(row, tokens)
 
 
 MARGIN = 1.0  # Most points, or percent of what is no share, that a format as good is worse
