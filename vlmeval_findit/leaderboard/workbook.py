@@ -146,10 +146,19 @@ def _fill_column(
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
         alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
         look = _Look(font, alignment, _number_format(field, cell), fill)
-        styles.apply(look, _put(sheet, row, at, cell.value))
+        _put_styled(sheet, row, at, cell.value, look, styles)
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(cell)).strip()
-            styles.apply(_Look(_FAINT, fill=fill), _put(sheet, row, at + 1, interval or None))
+            _put_styled(sheet, row, at + 1, interval, _Look(_FAINT, fill=fill), styles)
+
+
+def _put_styled(
+    sheet: Any, row: int, column: int, value: Any, look: _Look, styles: _Styles
+) -> None:
+    """Set a cell; what is empty and has no fill is left out, as many values are not known."""
+    if value in (None, "") and look.fill is None:
+        return
+    styles.apply(look, _put(sheet, row, column, None if value == "" else value))
 
 
 def _number_format(field: Field, cell: TableCell) -> str:
