@@ -161,7 +161,7 @@ def _estimate_metric(
     if images < FEWEST:
         return _MetricEstimate(value, no_image, no_image, 0.0)
     influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
-    queries = float(effective_number(weigh_rows(metric.whole, clustered)))
+    queries = float(effective_number(_weigh_rows(metric.whole, clustered)))
     return _MetricEstimate(value, influence, weight, queries)
 
 
@@ -193,7 +193,7 @@ def _slicing(kind: str, clustered: ClusteredSums) -> Texts:
     return clustered.slices.get(kind, in_no_slice)
 
 
-def weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
+def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
     """Return the weighted sum of each row."""
     total = weighted(_sums(clustered, weights), weights)
     return np.broadcast_to(np.asarray(total, dtype=float), len(clustered.image))
@@ -277,8 +277,8 @@ def sums_by_slice(metric: Metric, clustered: ClusteredSums, entries: ImagesOfSli
 
     ``entries`` are the images of the slices, of :func:`images_of_slices`.
     """
-    part = metric.scale * weigh_rows(metric.part, clustered)
-    whole = weigh_rows(metric.whole, clustered)
+    part = metric.scale * _weigh_rows(metric.part, clustered)
+    whole = _weigh_rows(metric.whole, clustered)
     parts = add_up_at(entries.of_row, part[entries.inside], len(entries.slice))
     wholes = add_up_at(entries.of_row, whole[entries.inside], len(entries.slice))
     wholes_of_all = add_up_at(entries.slice, wholes)

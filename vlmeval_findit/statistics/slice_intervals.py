@@ -14,11 +14,9 @@ from ..protocol.metric import Metric, divide
 from .influences import (
     FEWEST,
     ClusteredSums,
-    add_up_at,
     effective_number_of,
     images_of_slices,
     sums_by_slice,
-    weigh_rows,
 )
 from .intervals import Interval, check_share, in_percent
 from .share_intervals import Sampled, mean_ends
@@ -63,23 +61,18 @@ def slice_intervals(
 
 def _sample(metrics: Sequence[Metric], clustered: ClusteredSums, kind: str) -> Sampled:
     """Return what is known of metrics in slices: (metrics, slices) arrays, 0 without a whole."""
-    slicing = clustered.slices[kind]
     entries = images_of_slices(kind, clustered)
-    slice_of_row = slicing.place[entries.inside]
-    sampled = Sampled(*np.zeros((6, len(metrics), len(slicing.values))))
+    slices = len(clustered.slices[kind].values)
+    sampled = Sampled(*np.zeros((6, len(metrics), slices)))
     for row, metric in enumerate(metrics):
         sums = sums_by_slice(metric, clustered, entries)
         shares = sums.shares()
         squares = sums.of_slices(shares**2)
-        whole = weigh_rows(metric.whole, clustered)[entries.inside]
-        queries = effective_number_of(
-            add_up_at(slice_of_row, whole), add_up_at(slice_of_row, whole**2)
-        )
         there = row, sums.number
         sampled.value[there] = sums.ratios() / 100
         sampled.variance[there] = sums.of_slices((sums.losses() / 100) ** 2)
         sampled.images[there] = sums.of_slices(sums.counts())
         sampled.effective[there] = effective_number_of(sums.of_slices(shares), squares)
         sampled.skewness[there] = divide(sums.of_slices(shares**3), squares**2, 1.0)
-        sampled.queries[there] = queries[sums.number]
-    return sampled
+    # Only means over datasets count queries: alone, an image is a trial where nothing varies.
+    return replace(sampled, queries=sampled.effective)
