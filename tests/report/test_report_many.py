@@ -76,14 +76,25 @@ def test_curves_are_those_of_the_first_models(
 
 
 @pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
-def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: bool) -> None:
+def test_what_is_long_is_folded_or_scrolls(
+    board: Board, monkeypatch: pytest.MonkeyPatch, models: int, is_long: bool
+) -> None:
+    monkeypatch.setattr("vlmeval_findit.report.page.DRAWN_MAPS", 40)
     notes = tuple(f"asked without <{at}>" for at in range(models))
     some = few(board, models)
     forced = some.runs[0].run
     runs = [replace(forced, provenance=replace(forced.provenance, forced=notes[:1]))]
     html = make_page(make_board([*runs, *(row.run for row in some.runs[1:])]), datetime.now(UTC))
     assert (f"<summary>{models} formats of models</summary>" in html) == is_long
-    assert ('<div class="wide many" tabindex' in html) == is_long
+    tables = re.findall(r'<div[^>]* ?class="wide( many)?"[^>]*>(.*?)</table>', html, re.S)
+    scrolls = [many != "" for many, _ in tables]
+    assert scrolls == [rows.count("<tr>") > 1 + 40 for _, rows in tables]
+    assert any(scrolls) == is_long
+    # A chart of some models says so.
+    assert (
+        "The first 24 models, and the best of each panel; the table has all." in html
+    ) == is_long
+    assert ("The first 40 models; the table has all." in html) == is_long
     # A note on few runs is visible, and is text.
     assert re.search(r"<h3>Forced</h3>\s*<ul><li>[^<]*asked without &lt;0&gt;</li></ul>", html)
 
@@ -116,6 +127,9 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         browser.execute_script("arguments[0].click()", more)
         assert browser.execute_script(bars) == MODELS
         assert not more.is_displayed()
+        browser.execute_script("document.querySelector('#lost details').open = true")
+        table = "return document.querySelector('#lost .wide').getBoundingClientRect().height"
+        assert browser.execute_script(table) <= 900
         browser.execute_script("document.querySelector('#best details').open = true")
         # A scrolled table keeps its header.
         scrolled, top = browser.execute_script(

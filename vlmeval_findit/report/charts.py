@@ -47,6 +47,7 @@ COLOURS = (
 )  # fmt: skip
 
 MAPS = 12  # Most models whose heat maps are in a chart
+DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws

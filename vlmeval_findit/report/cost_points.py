@@ -15,10 +15,8 @@ from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value
 from ..protocol.metric import Metric
 from ..scoring.query_costs import RunCosts
 from ..statistics.intervals import Interval
-from .charts import MAPS
+from .charts import DRAWN_MAPS
 from .standings import MODELS, Panel
-
-_CHOICES = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,7 @@ def format_panels(board: Board) -> list[CostPanel]:
     runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
     panels = []
     for dataset in board.datasets:
-        for model in board.models[:_CHOICES]:
+        for model in board.models[:DRAWN_MAPS]:
             title = model if len(board.datasets) == 1 else f"{model} on {dataset.name}"
             rows = runs.get((dataset.name, model), [])
             points = [point for row in rows if (point := _format_point(board, row)) is not None]

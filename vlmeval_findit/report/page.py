@@ -27,6 +27,7 @@ from ..scoring.scored_run import Run
 from ..statistics.intervals import COUNTING, TOO_FEW
 from ..statistics.label_doubts import FAULTS, LabelFault
 from .cards import CARDS, FEWEST, choose_cards
+from .charts import DRAWN_MAPS
 from .charts import script as charts_script
 from .cost_charts import CostCharts
 from .cost_points import cost_table
@@ -103,6 +104,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         data=Markup(json_in_html(data)),
         headlines=headlines_of(board, panels, losses),
         drawn_models=MODELS,
+        drawn_maps=DRAWN_MAPS,
         setups=setups_of(board),
         doubts=doubts,
         faults=_faults(doubts),

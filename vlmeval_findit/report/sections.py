@@ -18,15 +18,13 @@ from ..protocol.metric import Metric
 from ..protocol.scored_row import failed_calls, reasons
 from ..scoring.scored_run import Run, read_details
 from ..statistics.reliability import Bin, reliability
-from .charts import MAPS, FormatCell, Spec, forest, heat_maps, svg
+from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .cost_charts import CostCharts
 from .cost_points import format_panels, model_panels
 from .curve_charts import CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
-
-_PAGES = 4  # Most charts of heat maps of a dataset; formats.csv has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def heat_maps_of(board: Board) -> Drawn | None:
         ends = (min(values), max(values))
     charts = []
     for name in sorted(maps, key=formats, reverse=True):
-        for first in range(0, min(len(maps[name]), _PAGES * MAPS), MAPS):
+        for first in range(0, min(len(maps[name]), DRAWN_MAPS), MAPS):
             some = maps[name][first : first + MAPS]
             which = f", models {first + 1}–{first + len(some)}" if len(maps[name]) > MAPS else ""
             cells = [cell for map_ in some for cell in map_]

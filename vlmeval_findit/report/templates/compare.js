@@ -155,7 +155,7 @@ function showCouplePage() {
   const start = sides.page * COUPLES;
   const there = sides.couples.length;
   const all = SHOWN[at("show").value].count(sides.pair.counts, sides.flipped);
-  at("couple-count").textContent = there < all ? `${there} of ${all} queries; of the others this page does not have both answers` : `${there} ${there === 1 ? "query" : "queries"}`;
+  at("couple-count").textContent = there < all ? `${there} of ${all} queries; of the others this page does not have both answers (--compare adds those of two runs)` : `${there} ${there === 1 ? "query" : "queries"}`;
   at("couples").replaceChildren(...sides.couples.slice(start, start + COUPLES).map((couple, i) => coupleOf(couple, start + i)));
   at("couple-page").textContent = `page ${sides.page + 1} of ${pages}`;
   at("couples-previous").disabled = sides.page === 0;

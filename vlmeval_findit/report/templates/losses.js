@@ -62,6 +62,7 @@ function showLosses(most = BARS) {
   const key = (className, text, title = "") => make("li", { title }, make("i", { className }), ` ${text}`);
   at("error_types").replaceChildren(key("score", data.losses.score),
     ...places.filter((place) => drawn.has(place)).map((place) => key(colour(place), data.error_types[place][1], data.error_types[place][2])));
+  at("loss-table").parentElement.classList.toggle("many", bars.length > BARS);
   showLossTable(bars, places, by === 1);
 }
 
