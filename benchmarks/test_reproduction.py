@@ -101,7 +101,7 @@ def reach(judgement: FigureJudgement) -> float:
 
 def test_right_setups_agree_and_lost_points_show() -> None:
     print("\n| a picture has | accuracy | asked | ± | wrong | cannot be told | ", end="")
-    print("5 points lost | 10 | 30 |\n|---|---|---|---|---|---|---|---|---|")
+    print("5 points lost: lower, agrees | 10 | 30 |\n|---|---|---|---|---|---|---|---|---|")
     for pictures in SETS:
         for rate in (60.0, 90.0, 97.0):
             for queries in (100, 500, 2000):
@@ -113,7 +113,10 @@ def test_right_setups_agree_and_lost_points_show() -> None:
                 cells += [f"{wrong:.1f} %", f"{open_:.0f} %"]
                 for loss in (5.0, 10.0, 30.0):
                     lost = judged(rng, rate, loss, queries, pictures)
-                    cells.append(f"{percent(lost, FigureVerdict.LOWER):.0f} %")
+                    lower = percent(lost, FigureVerdict.LOWER)
+                    agrees = percent(lost, FigureVerdict.AGREES)
+                    cells.append(f"{lower:.0f} %, {agrees:.0f} %")
+                    assert agrees <= 20
                 row = [pictures.name, f"{rate:.0f} %", f"{queries:,}", *cells]
                 print(f"| {' | '.join(row)} |", flush=True)
                 assert wrong <= 5

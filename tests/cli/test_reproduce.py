@@ -182,14 +182,14 @@ def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
 @pytest.mark.host
 def test_the_shipped_model_agrees_with_its_card(capsys: Out) -> None:
     require_host()
-    command = ["reproduce", "FindIt-Nano", "--limit", "60"]
+    command = ["reproduce", "FindIt-Nano", "--limit", "100"]
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "AGREES with the published 99.7" in out
     assert "cannot be set" not in out
     (journal,) = Path("outputs/reproduce").glob("*/calls.jsonl")
     answers = journal.read_bytes()
-    assert answers.count(b"\n") == 60
+    assert answers.count(b"\n") == 100
     assert main(command) == 0
     assert journal.read_bytes() == answers
 

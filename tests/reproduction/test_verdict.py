@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import pytest
 from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
 from vlmeval_findit.reproduction.reproduction_records import FigureJudgement, FigureVerdict
-from vlmeval_findit.reproduction.verdict import WIDEST, judge, tolerance_of
+from vlmeval_findit.reproduction.verdict import MOST_LOST, judge, tolerance_of
 
 OBJECT = (20.0, 10.0, 100.0, 50.0)
 RIGHT = (100, 100, 500, 500)
@@ -27,7 +29,8 @@ def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Fig
     [
         # 450 of 500: 90 %, 87.1 to 92.4 over pictures, 85.8 to 93.7 with the tolerance
         (90.0, 450, 500, FigureVerdict.AGREES),
-        (93.5, 450, 500, FigureVerdict.AGREES),
+        (93.0, 450, 500, FigureVerdict.AGREES),
+        (93.5, 450, 500, FigureVerdict.CANNOT_BE_TOLD),
         (94.0, 450, 500, FigureVerdict.LOWER),
         (86.0, 450, 500, FigureVerdict.AGREES),
         (85.5, 450, 500, FigureVerdict.HIGHER),
@@ -36,6 +39,10 @@ def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Fig
         (90.0, 8, 20, FigureVerdict.LOWER),
         (40.0, 19, 20, FigureVerdict.HIGHER),
         (90.0, 20, 20, FigureVerdict.CANNOT_BE_TOLD),
+        # All are hits: the interval reaches to one side only, here to 93.7 and 96.2
+        (100.0, 60, 60, FigureVerdict.AGREES),
+        (99.0, 30, 30, FigureVerdict.CANNOT_BE_TOLD),
+        (100.0, 100, 100, FigureVerdict.AGREES),
         # Fewer than 4 pictures have no interval
         (90.0, 0, 3, FigureVerdict.CANNOT_BE_TOLD),
     ],
@@ -59,21 +66,38 @@ def test_tolerance_of_means(datasets: int, points: float) -> None:
     assert tolerance_of(datasets) == pytest.approx(points, abs=1e-3)
 
 
-def test_as_many_pictures_as_it_names_do() -> None:
-    few = judged(90.0, 45, 50)
-    assert few.enough is not None
+@pytest.mark.parametrize("published", [50.0, 90.0, 94.0, 97.0, 100.0])
+@pytest.mark.parametrize("queries", [10, 20, 40, 100, 400])
+@pytest.mark.parametrize("misses", [0, 1, 5, 10, 20])
+def test_what_agrees_has_lost_little(published: float, queries: int, misses: int) -> None:
+    """Or more is told by a value outside."""
+    hits = round(queries * (published - misses) / 100)
+    judgement = judged(published, hits, queries)
+    assert judgement.interval is not None
+    most_lost = published - judgement.interval.low
+    if judgement.verdict is FigureVerdict.AGREES:
+        assert most_lost <= MOST_LOST + judgement.tolerance
+    if judgement.verdict is FigureVerdict.CANNOT_BE_TOLD:
+        assert most_lost > MOST_LOST + judgement.tolerance
+
+
+@pytest.mark.parametrize("published", [60.0, 90.0, 93.0, 95.0, 97.0, 100.0])
+@pytest.mark.parametrize("hits", [43, 45, 48, 50])
+def test_as_many_pictures_as_it_names_do(published: float, hits: int) -> None:
+    few = judged(published, hits, 50)
+    if few.enough is None:
+        return
     assert few.enough > 50
-    more = 10 * round(few.enough / 10 + 0.5)
-    enough = judged(90.0, more * 9 // 10, more)
-    assert enough.verdict is FigureVerdict.AGREES
-    assert enough.interval is not None
-    assert (enough.interval.high - enough.interval.low) / 2 == pytest.approx(WIDEST, abs=0.5)
+    more = 50 * ceil(1.2 * few.enough / 50)
+    enough = judged(published, more * hits // 50, more)
+    assert enough.verdict is not FigureVerdict.CANNOT_BE_TOLD
 
 
 def test_without_an_interval_published_value_says_how_many() -> None:
-    # Wilson's interval of 90 % of 140 pictures reaches 5 points to either side.
-    assert judged(90.0, 2, 3).enough == pytest.approx(145, abs=10)
-    assert judged(50.0, 2, 3).enough == pytest.approx(380, abs=20)
+    # The lower end of Wilson's interval of 90 % of 136 pictures is 6.3 points lower.
+    assert judged(90.0, 2, 3).enough == pytest.approx(136, abs=5)
+    assert judged(50.0, 2, 3).enough == pytest.approx(240, abs=10)
+    assert judged(100.0, 2, 3).enough == pytest.approx(60, abs=5)
 
 
 def test_verdict_decided_has_no_number_of_pictures() -> None:

@@ -43,7 +43,7 @@ from vlmeval_findit.reproduction.reproduction_file import (
 )
 from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 
-THINGS = draw_split(80)
+THINGS = draw_split(150)
 MINE = "mine.jinja"
 """A prompt template of the user."""
 

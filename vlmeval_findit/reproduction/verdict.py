@@ -7,17 +7,19 @@ is wrong is measured: docs/design/statistics.md.
 
 from __future__ import annotations
 
+from itertools import count
 from math import ceil, sqrt
 
+from ..statistics.influences import FEWEST
 from ..statistics.intervals import Interval, bounds, metric_intervals
 from .reproduction_records import Attempt, FigureJudgement, FigureVerdict
 
 _ONE_SPLIT = 1.3  # Points
 _LEAST_TOLERANCE = 0.5  # Points, of means over many splits
 
-# Points to either side. What is less sure could hide the loss of a wrong setup, so that it says
-# nothing where the published value lies within.
-WIDEST = 5.0
+# Points that a setup may lose beyond the tolerance and still agree. An interval that reaches lower
+# would hide the loss of a wrong setup: that the published value lies within says nothing.
+MOST_LOST = 5.0
 
 
 def tolerance_of(datasets: int) -> float:
@@ -32,8 +34,8 @@ def tolerance_of(datasets: int) -> float:
 def judge(attempt: Attempt) -> FigureJudgement:
     """Compare an attempt with its figure.
 
-    It agrees if the published value lies in the interval, widened by the tolerance. A value outside
-    is lower or higher, however few pictures were asked.
+    A published value outside the interval, widened by the tolerance, is higher or lower, however
+    few pictures were asked. One within agrees if the interval excludes that much more is lost.
     """
     figure = attempt.setup.figure
     published = figure.value
@@ -41,14 +43,18 @@ def judge(attempt: Attempt) -> FigureJudgement:
     (interval,) = metric_intervals(attempt.estimate).values()
     tolerance = tolerance_of(len(figure.set.datasets))
     difference_interval = None
+    verdict = FigureVerdict.CANNOT_BE_TOLD
     if interval is not None:
         low = interval.low - tolerance - published
         high = interval.high + tolerance - published
         difference_interval = Interval(low, high)
-    verdict = _verdict(interval, difference_interval)
+        verdict = _verdict(interval, published, tolerance)
     enough = None
     if verdict is FigureVerdict.CANNOT_BE_TOLD:
-        enough = _enough_pictures(attempt.pictures, interval, published)
+        if interval is None:
+            enough = _enough_for(published, tolerance)
+        else:
+            enough = _enough_pictures(attempt, interval, published - tolerance)
     return FigureJudgement(
         verdict=verdict,
         published=published,
@@ -62,29 +68,41 @@ def judge(attempt: Attempt) -> FigureJudgement:
     )
 
 
-def _verdict(interval: Interval | None, difference: Interval | None) -> FigureVerdict:
-    if interval is None or difference is None:
-        return FigureVerdict.CANNOT_BE_TOLD
-    if difference.high < 0:
+def _verdict(interval: Interval, published: float, tolerance: float) -> FigureVerdict:
+    if interval.high < published - tolerance:
         return FigureVerdict.LOWER
-    if difference.low > 0:
+    if interval.low > published + tolerance:
         return FigureVerdict.HIGHER
-    return FigureVerdict.CANNOT_BE_TOLD if _reach(interval) > WIDEST else FigureVerdict.AGREES
+    if interval.low < published - tolerance - MOST_LOST:
+        return FigureVerdict.CANNOT_BE_TOLD
+    return FigureVerdict.AGREES
 
 
-def _reach(interval: Interval) -> float:
-    return (interval.high - interval.low) / 2
+# --- how many pictures would do -------------------------------------------------------------------
 
 
-def _enough_pictures(pictures: int, interval: Interval | None, published: float) -> int:
-    """Return how many pictures would give an interval of :data:`WIDEST` points to either side.
+def _enough_pictures(attempt: Attempt, interval: Interval, least: float) -> int:
+    """Return how many pictures would tell it, if the measured value stays.
 
-    Intervals narrow with the root of their number. Where there is none yet, the published value
-    says how wide it is of a hundred pictures of one query.
+    Intervals narrow with the root of their number, until the lower end excludes a loss, or the
+    upper end the least value that repetitions give.
     """
-    if interval is None:
-        share = published / 100
-        pictures = 100
+    measured = attempt.value
+    # The shorter side narrows more slowly than with the root.
+    half = (interval.high - interval.low) / 2
+    reach_and_room = (
+        (max(half, measured - interval.low), measured - (least - MOST_LOST)),
+        (max(half, interval.high - measured), least - measured),
+    )
+    ratios = [reach / room for reach, room in reach_and_room if room > 0]
+    return ceil(attempt.pictures * min(ratios) ** 2)
+
+
+def _enough_for(published: float, tolerance: float) -> int:
+    """Return how many pictures of one query would tell it, if the published value is measured."""
+    share = published / 100
+    for pictures in count(FEWEST):
         interval = bounds(share, share * (1 - share) / pictures, pictures)
-        assert interval is not None
-    return ceil(pictures * (_reach(interval) / WIDEST) ** 2)
+        if interval is not None and published - interval.low <= tolerance + MOST_LOST:
+            break
+    return pictures
