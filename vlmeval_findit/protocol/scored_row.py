@@ -116,10 +116,10 @@ Column = NDArray[Any]
 
 def column(numbers: Sequence[Any]) -> Column:
     """Make a column of the smallest type that holds its numbers (or None) exactly."""
+    if None not in numbers:
+        return np.array(numbers, dtype=_smallest_type(numbers))
     known = [number for number in numbers if number is not None]
     values = np.array(known, dtype=_smallest_type(known))
-    if len(known) == len(numbers):
-        return values
     is_missing = np.array([number is None for number in numbers])
     filled = np.zeros(len(numbers), dtype=values.dtype)
     filled[~is_missing] = values
