@@ -53,3 +53,30 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
             file_sha256(path)
     with pytest.raises(IsADirectoryError):
         file_sha256(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["queue", "descriptor", "redirected"])
+def test_streams_are_written_to_and_stay(kind: str, tmp_path: Path) -> None:
+    """``--json /dev/stdout``, ``>(jq)`` and queues."""
+    queue = tmp_path / "queue"
+    os.mkfifo(queue)
+    reader = os.open(queue, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(queue, os.O_WRONLY)
+    if kind == "redirected":
+        os.close(reader)
+        os.close(writer)
+        reader = os.open(tmp_path / "output", os.O_RDWR | os.O_CREAT)
+        writer = os.open(tmp_path / "output", os.O_WRONLY | os.O_APPEND)
+        os.write(writer, b"before ")
+    path = queue if kind == "queue" else Path(f"/dev/fd/{writer}")
+    entries = set(tmp_path.iterdir())
+    try:
+        with atomic_write(path) as f:
+            f.write("one ")
+        write_once(path, b"two")
+        assert os.read(reader, 100).endswith(b"one two")
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert set(tmp_path.iterdir()) == entries
+    assert queue.is_fifo()

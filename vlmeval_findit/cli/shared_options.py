@@ -205,7 +205,7 @@ runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True
 json_option = click.option(
     "--json",
     "json_file",
-    type=PATH,
+    type=FILE,
     metavar="FILE",
     help="Also write the results to this file, as JSON.",
 )

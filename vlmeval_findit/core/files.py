@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TextIO
 
 
@@ -68,8 +69,17 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty temporary file next to ``path`` that replaces it at the end of the block.
 
     After an error the old file stays. Every writer has another temporary file: boltons'
-    ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
+    ``atomic_save`` has one name for all, and ``atomicwrites`` is archived. A pipe or a device is
+    written to: in its place a file would be there for every other program, too.
     """
+    if _is_stream(path):
+        with TemporaryDirectory() as folder:
+            temporary = Path(folder) / "stream"
+            temporary.touch()
+            yield temporary
+            with path.open("ab") as stream:
+                stream.write(temporary.read_bytes())
+        return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     # Not by tempfile, whose files nobody else may read: here the umask decides.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -79,6 +89,21 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+_DESCRIPTORS = (Path("/dev/fd"), Path("/proc/self/fd"))
+_STANDARD = (Path("/dev/stdout"), Path("/dev/stderr"))
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, or names what is open already."""
+    if path in _STANDARD or path.parent in _DESCRIPTORS:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def left_behind(path: Path) -> str | None:
