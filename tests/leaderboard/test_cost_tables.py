@@ -138,7 +138,12 @@ def test_files_for_programs_have_every_cost(two_models: Board, tmp_path: Path) -
     formats = csv.DictReader((tmp_path / "formats.csv").read_text().splitlines())
     assert {row["tokens out"] for row in formats} == {"20.0000", "40.0000", "9.0000"}
     assert "Cost of a query" in (tmp_path / "leaderboard.tex").read_text()
-    assert "Cost" in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
+    book = load_workbook(tmp_path / "leaderboard.xlsx")
+    assert "Cost" in book.sheetnames
+    for sheet in ("Formats", "All values"):
+        names = [cell.value for cell in book[sheet][3]]
+        assert {"USD per 1000", "answers", "retried"} <= {*names}
+        assert {"cached", "batched", "seconds known", "USD known"}.isdisjoint(names), "say nothing"
 
 
 def test_the_command_prints_costs_below_the_board(

@@ -134,6 +134,14 @@ def test_nothing_known_stays_empty() -> None:
     assert {value for value in asdict(nothing).values() if value} == {2}
 
 
+@pytest.mark.parametrize("tokens", [{}, {"prompt": 900, "completion": 9}])
+def test_details_say_how_a_reply_ended(tokens: Mapping[str, int], world: World) -> None:
+    path = world.predict("A", NAME, speaking(NAME, 0.9))
+    run = with_records(path, lambda index: {"finish_reason": "length", "tokens": tokens})
+    assert {row.details["finish_reason"] for row in run.rows} == {"length"}
+    assert run.rows[0].details.get("tokens", {}) == tokens
+
+
 def test_costs_of_a_run_leave_out_failed_calls(world: World) -> None:
     path = world.predict("A", NAME, failing)  # rows 0, 3, 6 and 9
     run = with_records(path, lambda index: {"call": {"cost": 0.001 * index}})

@@ -19,7 +19,7 @@ from .board_tables import (
     sweep_table,
     values_table,
 )
-from .cost_tables import cost_table
+from .cost_tables import cost_table, dull_counts
 from .error_tables import errors_table, lost_table
 from .format_costs import cheapest_formats, cheapest_table
 from .latex_tables import PaperStyle, as_latex, origin, with_format
@@ -63,7 +63,9 @@ def write_board(
         with atomic_write(out / name) as f:
             f.write(text)
     scores, *metrics = _metric_tables(board)
-    values, formats, *others = lists.values()
+    # A sheet is for people: they find nothing in columns of zeros.
+    dull = dull_counts([row.run.provenance.costs for row in board.runs])
+    values, formats, *others = (table.without(dull) for table in lists.values())
     costs = cost_table(board)
     formats_costs = cheapest_table(board, cheapest_formats(board))
     sheets = {

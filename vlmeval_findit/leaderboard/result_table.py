@@ -6,7 +6,7 @@ formats of values, intervals and p-values are defined here only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
@@ -126,6 +126,10 @@ class Table:
         places = [at for at, field in enumerate(self.fields) if field.name in names]
         rows = [[row[at] for at in places] for row in self.rows]
         return replace(self, fields=[self.fields[at] for at in places], rows=rows)
+
+    def without(self, names: Container[str]) -> Table:
+        """Leave out these columns."""
+        return self.only(*(field.name for field in self.fields if field.name not in names))
 
     def first(self, most: int) -> Table:
         """Keep at most ``most`` rows."""

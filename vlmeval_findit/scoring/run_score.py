@@ -173,8 +173,10 @@ def _score_batch(opened: Predictions) -> RunScore:
 def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
     recorded = reply.recorded
     more: dict[str, Any] = {}
+    if recorded.finish_reason:
+        more["finish_reason"] = recorded.finish_reason
     if recorded.tokens:
-        more = {"finish_reason": recorded.finish_reason, "tokens": dict(recorded.tokens)}
+        more["tokens"] = dict(recorded.tokens)
     if recorded.images:
         more["images"] = list(recorded.images)
     if cost := cost_values(reply):
