@@ -87,6 +87,7 @@ def test_a_cost_unknown_of_one_dataset_is_empty(world: World) -> None:
     add_run(world, "A", OTHER, {"tokens": {"prompt": 2000, "completion": 40}})
     table = cost_table(board_of(world))
     assert table.records() == [{"model": "A", "tokens in": 1500.0, "tokens out": 30.0}]
+    assert table.notes[0].lines[0] == "tokens out have thoughts; failed calls do not count"
     assert table.notes[1].lines == ["A: dollars known of 12 of 17 answers"], "a price of nothing"
 
 

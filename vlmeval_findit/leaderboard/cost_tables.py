@@ -7,7 +7,7 @@ it is not known of each of them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -19,11 +19,15 @@ from .result_table import NONE, Field, FieldType, Note, Table, TableCell, Value,
 
 
 class CostColumn(NamedTuple):
-    """A column of costs: its name in files, and in tables for people, which have 80 characters."""
+    """A column of costs: its name in files, and in tables for people, which have 80 characters.
+
+    ``note`` says below a table what its reader may take for something else.
+    """
 
     name: str
     short_name: str
     value: Callable[[RunCosts], float | None]
+    note: str = ""
     short_value: Callable[[float], float] = lambda value: value
 
     def short(self, costs: RunCosts) -> float | None:
@@ -34,14 +38,32 @@ class CostColumn(NamedTuple):
 
 # The costs of a query
 COSTS = (
-    CostColumn("seconds (median)", "s median", lambda costs: costs.seconds_median),
+    CostColumn(
+        "seconds (median)",
+        "s median",
+        lambda costs: costs.seconds_median,
+        "seconds are of the attempt that was answered, with other calls in flight",
+    ),
     CostColumn("seconds (p95)", "s p95", lambda costs: costs.seconds_p95),
     CostColumn("tokens in", "tokens in", lambda costs: costs.tokens_in),
-    CostColumn("tokens out", "tokens out", lambda costs: costs.tokens_out),
-    CostColumn("USD per 1000", "USD/1000", lambda costs: costs.usd_per_1000),
+    CostColumn(
+        "tokens out", "tokens out", lambda costs: costs.tokens_out, "tokens out have thoughts"
+    ),
+    CostColumn(
+        "USD per 1000",
+        "USD/1000",
+        lambda costs: costs.usd_per_1000,
+        "USD/1000: for 1,000 queries, of all attempts of the command that got the answer",
+    ),
     CostColumn("GPU seconds", "GPU s", lambda costs: costs.gpu_seconds),
     CostColumn("CPU seconds", "CPU s", lambda costs: costs.cpu_seconds),
-    CostColumn("pixels", "Mpx", lambda costs: costs.pixels, lambda pixels: pixels / 1e6),
+    CostColumn(
+        "pixels",
+        "Mpx",
+        lambda costs: costs.pixels,
+        "Mpx: megapixels sent",
+        lambda pixels: pixels / 1e6,
+    ),
 )
 
 
@@ -186,21 +208,17 @@ def cost_table(board: Board) -> Table:
     if any(numbers[model] < len(datasets) for model in known):
         fields.append(Field("datasets"))
         rows = [[*row, f"{numbers[str(row[0])]}/{len(datasets)}"] for row in rows]
-    return Table("Cost of a query", fields, rows, _notes(known) if rows else ())
+    return Table("Cost of a query", fields, rows, _notes(columns, known) if rows else ())
 
 
-def _notes(known: dict[str, RunCosts]) -> list[Note]:
+def _notes(columns: Sequence[CostColumn], known: Mapping[str, RunCosts]) -> list[Note]:
     lines = []
     for model, costs in known.items():
         if words := "; ".join(cost_words(costs)):
             lines.append(f"{model}: {words}")
-    explained = [
-        "seconds are of the attempt that was answered, beside as many others as were asked at a "
-        "time; tokens out have thoughts; USD/1000: for 1,000 queries, of all attempts of the "
-        "command that got the answer; Mpx: megapixels sent; failed calls do not count",
-        f"{NONE}: not recorded, or not of every dataset",
-    ]
-    notes = [Note("", explained)]
+    meanings = [column.note for column in columns if column.note]
+    meanings.append("failed calls do not count")
+    notes = [Note("", ["; ".join(meanings), f"{NONE}: not recorded, or not of every dataset"])]
     return [*notes, Note("Costs", lines)] if lines else notes
 
 
