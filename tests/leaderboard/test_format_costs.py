@@ -79,6 +79,12 @@ def test_formats_that_cannot_be_set_against_each_other(formats: Formats, world: 
     assert cheapest_sentence(board, []) == ""
 
 
+def test_many_tokens_are_written_in_full(world: World) -> None:
+    board = board_of(world, {"xyxy_text": (1.0, 31_250), "xyxy_json": (1.0, 1_234)})
+    sentence = cheapest_sentence(board, cheapest_formats(board))
+    assert sentence.endswith(", for 1,234 instead of 31,250 tokens out a query.")
+
+
 # A writes sentences where it is asked for text
 CLOSE: Formats = {"xyxy_text": (1.0, 50), "xyxy_json": (1.0, 10)}
 

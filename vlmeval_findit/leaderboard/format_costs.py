@@ -15,7 +15,7 @@ from .board import Board
 from .comparable import grouped
 from .format_spread import loss
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, Note, Table, TableCell, Value
+from .result_table import Field, FieldType, Note, Table, TableCell, Value, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class FormatTokens:
     @property
     def name(self) -> str:
         return self.row.run.variant.format
+
+    @property
+    def text(self) -> str:
+        """The tokens as tables write them."""
+        return text_of(_TOKENS_OUT, TableCell(self.tokens_out))
+
+
+_TOKENS_OUT = Field("tokens out", FieldType.AMOUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
         Field("dataset"),
         Field("reported"),
         Field(metric.name, FieldType.VALUE, interval=True),
-        Field("tokens out", FieldType.AMOUNT),
+        _TOKENS_OUT,
         Field("cheapest as good"),
         Field("to reported", FieldType.DIFFERENCE, interval=True),
         Field("its tokens out", FieldType.AMOUNT),
@@ -143,8 +151,7 @@ def cheapest_sentence(board: Board, formats: Sequence[CheapestFormat]) -> str:
     return (
         f"{most.model} on {most.dataset}: {most.cheapest.name} is about as good as "
         f"{most.reported.name} ({_points(test, board.headline)}), for "
-        f"{most.cheapest.tokens_out:.3g} instead of {most.reported.tokens_out:.3g} tokens out a "
-        "query."
+        f"{most.cheapest.text} instead of {most.reported.text} tokens out a query."
     )
 
 
