@@ -178,6 +178,28 @@ def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
     assert drawn == {2, 3}
 
 
+def test_no_more_pictures_are_advised_than_there_are(serve: Serve, capsys: Out) -> None:
+    server = serve(right)
+    flags = ("--set", "RefCOCO_val")
+    assert reproduce(server, "InternVL3-8B", *flags, "--limit", "1") == 2
+    assert "would do, and there are fewer: --limit 5" in capsys.readouterr().out
+    assert reproduce(server, "InternVL3-8B", *flags, "--limit", "5") == 2
+    assert "all pictures of the set were asked, and are too few" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("named", "note"), [("mine", False), ("Qwen2-VL-2B", True)])
+def test_another_model_that_answers_is_noted(
+    named: str, note: bool, serve: Serve, capsys: Out
+) -> None:
+    def answering(asked: Asked, number: int) -> Answer:
+        body = json.loads(right(asked).body)
+        return Answer(json.dumps({**body, "model": named}).encode())
+
+    assert reproduce(serve(answering), "InternVL3-8B", "--set", "RefCOCO_val") == 2
+    words = f"Replies are answered by {named}; asked was mine"
+    assert (words in capsys.readouterr().out) is note
+
+
 @pytest.mark.slow
 @pytest.mark.host
 def test_the_shipped_model_agrees_with_its_card(capsys: Out) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 from report_browser import EVIL, IN_BROWSER, browser, emulated, opened_page, write_report
 from scored_runs import World, speaking, world
-from stored_reproductions import CHECKED, CONDITIONS, NAME, judgement, reproduced, stored
+from stored_reproductions import (
+    CHECKED,
+    CONDITIONS,
+    NAME,
+    judgement,
+    reproduced,
+    stored,
+    stored_run,
+)
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -75,6 +83,14 @@ def test_the_verdict_is_in_the_title(verdict: FigureVerdict, words: str) -> None
     assert ("800 pictures would do" in setup.difference) is (
         verdict is FigureVerdict.CANNOT_BE_TOLD
     )
+
+
+def test_a_whole_set_has_no_more_pictures() -> None:
+    run = stored_run()
+    whole = replace(run, table=replace(run.table, rows=len(run.rows)))
+    open_ = judgement(FigureVerdict.CANNOT_BE_TOLD, 90.0)
+    assert "there are no more" not in SetupReport(stored([run], judgement=open_), ()).difference
+    assert "there are no more" in SetupReport(stored([whole], judgement=open_), ()).difference
 
 
 def test_without_causes_the_page_says_so(world: World) -> None:

@@ -283,10 +283,16 @@ def evidence(log_likelihood: float, errors: float, more: str) -> str:
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
-    """Fold lines at 80 columns; continuations are indented."""
+    """Fold lines at 80 columns; continuations are indented, and paths and flags stay whole."""
     for line in map(str.rstrip, lines):
         indent = " " * (len(line) - len(line.lstrip()) + 2)
-        yield from wrap(line, 80, subsequent_indent=indent, drop_whitespace=True) or [line]
+        yield from wrap(
+            line,
+            80,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [line]
 
 
 def scale_and_offset(distortion: Distortion) -> str:

@@ -53,6 +53,7 @@ from .reproduce_against import print_against
 from .reproduce_report import (
     print_badge,
     print_checked,
+    print_earlier_answers,
     print_failed,
     print_further_calls,
     print_judgement,
@@ -68,7 +69,6 @@ from .shared_options import (
     json_option,
     option,
     print_note,
-    say,
 )
 from .sweep import backends_for, budget_for, results_of
 
@@ -178,7 +178,9 @@ def command(**values: Any) -> int:
         return _dry_run(setup, experiments)
     if not is_quiet():
         print_setup(setup)
-        _name_earlier_answers(experiments.sweep(setup).journal)
+        journal = experiments.sweep(setup).journal
+        if journal.exists():
+            print_earlier_answers(journal.parent)
     try:
         reproduction = _reproduce(setup, experiments)
     except _UnfinishedError as error:
@@ -294,12 +296,6 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
         # The verdict stands without the looks that are left.
         print_note("the next look asks pictures and was not finished: run again to go on")
     return Reproduction(attempt, judgement, checked)
-
-
-def _name_earlier_answers(journal: Path) -> None:
-    if journal.exists():
-        folder = journal.parent
-        say(f"answers of an earlier run are in {folder}: delete it to ask again\n")
 
 
 # --- who answers ----------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from pathlib import Path
 from ..core.formatting import counted, printable
 from ..data.published_figures import PublishedFigure
 from ..reproduction.asked_causes import PICTURES
+from ..reproduction.cause_evidence import sentence
+from ..reproduction.checkpoint_cause import another_model
 from ..reproduction.reproduction_file import StoredReproduction, badge
 from ..reproduction.reproduction_records import (
     Attempt,
@@ -36,7 +38,9 @@ _OF_LENGTH = re.compile("max_(?:completion_)?tokens|context length|max_model_len
 def print_setup(setup: Setup) -> None:
     """Print the figure and its conditions, in lines of at most 80 characters."""
     lines = [_figure(setup.figure), f"  {_source(setup.figure)}"]
-    lines += [f"  {each.name:{_NAME_WIDTH}}{_condition(each)}" for each in setup.conditions]
+    for each in setup.conditions:
+        name = "hit" if each.name == "iou" else each.name
+        lines.append(f"  {name:{_NAME_WIDTH}}{_condition(each)}")
     if note := setup.figure.conditions.note:
         lines.append(f"  {'more':{_NAME_WIDTH}}{note}")
     lines += [f"  {'data':{_NAME_WIDTH}}{note}" for note in dataset_notes(setup)]
@@ -54,17 +58,24 @@ def _source(figure: PublishedFigure) -> str:
 
 def _condition(condition: ConditionSet) -> str:
     here = condition.here or "not known"
+    if condition.name == "iou":
+        here = f"IoU {here} the threshold"
     match condition.agreement:
         case ConditionAgreement.AS_PUBLISHED:
-            return condition.here
+            return here
         case ConditionAgreement.NOT_TOLD:
             words = f"not told; here {here}"
         case ConditionAgreement.CANNOT_BE_SET:
             words = f"{condition.published}: cannot be set"
-            words += f"; here {condition.here}" if condition.here else ""
+            words += f"; here {here}" if condition.here else ""
         case ConditionAgreement.YOURS:
             return f"{here} (yours; published: {condition.published})"
-    return f"{words}. {condition.advice}" if condition.advice else words
+    return f"{words}. {sentence(condition.advice)}" if condition.advice else words
+
+
+def print_earlier_answers(folder: Path) -> None:
+    """Say that answers of an earlier run are used."""
+    _print([f"answers of an earlier run are in {folder}: delete it to ask again", ""])
 
 
 def print_further_calls(setup: Setup) -> None:
@@ -111,14 +122,19 @@ def print_judgement(attempt: Attempt, judgement: FigureJudgement) -> None:
     if attempt.failed:
         failed = counted(attempt.failed, "failed call")
         lines += [f"{failed} as misses; run again to ask again", *_errors(attempt)]
-    _print([*lines, *_verdict(attempt, judgement)])
+    lines += _verdict(attempt, judgement)
+    # Where the value is lower, this is looked at among the causes.
+    other = another_model(attempt)
+    if other and judgement.verdict is not FigureVerdict.LOWER:
+        lines.append(other)
+    _print(lines)
 
 
 _VERDICTS = {
     FigureVerdict.AGREES: "AGREES with the published",
     FigureVerdict.LOWER: "LOWER than the published",
     FigureVerdict.HIGHER: "HIGHER than the published",
-    FigureVerdict.CANNOT_BE_TOLD: "CANNOT BE TOLD: the published value is",
+    FigureVerdict.CANNOT_BE_TOLD: "CANNOT BE TOLD if it agrees with the published",
 }
 
 
@@ -132,9 +148,19 @@ def _verdict(attempt: Attempt, judgement: FigureJudgement) -> Iterator[str]:
         )
     yield words
     if judgement.enough is not None:
-        datasets = len(attempt.setup.variants)
-        queries = ceil(judgement.enough * attempt.queries / max(attempt.pictures, 1) / datasets)
-        yield f"about {counted(judgement.enough, 'picture')} would do: --limit {queries}"
+        yield _what_would_do(attempt, judgement.enough)
+
+
+def _what_would_do(attempt: Attempt, pictures: int) -> str:
+    """Say how many pictures would tell what cannot be told, as far as there are so many."""
+    if attempt.is_whole:
+        return "all pictures of the set were asked, and are too few to tell"
+    datasets = len(attempt.setup.variants)
+    queries = ceil(pictures * attempt.queries / max(attempt.pictures, 1) / datasets)
+    most = attempt.most_queries
+    if queries > most:
+        return f"about {pictures:,} pictures would do, and there are fewer: --limit {most}"
+    return f"about {counted(pictures, 'picture')} would do: --limit {queries}"
 
 
 # --- why ------------------------------------------------------------------------------------------

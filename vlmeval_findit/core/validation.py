@@ -114,6 +114,7 @@ Count = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)
 _NUMBER: Mapping[str, Any] = {"strict": True, "allow_inf_nan": False}
 Finite = Annotated[float, Expected("a finite number", **_NUMBER)]
 Number = Annotated[float, Expected("a number, at least 0", ge=0, **_NUMBER)]
+Share = Annotated[float, Expected("a number from 0 to 1", ge=0, le=1, **_NUMBER)]
 Seconds = Annotated[float, Expected("seconds, more than 0", gt=0, **_NUMBER)]
 Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
 Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]

@@ -65,7 +65,10 @@ class SetupReport:
                 "which careful repetitions differ)"
             )
         if judgement.enough is not None:
+            rows = sum(run.table.rows for run in self.stored.runs)
             text += f". {counted(judgement.enough, 'picture')} would do"
+            if self.stored.queries == rows:
+                text += ", and there are no more"
         return f"{text}."
 
     @property

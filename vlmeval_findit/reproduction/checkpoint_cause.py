@@ -11,7 +11,7 @@ from itertools import chain
 from ..models.answering_names import resembles
 from ..scoring.answered_by import answered_note, as_values, count_models, models_in
 from .cause_evidence import Evidence
-from .reproduction_records import Cause, CauseLook
+from .reproduction_records import Attempt, Cause, CauseLook
 
 CHECKPOINT = "checkpoint"
 
@@ -26,16 +26,15 @@ _QUANTISED = re.compile(
 def check_checkpoint(evidence: Evidence) -> CauseLook:
     """Look whether the published model answers."""
     published = evidence.figure.model
-    loaded = _loaded(evidence)
-    others = _others_that_answer(evidence)
+    loaded = _loaded(evidence.attempt)
+    finding = another_model(evidence.attempt)
+    others = _others_that_answer(evidence.attempt)
     if others is not None:
-        advice = "Ask one model: see which model a gateway falls back to"
-        return _perhaps(others, f"Replies are {others}", advice)
+        return _perhaps(others, finding, "Ask one model: see which model a gateway falls back to")
+    if finding:
+        return _perhaps(loaded, finding, f"Serve {published}, or compare with a figure of {loaded}")
     if not loaded:
         return CauseLook(CHECKPOINT, "not told which checkpoint answers")
-    if not resembles(published, loaded):
-        finding = f"{loaded} answers; the figure is of {published}"
-        return _perhaps(loaded, finding, f"Serve {published}, or compare with a figure of {loaded}")
     quantised = _QUANTISED.search(loaded)
     if quantised is not None:
         finding = f"{loaded} answers, which is quantised ({quantised[0]})"
@@ -43,20 +42,31 @@ def check_checkpoint(evidence: Evidence) -> CauseLook:
     return CauseLook(CHECKPOINT, f"{loaded}, as published")
 
 
-def _loaded(evidence: Evidence) -> str:
+def another_model(attempt: Attempt) -> str:
+    """Say that another model answers than asked or published; "" where nothing says so."""
+    others = _others_that_answer(attempt)
+    if others is not None:
+        return f"Replies are {others}"
+    loaded = _loaded(attempt)
+    published = attempt.setup.figure.model
+    if loaded and not resembles(published, loaded):
+        return f"{loaded} answers; the figure is of {published}"
+    return ""
+
+
+def _loaded(attempt: Attempt) -> str:
     """Return the checkpoint that a server says it serves, or that is loaded here; "": not told."""
-    setup = evidence.attempt.setup
+    setup = attempt.setup
     if setup.program is not None:
         return setup.program.checkpoint
     return (setup.entry.checkpoint or "").rstrip("/").rpartition("/")[2]
 
 
-def _others_that_answer(evidence: Evidence) -> str | None:
+def _others_that_answer(attempt: Attempt) -> str | None:
     """Return a note if replies name another model than was asked, or several; else None."""
-    predictions = evidence.attempt.predictions
-    replies = chain.from_iterable(each.replies for each in predictions)
+    replies = chain.from_iterable(each.replies for each in attempt.predictions)
     models = models_in(as_values(count_models(replies)))
-    return answered_note(models, predictions[0].identity)
+    return answered_note(models, attempt.predictions[0].identity)
 
 
 def _perhaps(result: str, finding: str, advice: str) -> CauseLook:

@@ -53,7 +53,7 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
         if verdict is Verdict.MIXED:
             return _mixed(evidence, fit)
     if verdict is Verdict.FITS:
-        return CauseLook(COORDINATES, f"they are {declared.description}, as declared")
+        return CauseLook(COORDINATES, f"replies are {declared.description}, as declared")
     return _other(evidence, fit, is_sure=verdict is Verdict.OTHER)
 
 

@@ -79,7 +79,9 @@ def check_format(evidence: Evidence) -> CauseLook:
     boxless = sum(
         scored.reading.reason is None and not scored.reading.boxes for scored in evidence.scored
     )
-    result = f"all answers are readable{_and_boxless(boxless)}"
+    is_any_cut = any(_is_cut(scored) for scored in evidence.scored)
+    which = "all answers that are whole" if is_any_cut else "all answers"
+    result = f"{which} are readable{_and_boxless(boxless)}"
     cause = None
     if unreadable:
         part = _of_all(len(unreadable), evidence)

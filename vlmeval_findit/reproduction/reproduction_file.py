@@ -25,6 +25,7 @@ from ..core.validation import (
     MisplacedError,
     Name,
     Number,
+    Share,
     Text,
     Values,
     Whole,
@@ -116,7 +117,7 @@ class StoredRun:
     failed: Whole
     rows: StoredRows
     images: tuple[Text, ...]  # ``<image folder's key>/<name>``
-    hits: tuple[Number, ...]  # 0 to 1
+    hits: tuple[Share, ...]
     weights: tuple[Number, ...] = ()  # In the metric; none: all rows weigh the same
 
     def __post_init__(self) -> None:

@@ -83,6 +83,16 @@ class Attempt:
     def queries(self) -> int:
         return sum(len(rows) for rows in self.hits.values())
 
+    @property
+    def most_queries(self) -> int:
+        """The most queries that a dataset of the figure has: as many can be asked of each."""
+        return max(len(each.dataset.queries) for each in self.predictions)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all queries of all datasets were asked."""
+        return self.queries == sum(len(each.dataset.queries) for each in self.predictions)
+
 
 class FigureVerdict(Enum):
     """What an attempt says of a figure."""
