@@ -43,11 +43,11 @@ SOURCE = "prices of November 2026"
 # What a made-up journal has of four calls; each is a record's keys, and the reply's record
 MADE_UP: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (
     (
-        {"seconds": 1.0, "time": {"seconds": 1.0}},
+        {"seconds": 1.0, "time": {"seconds": 1.0, "at_once": 2.0}},
         {"tokens": {"prompt": 1000, "completion": 50}, "call": {"cost": 0.002, "attempts": 1}},
     ),
     (  # Asked twice: its journal has eleven seconds, the attempt that was answered took three
-        {"seconds": 11.0, "time": {"seconds": 3.0}},
+        {"seconds": 11.0, "time": {"seconds": 3.0, "at_once": 7.0}},
         {
             "tokens": {"prompt": 1200, "cached": 1000, "completion": 70},
             "call": {"cost": 0.004, "attempts": 2, "cost_from": SOURCE},
@@ -62,7 +62,11 @@ MADE_UP: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (
         },
     ),
     (  # An equal call of another dataset; what it cost is not known
-        {"seconds": 2.0, "time": {"seconds": 2.0, "cpu_seconds": 3.5}, "dataset": "FindIt_Other"},
+        {
+            "seconds": 2.0,
+            "time": {"seconds": 2.0, "at_once": 1.0, "cpu_seconds": 3.5},
+            "dataset": "FindIt_Other",
+        },
         {},
     ),
 )
@@ -72,6 +76,7 @@ BY_HAND = RunCosts(
     seconds_known=3,
     seconds_median=2.0,
     seconds_p95=pytest.approx(2.9),  # of 1, 2 and 3
+    calls_at_once=pytest.approx(10 / 3),
     tokens_in_known=3,
     tokens_in=1200.0,
     tokens_out_known=3,
@@ -114,9 +119,15 @@ def test_costs_of_a_made_up_journal_by_hand(tmp_path: Path) -> None:
     run = made_up_run(tmp_path)
     assert run.provenance.costs == BY_HAND
     costs = [row.details.get("cost") for row in run.rows]
-    assert costs[1] == {"seconds": 3.0, "usd": 0.004, "usd_source": SOURCE, "attempts": 2}
+    assert costs[1] == {
+        "seconds": 3.0,
+        "at_once": 7.0,
+        "usd": 0.004,
+        "usd_source": SOURCE,
+        "attempts": 2,
+    }
     assert costs[2] == {"usd": 0.003, "usd_source": f"half of {SOURCE}", "batched": True}
-    assert costs[3] == {"seconds": 2.0, "cpu_seconds": 3.5, "shared": True}
+    assert costs[3] == {"seconds": 2.0, "at_once": 1.0, "cpu_seconds": 3.5, "shared": True}
 
 
 def test_scoring_predictions_again_keeps_their_costs(tmp_path: Path) -> None:
@@ -178,7 +189,7 @@ def test_a_lone_call_has_all_gpus_of_its_server(gpus: int) -> None:
     if gpus:
         assert answer.time.gpu_seconds == pytest.approx(gpus * seconds, abs=1e-5)
     else:
-        assert answer.time == CallTime(seconds)
+        assert answer.time == CallTime(seconds, at_once=1.0)
 
 
 def test_calls_in_flight_share_a_server() -> None:
@@ -192,6 +203,7 @@ def test_calls_in_flight_share_a_server() -> None:
     taken = [each.call_time(1) for each in (first, second, third)]
     assert [each.seconds for each in taken] == [7.0, 4.0, 1.0]
     assert [each.gpu_seconds for each in taken] == [5.0, 2.0, 1.0]
+    assert [each.at_once for each in taken] == [1.4, 2.0, 1.0]
 
 
 def test_failed_calls_have_no_time() -> None:

@@ -100,6 +100,21 @@ def test_what_is_partly_known_is_said(world: World) -> None:
     assert "tokens in, tokens out, dollars known of 6 of 12 answers" in line
 
 
+def test_seconds_of_many_calls_at_once_are_told_apart(world: World, tmp_path: Path) -> None:
+    for model, at_once in (("Alone", 1.0), ("Busy", 7.5)):
+        path = world.predict(model, NAME, speaking(NAME, 0.9))
+        time = {"seconds": 1.0, "at_once": at_once}
+        with_records(path, lambda index: {}, lambda index, time=time: time)
+    board = board_of(world)
+    assert cost_table(board).notes[1].lines == ["Busy: seconds: 7.5 calls at once"]
+    write_board(board, tmp_path)
+    rows = csv.DictReader((tmp_path / "leaderboard.csv").read_text().splitlines())
+    assert {row["model"]: float(row["calls at once"]) for row in rows} == {
+        "Alone": 1.0,
+        "Busy": 7.5,
+    }
+
+
 def test_without_any_cost_there_is_no_table(world: World, tmp_path: Path) -> None:
     world.run("A", NAME, speaking(NAME, 0.9))
     board = board_of(world)

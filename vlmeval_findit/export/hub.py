@@ -27,7 +27,7 @@ from ..core.files import atomic_write, replacing
 from ..core.formatting import counted, printable, some
 from ..core.redaction import replace_surrogates
 from ..core.text_files import read_json
-from ..leaderboard.cost_tables import COSTS
+from ..leaderboard.cost_tables import AT_ONCE, COSTS
 from ..scoring.scored_run import Run
 from ..storage.run_files import CHECKSUMS
 from .card import TABLES, make_card
@@ -97,7 +97,7 @@ _KNOWN = {
     "assigned": _PLACES,
     "ignored": _PLACES,
     "forced": _TEXTS,
-    **{column.name: pa.float64() for column in COSTS},
+    **{column.name: pa.float64() for column in (*COSTS, AT_ONCE)},
 }
 
 

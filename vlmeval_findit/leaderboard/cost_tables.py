@@ -42,7 +42,7 @@ COSTS = (
         "seconds (median)",
         "s median",
         lambda costs: costs.seconds_median,
-        "seconds are of the attempt that was answered, with other calls in flight",
+        "seconds are of the attempt that was answered",
     ),
     CostColumn("seconds (p95)", "s p95", lambda costs: costs.seconds_p95),
     CostColumn("tokens in", "tokens in", lambda costs: costs.tokens_in),
@@ -99,10 +99,14 @@ _COUNTS = (*KNOWN, *KINDS)
 _ANSWERS = "answers"
 
 
+# Without it, seconds of runs with another --api-nproc would be compared
+AT_ONCE = Field("calls at once", FieldType.AMOUNT)
+
+
 def cost_fields() -> list[Field]:
     """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
     fields = [Field(column.name, FieldType.AMOUNT) for column in COSTS]
-    fields += [Field("USD source"), Field("image size"), count(_ANSWERS)]
+    fields += [AT_ONCE, Field("USD source"), Field("image size"), count(_ANSWERS)]
     return fields + [count(column.name) for column in _COUNTS]
 
 
@@ -129,7 +133,7 @@ def cost_cells(costs: RunCosts | None) -> list[Value]:
     if costs is None:
         return [None] * len(cost_fields())
     cells: list[Value] = [column.value(costs) for column in COSTS]
-    cells += [costs.usd_source, costs.image_size, costs.queries]
+    cells += [costs.calls_at_once, costs.usd_source, costs.image_size, costs.queries]
     return cells + [column.value(costs) for column in _COUNTS]
 
 
@@ -228,6 +232,8 @@ def cost_words(costs: RunCosts) -> Iterator[str]:
     >>> list(cost_words(RunCosts(queries=9, usd_known=8, usd_source="given prices", retried=1)))
     ['dollars: given prices', 'dollars known of 8 of 9 answers', '1 of 9 after several attempts']
     """
+    if costs.calls_at_once is not None and costs.calls_at_once >= 1.05:
+        yield f"seconds: {costs.calls_at_once:.3g} calls at once"
     if costs.usd_source:
         yield f"dollars: {costs.usd_source}"
     partly_known: dict[int, list[str]] = {}

@@ -158,6 +158,7 @@ class CallTime:
     seconds: Finite | None = None  # From request to reply; of messages answered together, a share
     gpu_seconds: Finite | None = None  # Of all its GPUs, where the model runs on this machine
     cpu_seconds: Finite | None = None  # Of all cores, where the model runs without a GPU
+    at_once: Finite | None = None  # Calls in flight at its server meanwhile, itself included
     shared: YesNo = False  # Of an equal call, which was made for another row or dataset
 
     def as_values(self) -> dict[str, Any]:

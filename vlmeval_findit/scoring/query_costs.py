@@ -27,6 +27,7 @@ class QueryCost:
     """What the answer to a query cost; None: not known."""
 
     seconds: float | None = None  # Of the attempt that was answered; its share of a batch
+    at_once: float | None = None  # Calls in flight at its server meanwhile, itself included
     gpu_seconds: float | None = None
     cpu_seconds: float | None = None
     tokens_in: int | None = None
@@ -80,6 +81,7 @@ def cost_in(details: Mapping[str, Any]) -> QueryCost:
     answered = tokens.get("completion", tokens.get("reply"))
     return QueryCost(
         seconds=number_of(cost.get("seconds")),
+        at_once=number_of(cost.get("at_once")),
         gpu_seconds=number_of(cost.get("gpu_seconds")),
         cpu_seconds=number_of(cost.get("cpu_seconds")),
         tokens_in=count_of(tokens.get("prompt")),
@@ -121,6 +123,7 @@ class RunCosts:
     seconds_known: Whole = 0
     seconds_median: Finite | None = None
     seconds_p95: Finite | None = None
+    calls_at_once: Finite | None = None  # Mean over the timed calls to servers
     tokens_in_known: Whole = 0
     tokens_in: Finite | None = None  # Mean a query
     tokens_out_known: Whole = 0
@@ -165,6 +168,7 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
         seconds_known=len(seconds),
         seconds_median=_quantile(seconds, 0.5),
         seconds_p95=_quantile(seconds, 0.95),
+        calls_at_once=_mean(_known(cost.at_once for cost in costs)),
         tokens_in_known=len(tokens_in),
         tokens_in=_mean(tokens_in),
         tokens_out_known=len(tokens_out),

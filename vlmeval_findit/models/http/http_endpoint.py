@@ -213,8 +213,11 @@ class TakenTime:
 
     def call_time(self, gpus: int) -> CallTime:
         """Return it as a time, of a server on so many GPUs (0: none, or elsewhere)."""
-        gpu_seconds = round(gpus * self.share, 6) if gpus else None
-        return CallTime(round(self.seconds, 6), gpu_seconds)
+        return CallTime(
+            seconds=round(self.seconds, 6),
+            gpu_seconds=round(gpus * self.share, 6) if gpus else None,
+            at_once=round(self.seconds / self.share, 2) if self.share else None,
+        )
 
 
 class SharedTime:
