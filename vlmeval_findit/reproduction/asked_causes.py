@@ -174,8 +174,8 @@ def paired_change(evidence: Evidence, other: Attempt) -> Difference | None:
         shared = _rows(mine) & _rows(read)
         if not shared:
             return None
-        ours.append(_of_rows(mine, shared))
-        theirs.append(_of_rows(read, shared))
+        ours.append(_only_rows(mine, shared))
+        theirs.append(_only_rows(read, shared))
     left = estimate_figure(evidence.figure, theirs)
     right = estimate_figure(evidence.figure, ours)
     return difference(left, right, figure_metric(evidence.figure).metric.name)
@@ -185,5 +185,5 @@ def _rows(replies: ReadReplies) -> set[int]:
     return {scored.query.index for scored in replies.scored}
 
 
-def _of_rows(replies: ReadReplies, rows: set[int]) -> ReadReplies:
+def _only_rows(replies: ReadReplies, rows: set[int]) -> ReadReplies:
     return replace(replies, scored=[each for each in replies.scored if each.query.index in rows])

@@ -30,15 +30,19 @@ def check_checkpoint(evidence: Evidence) -> CauseLook:
     finding = another_model(evidence.attempt)
     others = _others_that_answer(evidence.attempt)
     if others is not None:
-        return _perhaps(others, finding, "Ask one model: see which model a gateway falls back to")
+        return _possible_cause(
+            others, finding, "Ask one model: see which model a gateway falls back to"
+        )
     if finding:
-        return _perhaps(loaded, finding, f"Serve {published}, or compare with a figure of {loaded}")
+        return _possible_cause(
+            loaded, finding, f"Serve {published}, or compare with a figure of {loaded}"
+        )
     if not loaded:
         return CauseLook(CHECKPOINT, "not told which checkpoint answers")
     quantised = _QUANTISED.search(loaded)
     if quantised is not None:
         finding = f"{loaded} answers, which is quantised ({quantised[0]})"
-        return _perhaps(loaded, finding, f"Serve {published} with 16 bits")
+        return _possible_cause(loaded, finding, f"Serve {published} with 16 bits")
     return CauseLook(CHECKPOINT, f"{loaded}, as published")
 
 
@@ -69,6 +73,6 @@ def _others_that_answer(attempt: Attempt) -> str | None:
     return answered_note(models, attempt.predictions[0].identity)
 
 
-def _perhaps(result: str, finding: str, advice: str) -> CauseLook:
+def _possible_cause(result: str, finding: str, advice: str) -> CauseLook:
     cause = Cause(CHECKPOINT, finding, None, advice, sure=False)
     return CauseLook(CHECKPOINT, result, cause)

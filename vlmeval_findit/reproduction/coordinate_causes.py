@@ -51,13 +51,13 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
         if verdict is Verdict.UNLISTED or diagnosis.drift:
             return _scaled_or_moved(evidence, fit)
         if verdict is Verdict.MIXED:
-            return _mixed(evidence, fit)
+            return _two_conventions(evidence, fit)
     if verdict is Verdict.FITS:
         return CauseLook(COORDINATES, f"replies are {declared.description}, as declared")
-    return _other(evidence, fit, is_sure=verdict is Verdict.OTHER)
+    return _other_convention(evidence, fit, is_sure=verdict is Verdict.OTHER)
 
 
-def _other(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
+def _other_convention(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
     """Look at what the figure would be in the convention that fits best."""
     other = _best_named(evidence, fit)
     declared = evidence.runs[0].declared
@@ -175,7 +175,7 @@ def _probe_command(evidence: Evidence) -> str:
 # --- part of the replies, and frames that no row has ----------------------------------------------
 
 
-def _mixed(evidence: Evidence, fit: RunFit) -> CauseLook:
+def _two_conventions(evidence: Evidence, fit: RunFit) -> CauseLook:
     """Look at what the figure would be if each reply were read in the better of two conventions."""
     second = fit.second.convention
     declared = evidence.runs[0].declared

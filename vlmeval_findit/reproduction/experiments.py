@@ -45,7 +45,7 @@ class Experiments:
         entry = setup.entry
         words = asdict(entry.prompt) if entry.prompt is not None else None
         parts = [setup.prompts, entry.settings, entry.space, words, asdict(setup.sample)]
-        return self._of_deployment(setup) / _digest(parts)
+        return self._deployment_folder(setup) / _digest(parts)
 
     def sweep(self, setup: Setup, folder: Path | None = None) -> Sweep:
         """Return the calls of a setup as a sweep."""
@@ -55,7 +55,7 @@ class Experiments:
             variants=setup.variants,
             pictures=setup.sample,
             work_dir=folder or self.folder(setup),
-            journal=self._of_deployment(setup) / "calls.jsonl",
+            journal=self._deployment_folder(setup) / "calls.jsonl",
         )
 
     def attempt(self, setup: Setup) -> Attempt:
@@ -65,14 +65,14 @@ class Experiments:
     def ask(self, setup: Setup, pictures: int) -> Attempt:
         """Ask another setup about the first pictures of its sample, so many of each dataset."""
         smaller = replace(setup, sample=replace(setup.sample, pictures=pictures))
-        folder = self._of_deployment(setup) / "experiments"
+        folder = self._deployment_folder(setup) / "experiments"
         # Commands over a folder of runs leave experiments out, as they do probes.
         mark = {"written by": "vlmeval_findit reproduce"}
         write_text_once(folder / PROBE, f"{json.dumps(mark)}\n")
         sweep = self.sweep(smaller, folder / self.folder(smaller).name)
         return measure(smaller, self.ask_sweep(sweep, smaller.prompts))
 
-    def _of_deployment(self, setup: Setup) -> Path:
+    def _deployment_folder(self, setup: Setup) -> Path:
         """Return the folder of a deployment: another one never goes on with its calls."""
         entry = setup.entry
         serving = self.options.serve

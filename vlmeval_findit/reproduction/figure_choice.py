@@ -33,13 +33,13 @@ def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
     """
     figures = figures_of_model(entry)
     if set_name:
-        figures = _of_set(figures, set_name)
+        figures = _figures_of_set(figures, set_name)
     reasons = {figure: _why_not(figure) for figure in figures}
     possible = [figure for figure, why in reasons.items() if not why]
     if not possible:
         raise FigureChoiceError(_why_none(entry, reasons))
     by_date = sorted(possible, key=lambda figure: figure.date, reverse=True)
-    return min(by_date, key=_order)
+    return min(by_date, key=_preference)
 
 
 def figures_of_model(entry: ModelEntry) -> Sequence[PublishedFigure]:
@@ -89,7 +89,7 @@ def _unknown_model(entry: ModelEntry, figures: Iterable[PublishedFigure]) -> str
 # --- sets -----------------------------------------------------------------------------------------
 
 
-def _of_set(figures: Sequence[PublishedFigure], set_name: str) -> Sequence[PublishedFigure]:
+def _figures_of_set(figures: Sequence[PublishedFigure], set_name: str) -> Sequence[PublishedFigure]:
     wanted = _plain_set(set_name)
     chosen = [figure for figure in figures if wanted in _names_of_set(figure)]
     if chosen:
@@ -149,7 +149,7 @@ def _why_none(entry: ModelEntry, reasons: Mapping[PublishedFigure, str]) -> str:
     return "\n".join(lines)
 
 
-def _order(figure: PublishedFigure) -> tuple[int, bool, int, int]:
+def _preference(figure: PublishedFigure) -> tuple[int, bool, int, int]:
     by_others = "authors" not in figure.measured_by
     sure = get_args(Sure).index(figure.sure)
     return len(figure.unknown), by_others, len(figure.set.datasets), sure

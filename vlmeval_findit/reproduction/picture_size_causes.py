@@ -35,7 +35,7 @@ def check_picture_sizes(evidence: Evidence) -> CauseLook:
     replies = [scored for scored in evidence.scored if not scored.reply.failed]
     recorded = [scored for scored in replies if _processed(scored) is not None]
     if len(recorded) >= FEWEST:
-        return _of_records(evidence, recorded)
+        return _check_recorded_sizes(evidence, recorded)
     counted = [scored for scored in replies if scored.reply.recorded.tokens.get("prompt")]
     if len(counted) < FEWEST:
         return CauseLook(SIZES, "neither sizes nor tokens of prompts are recorded")
@@ -43,9 +43,9 @@ def check_picture_sizes(evidence: Evidence) -> CauseLook:
         return CauseLook(SIZES, "the server counts no tokens of pictures")
     local = evidence.row.local if evidence.row is not None else None
     if local is not None and issubclass(local.layout, Tiles):
-        return _of_tiles(evidence, counted)
+        return _check_tiles(evidence, counted)
     if local is not None and issubclass(local.layout, Grid) and local.multiple:
-        return _of_tokens(evidence, counted, local.multiple)
+        return _check_visual_tokens(evidence, counted, local.multiple)
     return CauseLook(SIZES, "how many tokens a picture has is not known of this model")
 
 
@@ -91,7 +91,7 @@ def _sent(scored: ScoredReply) -> Size:
     return width, height
 
 
-def _of_records(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
+def _check_recorded_sizes(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
     told = told_bounds(evidence)
     in_force: Mapping[str, Any] = replies[0].reply.recorded.images[-1].get("bounds", {})
     here = _words(in_force) or "not recorded"
@@ -169,13 +169,12 @@ def shown_tokens(counted: Floats, words: Floats, expected: Floats) -> ShownToken
 _MOST_REPLIES = 400  # Whose pairs are compared
 
 
-def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) -> CauseLook:
+def _check_visual_tokens(
+    evidence: Evidence, replies: Sequence[ScoredReply], side: int
+) -> CauseLook:
     told = told_bounds(evidence)
     replies = replies[:_MOST_REPLIES]
-    least = told.get("min_pixels", side**2)
-    most = told.get("max_pixels", 10**9)
-    sizes = [smart_resize(_sent(scored), least, most, side) for scored in replies]
-    expected = np.array([width * height / side**2 for width, height in sizes])
+    expected = _expected_tokens(told, replies, side)
     counted = _counted(replies)
     words = _word_tokens(evidence, replies)
     shown = shown_tokens(counted, words, expected)
@@ -202,6 +201,14 @@ def _of_tokens(evidence: Evidence, replies: Sequence[ScoredReply], side: int) ->
         sure=False,
     )
     return CauseLook(SIZES, f"shown {what}", cause)
+
+
+def _expected_tokens(told: Mapping[str, int], replies: Sequence[ScoredReply], side: int) -> Floats:
+    """Return the visual tokens of pictures within published bounds, or as they are sent."""
+    least = told.get("min_pixels", side**2)
+    most = told.get("max_pixels", 10**9)
+    sizes = [smart_resize(_sent(scored), least, most, side) for scored in replies]
+    return np.array([width * height / side**2 for width, height in sizes])
 
 
 def _counted(replies: Sequence[ScoredReply]) -> Floats:
@@ -263,7 +270,7 @@ def tiles_of(size: Size, most: int) -> int:
     return tiles if tiles == 1 else tiles + 1
 
 
-def _of_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
+def _check_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
     tiles = (_counted(replies) - _word_tokens(evidence, replies)) / _TILE_TOKENS
     sizes = [_sent(scored) for scored in replies]
 

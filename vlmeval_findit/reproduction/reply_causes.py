@@ -42,7 +42,7 @@ def _without(
     ]
 
 
-def _of_all(number: int, evidence: Evidence) -> str:
+def _count_of_all(number: int, evidence: Evidence) -> str:
     return f"{number:,} of {evidence.attempt.queries:,}"
 
 
@@ -54,7 +54,7 @@ def check_failed_calls(evidence: Evidence) -> CauseLook:
     failed = evidence.attempt.failed
     if not failed:
         return CauseLook("failed calls", "none")
-    result = _of_all(failed, evidence)
+    result = _count_of_all(failed, evidence)
     value = evidence.value_of(_without(evidence, lambda scored: scored.reply.failed))
     cause = None
     if value is None or evidence.matters(value) or evidence.costs_much(failed):
@@ -84,7 +84,7 @@ def check_format(evidence: Evidence) -> CauseLook:
     result = f"{which} are readable{_and_boxless(boxless)}"
     cause = None
     if unreadable:
-        part = _of_all(len(unreadable), evidence)
+        part = _count_of_all(len(unreadable), evidence)
         result = f"{part} not readable{_and_boxless(boxless)}"
         value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
         boxes = sum(_has_lenient_box(scored) for scored in unreadable)
@@ -135,7 +135,7 @@ def _answers_in_thoughts(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "format",
-        f"{_of_all(swapped, evidence)} replies are empty, and their thoughts are the answers",
+        f"{_count_of_all(swapped, evidence)} replies are empty, and their thoughts are the answers",
         value,
         "Start the server without its reasoning parser, or with that of this model (vllm, sglang: "
         "--reasoning-parser)",
@@ -162,7 +162,7 @@ def _without_boxes(evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "format",
-        f"{_of_all(silent, evidence)} replies have no box, in any reading",
+        f"{_count_of_all(silent, evidence)} replies have no box, in any reading",
         value,
         f"{_look_at_replies(evidence)} Perhaps the server is shown no picture: python "
         "run_findit.py probe tells",
@@ -208,12 +208,12 @@ def check_truncation(evidence: Evidence) -> CauseLook:
     cut = [scored for scored in evidence.scored if not scored.reply.failed and _is_cut(scored)]
     if not cut:
         return CauseLook("truncation", "no reply was cut off")
-    result = f"{_of_all(len(cut), evidence)} cut off"
+    result = f"{_count_of_all(len(cut), evidence)} cut off"
     value = evidence.value_of(_without(evidence, _is_cut))
     if not (value is None or evidence.matters(value) or evidence.costs_much(len(cut))):
         return CauseLook("truncation", result)
     thinking = sum(scored.reply.ends_in_thought for scored in cut)
-    finding = f"{_of_all(len(cut), evidence)} replies were cut off at their limit of tokens"
+    finding = f"{_count_of_all(len(cut), evidence)} replies were cut off at their limit of tokens"
     if thinking:
         finding += f", {thinking:,} of them while thinking"
     cause = Cause("truncation", finding, value, _limit_advice(evidence, bool(thinking)))
@@ -247,7 +247,7 @@ def check_several_boxes(evidence: Evidence) -> CauseLook:
     several = sum(len(scored.match.boxes) > 1 for scored in evidence.scored)
     if not several:
         return CauseLook("several boxes", "no reply has several")
-    result = f"{_of_all(several, evidence)} replies have several boxes"
+    result = f"{_count_of_all(several, evidence)} replies have several boxes"
     best = [
         replace(each, scored=[_best_box_first(scored) for scored in each.scored])
         for each in evidence.replies

@@ -27,7 +27,7 @@ from ..models.http.providers.provider_table import find_provider
 from ..models.http.server_program import RunningProgram
 from ..models.local.layout import Bounds
 from ..models.model_entry import ModelEntry
-from ..models.model_row import ModelRow
+from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.picture_sample import PictureSample
@@ -108,14 +108,8 @@ def plan_setup(
     space, space_set = _space(figure, entry, row, variants[0])
     bounds, bounds_set = _bounds(figure, entry, row, deployment, variants[0])
     decoding, decoding_set = _decoding(figure, entry, row, deployment, stated)
-    conditions = [
-        prompt,
-        form_set,
-        space_set,
-        bounds_set,
-        decoding_set,
-        _engine(figure, deployment),
-    ]
+    engine = _engine(figure, deployment)
+    conditions = [prompt, form_set, space_set, bounds_set, decoding_set, engine]
     if figure.has_iou:
         conditions.append(_iou(figure))
     settings = {**bounds, **decoding, **entry.settings}
@@ -365,30 +359,38 @@ def _bounds(
     told = _told(figure.conditions.bounds)
     published = _listed(told)
     local = row.local if row is not None else None
+    pixels = local.pixels_counted if local is not None else 1
+    converted = bounds_in_request(Bounds(**told), pixels)
+    original = bounds_in_request(Bounds(**told), pixels, original=True)
     yours = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
-    counted = local.pixels_counted if local is not None else 1
-    converted = bounds_in_request(Bounds(**told), counted)
-    original = bounds_in_request(Bounds(**told), counted, original=True)
-    checkpoint = deployment.program.checkpoint if deployment.program is not None else ""
-    checkpoint = checkpoint or entry.served or entry.name
-    wanted = converted if checkpoint.endswith("-hf") else original
     if yours:
-        here = (
-            published
-            if yours in (told, converted, original)
-            else _listed(yours.get(_KEYWORDS, yours))
-        )
+        is_published = yours in (told, converted, original)
+        here = published if is_published else _listed(yours.get(_KEYWORDS, yours))
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
-        here = ""
-        if local is not None and deployment.answerer in (Answerer.HERE, Answerer.SERVED):
-            here = _listed(local.bounds(variant).as_dict()) or "the processor's"
+        here = _bounds_of_processor(local, deployment, variant)
         return {}, ConditionSet("bounds", "", here, ConditionAgreement.NOT_TOLD)
+    wanted = converted if _checkpoint(entry, deployment).endswith("-hf") else original
     why = _why_not_bounded(told, row, deployment, wanted)
     if why:
         return {}, ConditionSet("bounds", published, "", ConditionAgreement.CANNOT_BE_SET, why)
     settings = wanted if deployment.answerer is Answerer.SERVER else told
     return settings, ConditionSet("bounds", published, published, ConditionAgreement.AS_PUBLISHED)
+
+
+def _bounds_of_processor(
+    local: LocalFamily | None, deployment: Deployment, variant: DatasetVariant
+) -> str:
+    """Return the bounds in words that this machine has without a setting; "" if not known."""
+    if local is None or deployment.answerer not in (Answerer.HERE, Answerer.SERVED):
+        return ""
+    return _listed(local.bounds(variant).as_dict()) or "the processor's"
+
+
+def _checkpoint(entry: ModelEntry, deployment: Deployment) -> str:
+    """Return the checkpoint that a server says it serves, else how the user calls it."""
+    told = deployment.program.checkpoint if deployment.program is not None else ""
+    return told or entry.served or entry.name
 
 
 def _why_not_bounded(

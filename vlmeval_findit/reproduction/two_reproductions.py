@@ -142,25 +142,25 @@ def _how_to_make(dataset: str, table: StoredTable) -> str:
 # --- conditions -----------------------------------------------------------------------------------
 
 # Conditions that runs record as they were really asked
-_OF_RUNS = ("prompt", "format", "space")
+_RECORDED_BY_RUNS = ("prompt", "format", "space")
 
 
 def _conditions(stored: StoredReproduction) -> Iterator[tuple[str, str]]:
     """Yield all that may explain a difference, by name, in words."""
     yield "figure", f"{stored.figure.model}, {stored.figure.set}"
     for condition in stored.conditions:
-        if condition.name not in _OF_RUNS:
+        if condition.name not in _RECORDED_BY_RUNS:
             yield condition.name, condition.here
     yield "seed", str(stored.seed)
     several = len(stored.runs) > 1
     for run in stored.runs:
-        for name, value in _of_run(run):
+        for name, value in _conditions_of_run(run):
             yield f"{name} ({run.dataset})" if several else name, value
     for name, version in stored.made_with.items():
         yield f"{name}, when it was judged", version
 
 
-def _of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
+def _conditions_of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     who = run.answering
     yield "variant", run.variant
     yield "prompt set", run.prompts or ""

@@ -51,10 +51,7 @@ def judge(attempt: Attempt) -> FigureJudgement:
         verdict = _verdict(interval, published, tolerance)
     enough = None
     if verdict is FigureVerdict.CANNOT_BE_TOLD:
-        if interval is None:
-            enough = _enough_for(published, tolerance)
-        else:
-            enough = _enough_pictures(attempt, interval, published - tolerance)
+        enough = _enough_pictures(attempt, interval, published, tolerance)
     return FigureJudgement(
         verdict=verdict,
         published=published,
@@ -81,13 +78,18 @@ def _verdict(interval: Interval, published: float, tolerance: float) -> FigureVe
 # --- how many pictures would do -------------------------------------------------------------------
 
 
-def _enough_pictures(attempt: Attempt, interval: Interval, least: float) -> int:
+def _enough_pictures(
+    attempt: Attempt, interval: Interval | None, published: float, tolerance: float
+) -> int:
     """Return how many pictures would tell it, if the measured value stays.
 
     Intervals narrow with the root of their number, until the lower end excludes a loss, or the
     upper end the least value that repetitions give.
     """
+    if interval is None:
+        return _enough_without_interval(published, tolerance)
     measured = attempt.value
+    least = published - tolerance
     # The shorter side narrows more slowly than with the root.
     half = (interval.high - interval.low) / 2
     reach_and_room = (
@@ -98,7 +100,7 @@ def _enough_pictures(attempt: Attempt, interval: Interval, least: float) -> int:
     return ceil(attempt.pictures * min(ratios) ** 2)
 
 
-def _enough_for(published: float, tolerance: float) -> int:
+def _enough_without_interval(published: float, tolerance: float) -> int:
     """Return how many pictures of one query would tell it, if the published value is measured."""
     share = published / 100
     for pictures in count(FEWEST):
