@@ -187,7 +187,10 @@ def test_no_more_pictures_are_advised_than_there_are(serve: Serve, capsys: Out) 
     assert "all pictures of the set were asked, and are too few" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("named", "note"), [("mine", False), ("Qwen2-VL-2B", True)])
+@pytest.mark.parametrize(
+    ("named", "note"),
+    [("mine", False), ("InternVL3-2B", True), ("OpenGVLab/InternVL3-8B-AWQ", False)],
+)
 def test_another_model_that_answers_is_noted(
     named: str, note: bool, serve: Serve, capsys: Out
 ) -> None:

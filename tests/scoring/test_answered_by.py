@@ -48,6 +48,22 @@ def test_the_answering_model_may_have_the_rows_name() -> None:
     assert note(["gpt-4o-2024-08-06"], behind_alias) is not None
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "same"),
+    [
+        ("Qwen3-VL-8B", "Qwen/Qwen3-VL-8B-Instruct", True),
+        ("Qwen3-VL-8B", "qwen3-vl-2b", False),
+        ("Qwen3-VL-8B", "my-deployment", True),
+        ("Qwen3-VL", "qwen3-vl-2b", True),
+        ("Mine", "qwen3-vl-2b", True),
+        ("Mine", "gpt-4o", False),
+    ],
+)
+def test_another_size_behind_an_alias_is_named(asked: str, answered: str, same: bool) -> None:
+    behind_alias = Answering(checkpoint="my-deployment", endpoint="http://a/v1", row="Qwen3-VL")
+    assert (note([answered], behind_alias, model=asked) is None) is same
+
+
 def test_what_was_loaded_or_started_here_is_what_answers() -> None:
     for who in (
         Answering(checkpoint="/mine/a", runs_here=True),

@@ -89,8 +89,11 @@ def _is_other(name: str, run: Identity) -> bool:
     who = run.answering
     if who.runs_here or who.server is not None or who.checkpoint is None:
         return False
-    asked = (who.checkpoint, run.model, who.row)
-    return not any(resembles(each, name) for each in asked if each)
+    asked = [who.checkpoint, run.model]
+    # A row is a family of all sizes: a name of that family says more.
+    if who.row is not None and not resembles(run.model, who.row):
+        asked.append(who.row)
+    return not any(resembles(each, name) for each in asked)
 
 
 def keys_of(models: Iterable[AnsweringModel]) -> frozenset[str]:
