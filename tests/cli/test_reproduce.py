@@ -178,6 +178,15 @@ def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
     assert drawn == {2, 3}
 
 
+def test_every_set_has_its_own_reproduction(serve: Serve) -> None:
+    server = serve(right)
+    for name in ("RefCOCO_val", "RefCOCO_testA"):
+        assert reproduce(server, "InternVL3-8B", "--set", name) == 2
+    paths = Path("outputs/reproduce").rglob(REPRODUCTION)
+    sets = {read_reproduction(path).figure.set for path in paths}
+    assert sets == {"RefCOCO val", "RefCOCO testA"}
+
+
 def test_no_more_pictures_are_advised_than_there_are(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     flags = ("--set", "RefCOCO_val")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.models.model_entry import ModelEntry
 from vlmeval_findit.protocol.contradictions import Predictions
 from vlmeval_findit.protocol.picture_sample import PictureSample
@@ -30,10 +31,12 @@ def stop(sweep: Sweep, prompts: str) -> Sequence[Predictions]:
     raise StopAskingError(sweep, prompts)
 
 
-def setup_of(entry: ModelEntry = NANO, sample: PictureSample | None = None) -> Setup:
-    figure = choose_figure(ModelEntry("FindIt-Nano"), "Scenes refexp")
+REFEXP = choose_figure(ModelEntry("FindIt-Nano"), "Scenes refexp")
+
+
+def setup_of(entry: ModelEntry = NANO) -> Setup:
     deployment = Deployment(Answerer.SERVER, "vllm 0.11.0")
-    return plan_setup(figure, entry, deployment, sample or PictureSample(500))
+    return plan_setup(REFEXP, entry, deployment, PictureSample(500))
 
 
 def experiments(*deployment: str) -> Experiments:
@@ -58,6 +61,10 @@ def test_a_setup_is_asked_as_a_sweep() -> None:
 
 
 OTHER_SETUPS: dict[str, dict[str, Any]] = {
+    "figure": {"figure": replace(REFEXP, source="another")},
+    "metric": {"figure": replace(REFEXP, set=replace(REFEXP.set, metric="acc@0.75"))},
+    "set": {"figure": replace(REFEXP, set_name="another")},
+    "format": {"variants": (parse("FindIt_Scenes_refexp_xywh_json"),)},
     "prompt": {"prompts": "glm-1"},
     "settings": {"entry": replace(NANO, settings={"temperature": 1.0})},
     "sample": {"sample": PictureSample(500, seed=1)},

@@ -41,10 +41,16 @@ class Experiments:
     deployment: Sequence[str] = ()
 
     def folder(self, setup: Setup) -> Path:
-        """Return the folder of a setup's runs."""
+        """Return the folder of a setup's runs, which has one reproduction."""
+        figure = setup.figure
         entry = setup.entry
         words = asdict(entry.prompt) if entry.prompt is not None else None
-        parts = [setup.prompts, entry.settings, entry.space, words, asdict(setup.sample)]
+        parts = [
+            [figure.model, figure.set_name, figure.set.metric, figure.source],
+            [variant.name for variant in setup.variants],
+            [setup.prompts, entry.settings, entry.space, words],
+            asdict(setup.sample),
+        ]
         return self._deployment_folder(setup) / _digest(parts)
 
     def sweep(self, setup: Setup, folder: Path | None = None) -> Sweep:
@@ -77,8 +83,8 @@ class Experiments:
         entry = setup.entry
         serving = self.options.serve
         parts = [
-            *(entry.served, entry.checkpoint, entry.like, entry.base_url, entry.provider),
-            *self.deployment,
+            [entry.served, entry.checkpoint, entry.like, entry.base_url, entry.provider],
+            list(self.deployment),
             # The space decides how images are sent.
             entry.space,
             [serving.program, serving.arguments] if serving is not None else None,
