@@ -130,3 +130,20 @@ def test_what_is_as_good(lost: float, corrected: float | None, is_good: bool, wo
     row = replace(row, to_reported=Difference(-lost, None, corrected, corrected))
     metric = row.run.benchmark.metrics[0]
     assert is_as_good(row, metric, 80.0) == is_good
+
+
+@pytest.mark.parametrize(("lost", "is_good"), [(1.9, True), (2.1, False)])
+def test_what_is_no_share_may_be_a_hundredth_worse(
+    lost: float, is_good: bool, world: World
+) -> None:
+    row = next(row for row in board_of(world, CLOSE).runs if not row.reported)
+    row = replace(row, to_reported=Difference(-lost, None, 1.0, 1.0))
+    distance = replace(row.run.benchmark.metrics[0], unit="mm")
+    assert not distance.share
+    assert is_as_good(row, distance, 200.0) == is_good
+
+
+def test_the_reported_format_may_be_the_cheapest(world: World) -> None:
+    board = board_of(world, {"xyxy_text": (1.0, 10), "xyxy_json": (0.0, 5)})
+    (row,) = cheapest_table(board, cheapest_formats(board)).records()
+    assert (row["cheapest as good"], row["to reported"]) == ("xyxy_text", 0.0)
