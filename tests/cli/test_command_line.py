@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit import cli
 from vlmeval_findit.cli import error_text, main
 from vlmeval_findit.core.command import as_called, program
 from vlmeval_findit.core.vlmevalkit import quiet_log
@@ -37,6 +39,30 @@ def test_a_terminal_that_lacks_a_sign_gets_another() -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Pascal" in done.stdout
+
+
+def test_modules_of_commands_are_no_garbage() -> None:
+    script = (
+        "import gc; from vlmeval_findit.cli import main\n"
+        "for name in ('models', 'models', 'compare', 'no such'):\n"
+        "    main([name, '--help']); print('frozen', gc.get_freeze_count(), gc.isenabled())"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = [line.split() for line in done.stdout.splitlines() if line.startswith("frozen")]
+    first, again, other, unknown = [int(count) for _, count, _ in ended]
+    assert 0 < again <= first < other, "a command that was imported freezes nothing more"
+    assert unknown <= other
+    assert [enabled for *_, enabled in ended] == ["True"] * 4
+
+
+def test_garbage_is_looked_for_after_a_failed_import() -> None:
+    try:
+        with pytest.raises(ModuleNotFoundError):
+            cli._import("vlmeval_findit.cli.no_such_command")
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
 
 
 def test_a_wrong_path_or_gpu_is_named_with_its_flag(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 from waits import until
 
@@ -43,3 +46,17 @@ def test_nothing_is_repeated_once_all_calls_have_ended(
         capsys.readouterr()
         progress._go_on()
         assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("wrong", [None, "many", [3], {"prompt": "3", "completion": -1}], ids=repr)
+def test_tokens_are_counted_where_they_are_counts(
+    wrong: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model of a plug-in may record anything: it must not end the run."""
+    records = [wrong, {"prompt": 1000, "completion": 20}]
+    extras = [json.dumps({"findit": {"tokens": tokens}}) for tokens in records]
+    with SweepProgress() as progress:
+        progress.planned("M", PlannedCalls(cells=1, calls=2, finished=0))
+        progress.answered([CallResult("[]", extra) for extra in extras])
+        progress.print_tokens()
+    assert "tokens: 1,000 in; 20 out" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from host_runs import STOCK, environment, require_host, run
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli import run as run_command
+from vlmeval_findit.engine import calls
 from vlmeval_findit.protocol.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE
 
 DATA = "FindIt_Demo_xyxy_json"
@@ -26,7 +27,8 @@ IN_A_PROCESS = """
 import sys
 from vlmeval_findit.cli import main
 status = main(sys.argv[1:])
-assert "vlmeval" not in sys.modules, "VLMEvalKit was imported"
+for name in ("vlmeval", "torch", "vlmeval_findit.benchmarks.vpbench.benchmark", "numpy.ma"):
+    assert name not in sys.modules, f"{name} was imported"
 sys.exit(status)
 """
 
@@ -60,7 +62,7 @@ def in_a_process(arguments: list[str], folder: Path) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def test_no_run_at_a_server_imports_vlmevalkit(tmp_path: Path) -> None:
+def test_a_run_at_a_server_imports_only_what_it_needs(tmp_path: Path) -> None:
     with ChatServer(right) as server:
         command = words(server, "--model", MODEL, "--retry", "2", "--work-dir", str(tmp_path / "o"))
         for asked in (4, 4):
@@ -101,6 +103,35 @@ def test_it_goes_on_from_a_run_under_vlmevalkit(tmp_path: Path) -> None:
         assert len(server.asked) == 4
     assert len(before) == 4
     assert bytes_of(tmp_path / "o" / MODEL) == before
+
+
+def test_tables_and_headers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    for function in (calls.load_dataset, calls.rows_to_leave_out):
+
+        def noted(*given: Any, function: Any = function) -> Any:
+            read.append(function.__name__)
+            return function(*given)
+
+        monkeypatch.setattr(calls, function.__name__, noted)
+    with ChatServer(right) as server:
+        assert main(words(server, "--model", MODEL, "--work-dir", str(tmp_path))) == 0
+    assert sorted(read) == ["load_dataset", "rows_to_leave_out"]
+
+
+def test_a_reply_that_quotes_a_key_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sk-c0ffee-SECRET"
+    monkeypatch.setenv("MY_API_KEY", key)
+    with ChatServer(lambda asked, number: completion(f"{REPLY} {key}")) as server:
+        assert main(words(server, "--model", MODEL, "--work-dir", str(tmp_path))) == 1
+    assert "4 calls failed" in caplog.text
+    assert "the reply quotes a credential (the value of MY_API_KEY)" in caplog.text
+    assert key not in caplog.text
+    files = [path for path in (tmp_path / MODEL).iterdir() if path.is_file()]
+    assert len(files) == 6
+    assert [path for path in files if key in path.read_text()] == []
 
 
 def test_files_have_the_name_that_was_typed(tmp_path: Path) -> None:

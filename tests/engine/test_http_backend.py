@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from asking import KEY, ask_call, ask_calls, call_of, service
+from asking import KEY, QUESTION, WORDS, ask_call, ask_calls, call_of, service
 from chat_server import (
     GARBAGE,
     NEVER,
@@ -176,7 +176,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
     thinking = completion("[]", message={"reasoning": quoting})
     budget = Budget()
     with ChatServer(in_turn(completion(quoting) if where == "reply" else thinking)) as server:
-        answer = ask_call(service(server.url, budget=budget))
+        answer = HttpBackend(lambda: service(server.url, budget=budget)).ask(WORDS, QUESTION)
         assert len(server.asked) == 1, "the next reply would quote it too"
     assert answer.text == ""
     assert answer.error == "the reply quotes a credential (a key of this run): it is not stored"

@@ -6,6 +6,7 @@ the exit status: ``command``, unless the row names another. Only its module is i
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
+from types import ModuleType
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
@@ -133,7 +135,7 @@ class Commands(click.Group):
         name = f"{self.prefix}{cmd_name}"
         if name in COMMANDS:
             module, _, attribute = COMMANDS[name][0].partition(".")
-            imported = import_module(f"{__name__}.{module}")
+            imported = _import(f"{__name__}.{module}")
             command: click.Command = getattr(imported, attribute or "command")
             command.name = cmd_name
             return command
@@ -163,6 +165,18 @@ class Commands(click.Group):
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
         return [CompletionItem(name, help=helps[name]) for name in names]
+
+
+def _import(name: str) -> ModuleType:
+    """Import a command's module, and never look for garbage among what it imports: that stays."""
+    if name in sys.modules:
+        return import_module(name)
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:

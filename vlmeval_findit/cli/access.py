@@ -115,7 +115,12 @@ def access_of(entry: ModelEntry, serves: bool = False) -> Access:
     A name in VLMEvalKit's list means VLMEvalKit's model.
     """
     flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
-    if entry.name in baselines():
+    row = find_model(entry.name)
+    is_baseline = False
+    if row is None or (row.api is None and row.local is None):
+        # Imports all benchmarks: not for a model of which the table says how it is asked.
+        is_baseline = entry.name in baselines()
+    if is_baseline:
         if flag:
             raise ValueError(
                 f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
@@ -129,7 +134,6 @@ def access_of(entry: ModelEntry, serves: bool = False) -> Access:
         return Access.VLMEVALKIT
     if entry.name in local_names():
         return Access.SERVED if serves else Access.LOCAL
-    row = find_model(entry.name)
     is_api = row is not None and row.api is not None and row.entry == entry.name
     return Access.OPENROUTER if is_api else Access.VLMEVALKIT
 

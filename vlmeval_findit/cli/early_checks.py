@@ -47,7 +47,7 @@ from ..protocol.settings import Settings
 from ..serving.programs import visible_gpus
 from ..storage.folders import image_folder, table_folders
 from ..storage.image_content import imported_contents, replaced, replaced_note
-from ..storage.image_files import ImageError, rows_to_leave_out
+from ..storage.image_files import ImageError
 from ..storage.predictions import check_model_name
 from ..storage.table_files import is_users_table
 from ..sweeps.sweep_file import grid_tables
@@ -181,24 +181,22 @@ def check_folder(folder: Path) -> None:
 
 def check_rows(
     variants: Iterable[DatasetVariant],
-    skip_missing: bool,
+    tables: CellBuilder,
     limit: int | None,
     pictures: PictureSample | None = None,
 ) -> None:
     """Refuse variants whose tables or images do not exist, or whose images were replaced.
 
-    Of ``limit`` rows (None: all), or of a sample of ``pictures``, the images are compared with
-    those that were imported.
+    What ``tables`` loads, cells are made of later. Of ``limit`` rows (None: all), or of a sample of
+    ``pictures``, the images are compared with those that were imported.
     """
-    tables = CellBuilder(None)
     distinct = {(each.table, each.images, each.frames): each for each in variants}
     for variant in distinct.values():
         dataset = tables.dataset(variant)
-        queries = list(dataset.queries.values())
-        folder = image_folder(variant.images)
-        rows_to_leave_out(queries, folder, skip_missing)
+        tables.rows_left_out(variant)
         known = imported_contents(dataset.table)
         if known:
+            folder = image_folder(variant.images)
             asked = _images_asked(dataset.queries, limit, pictures)
             others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
             if others:

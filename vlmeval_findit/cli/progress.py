@@ -22,10 +22,10 @@ from rich.progress import (
 )
 
 from ..core.formatting import duration
+from ..core.json_values import count_of, mapping
 from ..core.repeating import repeated
 from ..engine.sink import PlannedCalls
 from ..protocol.call_results import CallResult
-from ..protocol.replies import parse_record
 from ..scoring.run_score import CellResult
 from .shared_options import is_quiet, print_note, say
 
@@ -103,10 +103,15 @@ class SweepProgress:
             self._calls += len(answers)
             self._failures += sum(answer.error is not None for answer in answers)
             for answer in answers:
-                self._tokens.update(parse_record(answer.extra).tokens)
+                self._count_tokens(answer)
             self._bars.advance(self._tasks[self._model], len(answers))
             if self._planned is not None:
                 self._show(self._planned)
+
+    def _count_tokens(self, answer: CallResult) -> None:
+        # The record is checked where it is scored; a model of a plug-in may put anything there.
+        for name, count in mapping(answer.record.get("tokens")).items():
+            self._tokens[name] += count_of(count) or 0
 
     def scored(self, result: CellResult) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.command import SOME_FAILED, install
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
 from ..engine.answering import BackendFactory
+from ..engine.calls import CellBuilder
 from ..models.http.spending import Budget
 from ..protocol.settings import (
     FORCE_VARIABLE,
@@ -113,13 +114,14 @@ def command(**values: Any) -> int:
     factories: Mapping[str, BackendFactory] = {}
     if run.variants:
         factories = servers_for(_sweep(run), options, run.entries, budget, retry)
-    check_line(run, host_values, factories)
+    tables = CellBuilder(skips_missing())
+    check_line(run, host_values, factories, tables)
     if options.dry_run:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), subtracts=False)
     if runner is None or (_is_at_servers(run) and host_values.keys() <= {"retry"}):
-        return _ask_servers(run, factories, budget)
+        return _ask_servers(run, tables, factories, budget)
     check_gpu_numbers()
     return _run(run, runner, factories, budget)
 
@@ -184,7 +186,9 @@ def _is_at_servers(run: RunLine) -> bool:
     return is_ours and is_served and is_alone and is_json
 
 
-def _ask_servers(run: RunLine, factories: Mapping[str, BackendFactory], budget: Budget) -> int:
+def _ask_servers(
+    run: RunLine, tables: CellBuilder, factories: Mapping[str, BackendFactory], budget: Budget
+) -> int:
     """Ask servers about datasets of FindIt's, without VLMEvalKit."""
     runs = SingleRuns(
         models=[entry for entry, _ in run.entries],
@@ -192,10 +196,9 @@ def _ask_servers(run: RunLine, factories: Mapping[str, BackendFactory], budget: 
         work_dir=run.work_dir,
         settings=settings_from(run.settings),
         limit=run.limit,
-        skip_missing=skips_missing(),
         logprobs=wants_logprobs(),
     )
-    results, status = results_of(partial(ask_runs, runs, factories), run.work_dir)
+    results, status = results_of(partial(ask_runs, runs, tables, factories), run.work_dir)
     print_results(results)
     print_sampling(runs.models)
     print_doubts(results)

@@ -15,11 +15,12 @@ from ..benchmarks import resembles_dataset_name
 from ..core.formatting import nearest
 from ..core.vlmevalkit import HostFlag, Runner, host_flags
 from ..engine.answering import BackendFactory
+from ..engine.calls import CellBuilder
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import check_settings, known_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import NAMES as SETTING_NAMES
-from ..protocol.settings import judge_args, settings_from, skips_missing
+from ..protocol.settings import judge_args, settings_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
     check_amounts,
@@ -133,7 +134,10 @@ def check_named(run: RunLine) -> None:
 
 
 def check_line(
-    run: RunLine, host_values: Mapping[str, Any], factories: Mapping[str, BackendFactory]
+    run: RunLine,
+    host_values: Mapping[str, Any],
+    factories: Mapping[str, BackendFactory],
+    tables: CellBuilder,
 ) -> None:
     """Refuse what cannot be run; ``factories`` answer for models behind an address or servers."""
     options = run.options
@@ -148,7 +152,7 @@ def check_line(
         check_prompts(run.variants)
         _check_models(run, factories)
         asked = run.variants if run.mode != "eval" else ()
-        check_rows(asked, skips_missing(), run.limit)
+        check_rows(asked, tables, run.limit)
     else:
         _check_host(run, specified, host_values)
     if not options.dry_run:
@@ -162,6 +166,8 @@ class _HostParser(argparse.ArgumentParser):
 
 def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> dict[str, Any]:
     """Return the values of VLMEvalKit's flags on a command line, by their names."""
+    if not run.rest:  # Else the source of the runner is read
+        return {}
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
     if not host_names:  # No runner, or its flags are not readable

@@ -26,6 +26,7 @@ from ..core.command import (
 from ..core.vlmevalkit import package_folder, quiet_log
 from ..engine.answering import BackendFactories, BackendFactory, StoppedError
 from ..engine.backend import CallOptions, CancelToken, LostCallError
+from ..engine.calls import CellBuilder
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.own_models import OwnModels
 from ..engine.served_model import ServedModelBackends
@@ -156,11 +157,12 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
     ]
     _refuse_unused(options, accesses)
     check_folder(sweep.work_dir)
+    tables = CellBuilder(sweep.skip_missing)
     for entry, access in accesses:
         variants = all_variants(sweep, entry.name)
         check_entry(entry, access, variants, needs_device=options.executor == "local")
         if access not in _WITHOUT_HOST:
-            check_rows(variants, sweep.skip_missing, sweep.limit, sweep.pictures)
+            check_rows(variants, tables, sweep.limit, sweep.pictures)
     factories = servers_for(sweep, options, accesses, budget)
     others = [(entry.name, access) for entry, access in accesses if entry.name not in factories]
     if others:

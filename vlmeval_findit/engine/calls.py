@@ -369,7 +369,7 @@ class CellBuilder:
             ImageError: images are missing, and their rows are not to be left out.
             ValueError: it is not known how this model is asked.
         """
-        left_out = self._rows_left_out(variant)
+        left_out = self.rows_left_out(variant)
         prompts = self._prompts_for(variant, model, prompt)
         rows = tuple(index for index in prompts.dataset.queries if index not in left_out)[:limit]
         if pictures is not None:
@@ -391,7 +391,8 @@ class CellBuilder:
         self._prompts[variant, model if depends_on_model else None, prompt] = prompts
         return prompts
 
-    def _rows_left_out(self, variant: DatasetVariant) -> frozenset[int]:
+    def rows_left_out(self, variant: DatasetVariant) -> frozenset[int]:
+        """Return the rows without a usable image, or raise ImageError; images are read once."""
         if self._skip is None:
             return frozenset()
         at = _rows_of(variant)

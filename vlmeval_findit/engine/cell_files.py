@@ -23,7 +23,7 @@ from ..core.command import package_sha256
 from ..core.files import file_sha256, left_behind, suffix_of
 from ..core.redaction import known_secrets
 from ..models.model_table import thought_rule
-from ..protocol.call_results import CallResult
+from ..protocol.call_results import CallResult, refused_if_it_quotes
 from ..protocol.identity import Identity
 from ..protocol.replies import (
     FAILED,
@@ -258,7 +258,8 @@ def _new_records(
             )
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
-        answer = CallResult(reply.text, extra, time=reply.time)
+        told = CallResult(reply.text, extra, time=reply.time)
+        answer = refused_if_it_quotes(told, secrets)
         records.append(record_of(call, answer, identity, logprobs, secrets))
     if replaced:
         log.warning(

@@ -26,7 +26,7 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.http_endpoint import HttpEndpoint, http_endpoints
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
-from ..protocol.call_results import CallResult, StopReason, error_line
+from ..protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
 from ..protocol.dataset_variant import DatasetVariant, Message
 from .backend import (
     CancelToken,
@@ -130,7 +130,7 @@ class HttpBackend:
                 answers = []
                 async for finished in results:
                     answers += [answer for _, answer in finished]
-                return answers.pop()
+                return refused_if_it_quotes(answers.pop())
 
         return run_sync(asked())
 

@@ -133,14 +133,14 @@ class ResultSink:
 
     def store(self, result: WorkResult) -> None:
         """Store answers; calls that did not begin have none."""
+        secrets = known_secrets()
         stored = [
-            (call, about_planned_images(call, answer))
+            (call, refused_if_it_quotes(about_planned_images(call, answer), secrets))
             for call, answer in zip(result.calls, result.answers, strict=True)
             if answer.stop not in NOT_MADE
         ]
         try:
             if stored:
-                secrets = known_secrets()
                 self._journal.append(
                     record_of(call, answer, self._identity(call.cell), call.cell.logprobs, secrets)
                     for call, answer in stored
@@ -190,8 +190,6 @@ def record_of(
 ) -> dict[str, Any]:
     """Return the journal's record of a call, without secrets; ``logprobs``: they were requested."""
     cell = call.cell
-    # Models of plug-ins may not have done this yet.
-    answer = refused_if_it_quotes(answer, secrets)
     extra, error = secrets.scrubbed([as_json_value(answer.extra), answer.error])
     return {
         "key": call.key,

@@ -200,7 +200,10 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _quantile(values: Sequence[float], share: float) -> float | None:
-    return float(np.quantile(values, share)) if values else None
+    if not values:
+        return None
+    # Not by NumPy's function of that name, which imports masked arrays: 10 ms of every command.
+    return float(np.interp(share * (len(values) - 1), range(len(values)), sorted(values)))
 
 
 def _commonest_size(costs: Iterable[QueryCost]) -> str:

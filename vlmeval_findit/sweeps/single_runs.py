@@ -41,14 +41,19 @@ class SingleRuns:
     work_dir: Path
     settings: Settings  # of scoring
     limit: int | None = None  # rows of every table; None: all
-    skip_missing: bool = False  # leave out rows without a usable image
     logprobs: bool = False
 
 
 def ask_runs(
-    runs: SingleRuns, factories: BackendFactories, watcher: Watcher, cancel: CancelToken
+    runs: SingleRuns,
+    tables: CellBuilder,
+    factories: BackendFactories,
+    watcher: Watcher,
+    cancel: CancelToken,
 ) -> list[CellResult]:
     """Make every call of the runs that has no answer yet, and write their files.
+
+    ``tables`` loads the datasets, unless it did so before.
 
     Raises:
         ValueError: something was refused before the first call.
@@ -57,7 +62,6 @@ def ask_runs(
         StoppedError: a stop was requested.
         KeyboardInterrupt: a stop was requested twice.
     """
-    tables = CellBuilder(runs.skip_missing)
     prepared = []
     for model in runs.models:
         entry = replace(model, space=runs.settings.space or model.space)

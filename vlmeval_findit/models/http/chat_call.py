@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ...protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
+from ...protocol.call_results import CallResult, StopReason, error_line
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
 from ...protocol.replies import NOT_TIMED, CallTime, ReplyRecord
 from .chat import ChatModel
@@ -225,7 +225,10 @@ class ChatCall:
         return self.model.at_most(self.message, self.variant, self.request, shared=self.shared)
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> CallResult:
-        """Return its answer, and set ``warnings``; ``later``: when a server may be asked again."""
+        """Return its answer, and set ``warnings``; ``later``: when a server may be asked again.
+
+        It may quote a credential: :func:`.refused_if_it_quotes`.
+        """
         if self.completion is not None:
             return self._answered(self.completion)
         if self.error is not None:
@@ -241,7 +244,7 @@ class ChatCall:
             self.warnings += (f"its replies end with {ended}, which is not known: they count",)
         read = self.model.read(completion, self.variant)
         record = self._recorded(read.record, self._record(completion, 200))
-        return refused_if_it_quotes(CallResult(read.text, record, time=self.time))
+        return CallResult(read.text, record, time=self.time)
 
     def _failed(self, error: CallError, stop: StopReason | None, later: str) -> CallResult:
         failed = f"{error}{later}"
