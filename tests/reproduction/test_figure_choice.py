@@ -50,6 +50,7 @@ def test_the_figure_whose_conditions_are_known_best(
     ("entry", "set_name", "why"),
     [
         (here("FindIt-Nanoo"), "", "figure of 'FindIt-Nanoo' is known: did you mean FindIt-Nano?"),
+        (here("NoModel"), "", "is known. There are figures of Qwen2.5-VL, Qwen3-VL, Gemini"),
         (here("Qwen3.5-9B-nothink"), "", "figure of 'Qwen3.5-9B-nothink' is known"),
         (here("Kimi-VL-A3B-2506"), "RefCOCO mean of val", "after --set: 'Ref-L4 test'"),
         # At a server a family's name says no size.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
 from ..core.formatting import nearest
@@ -71,13 +71,16 @@ def _plain(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2].casefold().replace(" ", "-").removesuffix("-hf")
 
 
-def _unknown_model(entry: ModelEntry, figures: Iterable[PublishedFigure]) -> str:
+def _unknown_model(entry: ModelEntry, figures: Sequence[PublishedFigure]) -> str:
     known = list(dict.fromkeys(figure.model for figure in figures))
     row = find_model(entry.like or entry.name)
     of_row = [name for name in known if row is not None and find_model(name) is row]
     there = nearest(entry.name, known)
     if row is not None and of_row:
         there = f". Of {row.name} there are: {', '.join(of_row)}"
+    elif not there:
+        families = dict.fromkeys(figure.row or figure.model for figure in figures)
+        there = f". There are figures of {', '.join(families)}"
     is_elsewhere = entry.base_url or entry.provider is not None
     yours = "SERVED" if is_elsewhere else "CHECKPOINT"
     return (
