@@ -360,6 +360,20 @@ def test_missing_splits_are_named_with_their_commands(
     assert not server.asked
 
 
+def test_sets_that_are_here_are_named(
+    data: Path, serve: Serve, capsys: Out, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    part = tmp_path / "part"
+    without = shutil.ignore_patterns("RefCOCOplusFull*.tsv", "RefCOCOFull_val.tsv")
+    shutil.copytree(data, part, ignore=without)
+    monkeypatch.setenv("LMUData", str(part))
+    assert reproduce(serve(right), "InternVL3-8B") == 2
+    err = capsys.readouterr().err
+    assert "RefCOCO val: its dataset is not here (RefCOCOFull_val)" in err
+    here = "'RefCOCO testA', 'RefCOCO testB', 'RefCOCOg val', 'RefCOCOg test'"
+    assert err.endswith(f"Or type one that is here after --set: {here}\n")
+
+
 # --- two people -----------------------------------------------------------------------------------
 
 

@@ -283,5 +283,6 @@ def test_missing_datasets_come_with_the_commands_that_make_them(
     assert text.startswith("RefCOCO mean of 8: 8 of 8 datasets are not here (RefCOCOFull_val, ")
     for name in ("RefCOCOFull", "RefCOCOplusFull", "RefCOCOgFull"):
         assert text.count(f"python run_findit.py data get {name} --from PATH\n") == 1
+    assert "--set" not in text
     with pytest.raises(SetupError, match="data get RefL4Full_test"):
         find_variants(choose_figure(ModelEntry("GLM-4.5V")), "xyxy_text")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ..benchmarks import parse
@@ -18,7 +19,13 @@ from ..boxes.representation import KEYS, MatchRule, default_key
 from ..boxes.spaces import KINDS, space_from
 from ..core.formatting import nearest
 from ..data.loading import MAKERS, load_dataset
-from ..data.published_figures import UNKNOWN, Decoding, ImageBounds, PublishedFigure
+from ..data.published_figures import (
+    UNKNOWN,
+    Decoding,
+    ImageBounds,
+    PublishedFigure,
+    published_figures,
+)
 from ..data.sources import published_dataset
 from ..engine.served_model import bounds_in_request
 from ..models.checkpoint_row import row_of_checkpoint
@@ -35,6 +42,7 @@ from ..protocol.settings import settings_from
 from ..serving.programs import PROGRAMS
 from ..storage.folders import table_folders
 from ..storage.table_files import table_facts
+from .figure_metric import FIGURE_METRICS
 from .reproduction_records import ConditionAgreement, ConditionSet, Setup
 
 
@@ -275,11 +283,22 @@ def find_variants(figure: PublishedFigure, form: str) -> tuple[DatasetVariant, .
         number = len(figure.set.datasets)
         which = "its dataset is" if number == 1 else f"{len(missing)} of {number} datasets are"
         what = f"{figure.set_name}: {which} not here ({', '.join(missing)}). Type:"
-        raise SetupError("\n".join([what, *dict.fromkeys(map(_how_to_get, missing))]))
+        lines = [what, *dict.fromkeys(map(_how_to_get, missing))]
+        if here := _sets_here(figure.model):
+            lines.append(f"Or type one that is here after --set: {', '.join(map(quote, here))}")
+        raise SetupError("\n".join(lines))
     try:
         return tuple(parse(f"{PREFIX}{name}_{form}") for name in figure.set.datasets)
     except DatasetNameError as error:
         raise SetupError(f"--format {form}: {error}") from None
+
+
+def _sets_here(model: str) -> Collection[str]:
+    """Return the sets of a model's figures that can be measured and are here."""
+    figures = [each for each in published_figures() if each.model == model and not each.attempt]
+    measured = [each for each in figures if each.set.metric in FIGURE_METRICS]
+    sets = {each.set_name: each.set.datasets for each in measured}
+    return [name for name, datasets in sets.items() if datasets and all(map(_is_here, datasets))]
 
 
 def _is_here(dataset: str) -> bool:
