@@ -76,6 +76,18 @@ class Decoding(Config):
     thinking: YesNo | None = None
 
 
+def told_values(of: ImageBounds | Decoding | Literal["unknown"]) -> dict[str, Any]:
+    """Return what is told of bounds or of decoding, by name.
+
+    >>> told_values(Decoding(temperature=0, max_tokens=100)), told_values("unknown")
+    ({'temperature': 0, 'max_tokens': 100}, {})
+    """
+    if of == UNKNOWN:
+        return {}
+    named = {each.name: getattr(of, each.name) for each in fields(of)}
+    return {name: value for name, value in named.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions(Config):
     """In which conditions a figure was measured, as far as it is known."""

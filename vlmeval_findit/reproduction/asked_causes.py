@@ -12,14 +12,13 @@ from typing import Any
 from .. import benchmarks
 from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.formatting import counted
-from ..data.published_figures import UNKNOWN, Decoding
+from ..data.published_figures import UNKNOWN, Decoding, told_values
 from ..engine.served_model import ORIGINAL_TILES, bounds_in_request
 from ..models.http.chat import LIMITS
 from ..models.local.layout import Bounds
 from ..statistics.intervals import ALPHA, Difference, difference
 from .cause_evidence import Evidence, sentence
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
-from .picture_size_causes import told_bounds
 from .reproduction_records import Attempt, Cause, CauseLook, Setup
 
 # Asks another setup about the first pictures of its sample, so many of each dataset
@@ -74,7 +73,7 @@ def _with_published_prompt(evidence: Evidence) -> Asked:
 
 def check_bounds(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask with the published bounds or tiles, where the user states others."""
-    if not told_bounds(evidence):
+    if not told_values(evidence.figure.conditions.bounds):
         return CauseLook("bounds", "the figure's are not told")
     if not evidence.differs("bounds"):
         return _nothing_to_ask(evidence, "bounds")
@@ -83,7 +82,7 @@ def check_bounds(evidence: Evidence, ask: Ask) -> CauseLook:
 
 def _with_published_bounds(evidence: Evidence) -> Asked:
     setup = evidence.attempt.setup
-    told = told_bounds(evidence)
+    told = told_values(evidence.figure.conditions.bounds)
     local = evidence.row.local if evidence.row is not None else None
     bounds = Bounds(told.get("min_pixels"), told.get("max_pixels"), told.get("patches"))
     stated = setup.entry.settings.get("mm_processor_kwargs") or {}

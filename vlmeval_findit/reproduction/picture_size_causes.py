@@ -7,7 +7,7 @@ of Qwen's and GLM's models stands for a square of pixels, a tile of InternVL's i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import ScoredReply
 from ..boxes.spaces import Size, smart_resize
-from ..data.published_figures import UNKNOWN, ImageBounds
+from ..data.published_figures import told_values
 from ..models.local.layout import Grid, Tiles
 from .cause_evidence import Evidence, sentence
 from .reproduction_records import Cause, CauseLook
@@ -49,16 +49,7 @@ def check_picture_sizes(evidence: Evidence) -> CauseLook:
     return CauseLook(SIZES, "how many tokens a picture has is not known of this model")
 
 
-def told_bounds(evidence: Evidence) -> Mapping[str, int]:
-    """Return the published bounds that are told."""
-    bounds = evidence.figure.conditions.bounds
-    if bounds == UNKNOWN:
-        return {}
-    named = {each.name: getattr(bounds, each.name) for each in fields(ImageBounds)}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def _words(bounds: Mapping[str, Any]) -> str:
+def _bounds_words(bounds: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in bounds.items())
 
 
@@ -92,9 +83,9 @@ def _sent(scored: ScoredReply) -> Size:
 
 
 def _check_recorded_sizes(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
-    told = told_bounds(evidence)
+    told = told_values(evidence.figure.conditions.bounds)
     in_force: Mapping[str, Any] = replies[0].reply.recorded.images[-1].get("bounds", {})
-    here = _words(in_force) or "not recorded"
+    here = _bounds_words(in_force) or "not recorded"
     if not told:
         return CauseLook(SIZES, f"bounds here: {here}; the figure's are not told")
     other = {name: in_force.get(name) for name in told if in_force.get(name) != told[name]}
@@ -102,9 +93,9 @@ def _check_recorded_sizes(evidence: Evidence, replies: Sequence[ScoredReply]) ->
         return CauseLook(SIZES, f"{here}, as published")
     cause = Cause(
         SIZES,
-        f"Pictures are shown within {here}, published {_words(told)}",
+        f"Pictures are shown within {here}, published {_bounds_words(told)}",
         None,
-        _advice(evidence, f"Ask with {_words(told)}"),
+        _advice(evidence, f"Ask with {_bounds_words(told)}"),
         sure=False,
     )
     return CauseLook(SIZES, "other bounds than published", cause)
@@ -172,7 +163,7 @@ _MOST_REPLIES = 400  # Whose pairs are compared
 def _check_visual_tokens(
     evidence: Evidence, replies: Sequence[ScoredReply], side: int
 ) -> CauseLook:
-    told = told_bounds(evidence)
+    told = told_values(evidence.figure.conditions.bounds)
     replies = replies[:_MOST_REPLIES]
     expected = _expected_tokens(told, replies, side)
     counted = _counted(replies)
@@ -279,7 +270,7 @@ def _check_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLoo
         expected = np.array([tiles_of(size, most) for size in sizes])
         return float(np.median(np.abs(tiles - expected)))
 
-    published = told_bounds(evidence).get("patches")
+    published = told_values(evidence.figure.conditions.bounds).get("patches")
     here = min(_TRIED, key=error)
     result = f"about {np.median(tiles):.0f} tiles a picture, as with at most {here}"
     if published is None:

@@ -33,7 +33,7 @@ def _is_unreadable(scored: ScoredReply) -> bool:
     return has_answer and scored.reading.reason is not None
 
 
-def _without(
+def _leaving_out(
     evidence: Evidence, is_left_out: Callable[[ScoredReply], bool]
 ) -> Sequence[ReadReplies]:
     return [
@@ -55,7 +55,7 @@ def check_failed_calls(evidence: Evidence) -> CauseLook:
     if not failed:
         return CauseLook("failed calls", "none")
     result = _count_of_all(failed, evidence)
-    value = evidence.value_of(_without(evidence, lambda scored: scored.reply.failed))
+    value = evidence.value_of(_leaving_out(evidence, lambda scored: scored.reply.failed))
     cause = None
     if value is None or evidence.matters(value) or evidence.costs_much(failed):
         cause = Cause(
@@ -157,7 +157,7 @@ def _thought_as_text(reply: Reply) -> Reply:
 def _without_boxes(evidence: Evidence) -> Cause | None:
     """Return a possible cause where so many answers have no box that the others explain a lot."""
     silent = sum(_is_silent(scored) for scored in evidence.scored)
-    value = evidence.value_of(_without(evidence, _is_silent))
+    value = evidence.value_of(_leaving_out(evidence, _is_silent))
     if not silent or not (value is None or evidence.matters(value, _EXPLAINS_MUCH)):
         return None
     return Cause(
@@ -209,7 +209,7 @@ def check_truncation(evidence: Evidence) -> CauseLook:
     if not cut:
         return CauseLook("truncation", "no reply was cut off")
     result = f"{_count_of_all(len(cut), evidence)} cut off"
-    value = evidence.value_of(_without(evidence, _is_cut))
+    value = evidence.value_of(_leaving_out(evidence, _is_cut))
     if not (value is None or evidence.matters(value) or evidence.costs_much(len(cut))):
         return CauseLook("truncation", result)
     thinking = sum(scored.reply.ends_in_thought for scored in cut)

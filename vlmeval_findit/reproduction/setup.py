@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Literal
 
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, box_prompts
@@ -25,6 +25,7 @@ from ..data.published_figures import (
     ImageBounds,
     PublishedFigure,
     published_figures,
+    told_values,
 )
 from ..data.sources import published_dataset
 from ..engine.served_model import bounds_in_request
@@ -139,20 +140,13 @@ def _row_of(entry: ModelEntry) -> ModelRow | None:
     return row
 
 
-def _words(value: object) -> str:
+def _published_words(value: object) -> str:
     """Return a published condition in words; "" if it is not told."""
     if value == UNKNOWN:
         return ""
     if isinstance(value, ImageBounds | Decoding):
-        return _listed(_told(value))
+        return _listed(told_values(value))
     return str(value)
-
-
-def _told(value: ImageBounds | Decoding | str) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {}
-    named = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {name: it for name, it in named.items() if it is not None}
 
 
 def _listed(values: Mapping[str, Any]) -> str:
@@ -184,7 +178,7 @@ _OUR_WORDS = f"the dataset's words ({box_prompts.NAME})"
 
 def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple[str, ConditionSet]:
     """Return the prompt set of a family, "" for ours, and how it agrees."""
-    published = _words(figure.conditions.prompt)
+    published = _published_words(figure.conditions.prompt)
     name = stated.prompts or published or box_prompts.NAME
     if name not in FAMILY_PROMPTS and name != box_prompts.NAME:
         near = nearest(name, [*FAMILY_PROMPTS, box_prompts.NAME])
@@ -210,7 +204,7 @@ _ANY_DATASET = "RefCOCO"  # A format's name is the same for all
 def _format(
     figure: PublishedFigure, row: ModelRow | None, prompts: str, stated: Stated
 ) -> tuple[str, ConditionSet]:
-    published = _words(figure.conditions.format)
+    published = _published_words(figure.conditions.format)
     form = stated.format or published
     advice = ""
     if not form:
@@ -341,7 +335,7 @@ def _space(
     figure: PublishedFigure, entry: ModelEntry, row: ModelRow | None, variant: DatasetVariant
 ) -> tuple[Any, ConditionSet]:
     """Return the space that the entry states, None for its row's, and how it agrees."""
-    published = _words(figure.conditions.space)
+    published = _published_words(figure.conditions.space)
     stated = settings_from({"space": entry.space}).space
     usual = row.space(variant).kind if row is not None else ""
     space: Any = stated
@@ -355,10 +349,10 @@ def _space(
     return space, ConditionSet("space", published, here, _agreement(published, here))
 
 
-def _space_within(kind: str, bounds: ImageBounds | str) -> Any:
+def _space_within(kind: str, bounds: ImageBounds | Literal["unknown"]) -> Any:
     """Return a published space with published bounds; None where it needs them and has none."""
     needs = KINDS[kind].needs
-    told = {name: value for name, value in _told(bounds).items() if name in needs}
+    told = {name: value for name, value in told_values(bounds).items() if name in needs}
     return {"kind": kind, **told} if len(told) == len(needs) else None
 
 
@@ -375,7 +369,7 @@ def _bounds(
     variant: DatasetVariant,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that bound images as published, and how they agree."""
-    told = _told(figure.conditions.bounds)
+    told = told_values(figure.conditions.bounds)
     published = _listed(told)
     local = row.local if row is not None else None
     pixels = local.pixels_counted if local is not None else 1
@@ -453,7 +447,7 @@ def _decoding(
     stated: Stated,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that decode as published, and how they agree."""
-    told = _told(figure.conditions.decoding)
+    told = told_values(figure.conditions.decoding)
     yours = _stated_decoding(entry, stated)
     thinks = _thinks(entry, row)
     wanted = _with_effect({**_without(told, "thinking"), **yours})
@@ -541,7 +535,7 @@ def _thinks(entry: ModelEntry, row: ModelRow | None) -> bool | None:
 
 
 def _engine(figure: PublishedFigure, deployment: Deployment) -> ConditionSet:
-    published = _words(figure.conditions.engine)
+    published = _published_words(figure.conditions.engine)
     if published and not deployment.engine:
         advice = "the server does not say which program it is"
         return ConditionSet("engine", published, "", ConditionAgreement.CANNOT_BE_SET, advice)
@@ -550,5 +544,5 @@ def _engine(figure: PublishedFigure, deployment: Deployment) -> ConditionSet:
 
 
 def _iou(figure: PublishedFigure) -> ConditionSet:
-    published = _words(figure.conditions.iou)
+    published = _published_words(figure.conditions.iou)
     return ConditionSet("iou", published, published or ">=", _agreement(published, published))

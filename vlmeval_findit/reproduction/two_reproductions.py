@@ -165,7 +165,7 @@ def _conditions_of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "variant", run.variant
     yield "prompt set", run.prompts or ""
     yield "hash of the prompts", (run.prompt_hash or "")[:12]
-    yield "coordinate space", _words(run.space)
+    yield "coordinate space", _space_words(run.space)
     yield "class", who.kind or ""
     yield "row of the model table", who.row or ""
     yield "checkpoint", who.checkpoint or ""
@@ -181,7 +181,7 @@ def _conditions_of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "rows", f"{len(run.rows):,}"
 
 
-def _words(space: Mapping[str, Any] | None) -> str:
+def _space_words(space: Mapping[str, Any] | None) -> str:
     """Return a space in words: ``smart_resize patch=16``."""
     if space is None:
         return ""
