@@ -94,3 +94,11 @@ def test_chosen_rows_are_read_with_their_details(world: World, keep: RowData) ->
     (run,) = load_runs([world.runs], keep=keep)
     expected = [with_details(run).rows[at] for at in (1, 4, 11)]
     assert read_details(run, [1, 4, 11]) == expected
+
+
+def test_query_scores_are_those_of_rows_with_details(letters: World, paths: list[str]) -> None:
+    zoo = letters.predict("Guesses", ZOO, guessing(0.5))
+    held = {keep: loaded([*map(Path, paths), zoo], keep) for keep in RowData}
+    scores = {keep: [run.query_scores for run in runs] for keep, runs in held.items()}
+    assert scores[RowData.SUMS] == scores[RowData.QUERY_SCORES] == scores[RowData.DETAILS]
+    assert {min(of_run) for of_run in scores[RowData.DETAILS]} == {0.0}

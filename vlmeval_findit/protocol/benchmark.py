@@ -380,7 +380,10 @@ class Benchmark(ABC):
         return hashes
 
     def query_score(self, row: ScoredRow) -> float:
-        """Return an answer's query score in percent, which sorts answers."""
+        """Return an answer's query score in percent, which sorts answers, by its sums.
+
+        Reports of many runs hold rows without their details.
+        """
         return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
 
     def curve(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Curve | None:

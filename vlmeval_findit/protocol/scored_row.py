@@ -216,11 +216,7 @@ class RowTable(Sequence[ScoredRow]):
             )
 
 
-def table_of(
-    rows: Sequence[ScoredRow],
-    counted: Sequence[ScoredRow] = (),
-    query_scores: Sequence[float] | None = None,
-) -> RowTable:
+def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow] = ()) -> RowTable:
     """Make a table of rows; ``counted`` are the same rows with events counted."""
     more = counted and any(row_.sums != row.sums for row_, row in zip(counted, rows, strict=True))
     parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
@@ -235,7 +231,6 @@ def table_of(
     return replace(
         table,
         counted=_columns([row.sums for row in counted]) if more else None,
-        query_scores=None if query_scores is None else np.array(query_scores, dtype=float),
         parts=table_of(parts) if parts else None,
     )
 

@@ -16,6 +16,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..benchmarks import benchmark_of, parse
 from ..core.files import file_sha256
 from ..protocol.benchmark import Benchmark
@@ -239,7 +241,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     try:
         stored = read_provenance(provenance)
         variant = _variant(provenance, stored)
-        read = _read_sums(stored, variant, details) if keep is RowData.SUMS else None
+        read = None if keep is RowData.DETAILS else _read_sums(stored, variant, details)
         read = read or _read_rows(stored, details)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files)}") from None
@@ -259,10 +261,11 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     _check(run, stored.totals, provenance)
     if keep is RowData.DETAILS:
         return run
-    if isinstance(run.rows, RowTable):
-        return replace(run, details=details)
-    counted = with_events(run.benchmark.errors, run.rows)
-    table = table_of(run.rows, counted, run.query_scores if keep is RowData.QUERY_SCORES else None)
+    table = run.rows
+    if not isinstance(table, RowTable):
+        table = table_of(run.rows, with_events(run.benchmark.errors, run.rows))
+    if keep is RowData.QUERY_SCORES:
+        table = replace(table, query_scores=np.array(run.query_scores))
     return replace(run, rows=table, details=details)
 
 
