@@ -30,6 +30,7 @@ from vlmeval_findit.reproduction.reproduction_file import (
     REPRODUCTION,
     ReproductionFileError,
     StoredReproduction,
+    WhoAnswered,
     badge,
     read_reproduction,
     stored_reproduction,
@@ -263,6 +264,24 @@ def test_the_badge_tells_other_from_unknown_conditions() -> None:
     assert badge(stored(conditions=unknown)).endswith(
         "; not as published: decoding; not known: engine)"
     )
+
+
+@pytest.mark.parametrize(
+    ("who", "other"),
+    [
+        ({"served": "Qwen/Qwen3-VL-2B-Instruct"}, "Qwen/Qwen3-VL-2B-Instruct"),
+        ({"named": ("qwen3-vl-2b", "qwen3-vl-8b")}, "qwen3-vl-2b"),
+        ({"served": "/data/Qwen3-VL-8B-Instruct-AWQ", "named": ("mine",)}, ""),
+        ({"named": ("mine",)}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_badge_names_another_model_that_answered(who: dict[str, Any], other: str) -> None:
+    run = stored_run()
+    answering = WhoAnswered(checkpoint="mine", **who)
+    line = badge(stored([replace(run, answering=answering)]))
+    assert ("answered by" in line) is bool(other)
+    assert f"answered by {other}" in line or not other
 
 
 def test_the_badge_names_failed_calls_and_items() -> None:

@@ -32,6 +32,7 @@ from ..core.validation import (
     validate,
 )
 from ..data.published_figures import PublishedFigure
+from ..models.answering_names import resembles
 from ..models.http.server_program import RunningProgram
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
@@ -177,6 +178,17 @@ class StoredReproduction:
     def not_known(self) -> tuple[str, ...]:
         """The names of the published conditions of which it is not known what the setup has."""
         return tuple(each.name for each in self._not_as_published if not each.here)
+
+    @property
+    def other_models(self) -> tuple[str, ...]:
+        """What answered and is not the published model, as a server or the replies name it."""
+        names: dict[str, None] = {}
+        for run in self.runs:
+            who = run.answering
+            # The name that was asked may be any.
+            said = [who.served or "", *who.named]
+            names |= dict.fromkeys(name for name in said if name and name != who.checkpoint)
+        return tuple(name for name in names if not resembles(self.figure.model, name))
 
     @property
     def _not_as_published(self) -> tuple[ConditionSet, ...]:
@@ -434,6 +446,8 @@ def badge(stored: StoredReproduction) -> str:
     if stored.engine:
         how.append(stored.engine)
     line = f"{words} ({', '.join(how)}"
+    if stored.other_models:
+        line += f"; answered by {', '.join(stored.other_models)}"
     if stored.others:
         line += f"; not as published: {', '.join(stored.others)}"
     if stored.not_known:
