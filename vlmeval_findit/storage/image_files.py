@@ -93,7 +93,11 @@ def image_bytes(path: Path | str) -> ImageBytes:
 def header(source: Source) -> ImageHeader:
     """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
-        return ImageHeader(image.size, image.mode, image.format or "", may_be_transparent(image))
+        return _header_of(image)
+
+
+def _header_of(image: Image.Image) -> ImageHeader:
+    return ImageHeader(image.size, image.mode, image.format or "", may_be_transparent(image))
 
 
 def known_header(path: Path) -> ImageHeader:
@@ -116,18 +120,28 @@ def check(source: Source) -> None:
         as_rgb(image)
 
 
-def shows_stored_pixels(file: ImageBytes) -> bool:
-    """Read an image to its end, and return whether viewers show the pixels that it stores.
+@dataclass(frozen=True, slots=True)
+class StoredPixels:
+    """What a file says of the pixels that it stores."""
 
-    They do not if it is turned or transparent. Raises ImageFileError as :func:`decode` does.
+    header: ImageHeader
+    are_shown: bool  # Viewers show just these: the file is whole, neither turned nor transparent
+
+
+def stored_pixels(file: ImageBytes) -> StoredPixels:
+    """Open an image once for its header and, of an RGB JPEG or PNG, to read it to its end.
+
+    Other images are not shown as stored by every viewer. Raises ImageFileError as :func:`decode`.
     """
     head = without_pixels(file.getbuffer())
     with _opened(file if head is None else ImageBytes(file.path, head)) as image:
-        if is_transparent(image):
-            return False
+        header = _header_of(image)
+        is_plain = header.format in ("JPEG", "PNG") and header.mode == "RGB"
+        if not is_plain or is_transparent(image):
+            return StoredPixels(header, are_shown=False)
         _draft(image)
         image.load()
-        return _orientation(image).of_decoded == 1
+        return StoredPixels(header, are_shown=_orientation(image).of_decoded == 1)
 
 
 def _draft(image: Image.Image) -> None:

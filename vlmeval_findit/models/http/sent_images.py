@@ -30,7 +30,7 @@ from ...storage.image_files import (
     decode,
     header,
     image_bytes,
-    shows_stored_pixels,
+    stored_pixels,
 )
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
@@ -107,14 +107,14 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     The server's processor resizes it as a local one would.
     """
     file = image_bytes(path)
-    info = header(file)
-    size = as_sent(Space("grid1000", scene_max_size=limit), *info.size)
-    plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
     # It is read to its end: a call with half an image costs money too.
-    if plain and shows_stored_pixels(file):
-        mime = f"image/{info.format.lower()}"
+    stored = stored_pixels(file)
+    original = stored.header.size
+    size = as_sent(Space("grid1000", scene_max_size=limit), *original)
+    if stored.are_shown and size == original:
+        mime = f"image/{stored.header.format.lower()}"
         return SentImage(size, size, mime, b64encode(file.getbuffer()), file.sha256)
-    return _sent(file, info.size, size, "PNG")
+    return _sent(file, original, size, "PNG")
 
 
 def _sent(file: ImageBytes, original: Size, size: Size, kind: str) -> SentImage:
