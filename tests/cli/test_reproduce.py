@@ -295,6 +295,23 @@ def test_a_refused_key_ends_it_at_once(serve: Serve, capsys: Out) -> None:
     assert not list(Path().rglob(REPRODUCTION))
 
 
+def test_servers_of_two_setups_are_refused(capsys: Out) -> None:
+    def served(version: str) -> ChatServer:
+        card = {"id": "mine", "owned_by": "vllm", "root": "OpenGVLab/InternVL3-8B"}
+        pages = {"/api/v1/models": {"data": [card]}, "/api/version": {"version": version}}
+        return ChatServer(right, pages)
+
+    command = ["reproduce", "InternVL3-8B=mine", "--set", "RefCOCO_val", "--base-url"]
+    with served("0.12.0") as old, served("0.13.0") as new, served("0.13.0") as same:
+        assert main([*command, f"{old.url},{new.url}"]) == 2
+        setups = "vllm 0.12.0 OpenGVLab/InternVL3-8B; vllm 0.13.0 OpenGVLab/InternVL3-8B"
+        assert f"the servers are of 2 setups ({setups}): name" in capsys.readouterr().err
+        assert not old.asked
+        assert not new.asked
+        assert main([*command, f"{new.url},{same.url}"]) == 2
+        assert "CANNOT BE TOLD" in capsys.readouterr().out
+
+
 # --- what asks nothing ----------------------------------------------------------------------------
 
 

@@ -333,12 +333,27 @@ def _with_version(package: str) -> str:
 
 
 async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgram | None:
-    """Return the program behind a base URL; None if it does not say what it is."""
+    """Return the program behind base URLs; None if none says what it is.
+
+    Raises:
+        ValueError: the servers are of several setups, whose answers would be taken for one's.
+    """
     servers = lasting(endpoints(urls_of(entry.base_url), options.key, options.header))
-    if not servers:
-        return None
+    name = entry.served or entry.name
     async with HttpClient(timeout=20.0) as client:
-        return await running_program(client, servers[0], entry.served or entry.name)
+        looks = [running_program(client, server, name) for server in servers]
+        programs = set(await asyncio.gather(*looks)) - {None}
+    if len(programs) > 1:
+        told = sorted(_setup_words(program) for program in programs if program is not None)
+        raise ValueError(
+            f"--base-url: the servers are of {len(told)} setups ({'; '.join(told)}): name those of "
+            "one"
+        )
+    return next(iter(programs), None)
+
+
+def _setup_words(program: RunningProgram) -> str:
+    return " ".join(filter(None, (program.words, program.checkpoint, program.revision[:8])))
 
 
 # --- asking ---------------------------------------------------------------------------------------
