@@ -30,7 +30,6 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
-from ..data.sources import published_dataset
 from ..engine.backend import CallOptions
 from ..engine.calls import CellBuilder
 from ..models.adapter import refuse_without_peft
@@ -114,6 +113,9 @@ def parse_ours(name: str) -> DatasetVariant:
 
 def _refuse_unmade(name: str) -> None:
     """Refuse the name of a published set whose dataset is not here."""
+    # Imported late: its rows are read from a file, which most commands need not wait for.
+    from ..data.sources import published_dataset
+
     published = published_dataset(name)
     if published is not None and published[1] not in DATASETS:
         row, dataset = published

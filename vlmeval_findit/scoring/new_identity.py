@@ -13,7 +13,6 @@ from ..boxes.spaces import KINDS
 from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.plugin_rows import Group, PluginTable
-from ..data.sources import SOURCES
 from ..models.http.providers.provider_table import PROVIDERS
 from ..models.model_table import MODELS
 from ..protocol.benchmark import PromptSet
@@ -62,6 +61,9 @@ def run_identity(
 
 def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
     """Return every table that plug-ins add rows to, by its group."""
+    # Imported late: its rows are read from a file, which a score need not wait for.
+    from ..data.sources import SOURCES
+
     tables = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in tables}
 

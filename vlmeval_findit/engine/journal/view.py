@@ -205,7 +205,7 @@ class JournalView:
 
     def _lines_from(self, start: int) -> Iterator[tuple[int, bytes]]:
         """Yield starts and lines; a fresh buffer, as an old buffer may hold a torn line."""
-        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
+        with open(self._lines.fileno(), "rb", closefd=False) as f:
             f.seek(start)
             for line in f:
                 yield start, line
