@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,18 @@ def test_each_row_of_a_shared_image_is_checked(tmp_path: Path) -> None:
     for rows in ([right, wrong, shot], [shot, wrong, right], [wrong, shot, right]):
         (bad,) = unusable(rows, tmp_path)
         assert (bad.index, bad.why) == (1, "is 4x3, but its annotations are for 5x3")
+
+
+@pytest.mark.parametrize("waited", [0.0, inf], ids=["a slow disk", "a quick one"])
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 32, 33, 70])
+def test_every_image_is_checked_on_any_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: float, count: int
+) -> None:
+    monkeypatch.setattr(image_files, "_WAITED", waited)
+    there = tuple(index % 5 > 0 for index in range(count))
+    bad = {row.index: (row.path, row.why) for row in unusable(queries(tmp_path, there), tmp_path)}
+    missing = range(0, count, 5)
+    assert bad == {index: (tmp_path / f"{index}.png", "is missing") for index in missing}
 
 
 def test_a_header_is_read_once_unless_its_file_changes(

@@ -12,7 +12,7 @@ import io
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -341,7 +341,12 @@ class Unusable:
     why: str
 
 
-_AT_A_TIME = 16  # Images whose headers a thread reads
+# To hand an image to a thread costs as much as to read its header.
+_AT_A_TIME = 16
+# Threads wait together for a network disk; for files at hand they wait for each other, and take
+# three times as long. Seconds from which a header, the quickest of several, was waited for.
+_THREADS = 8
+_WAITED = 0.0005
 
 
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
@@ -354,17 +359,32 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
         stated.append([*references, *((name, size) for name in query.images)])
     # Rows may state several sizes for one image: each is checked.
     images = list(dict.fromkeys(chain.from_iterable(stated)))
-    # To hand an image to a thread costs as much as to read its header.
-    parts = [images[at : at + _AT_A_TIME] for at in range(0, len(images), _AT_A_TIME)]
-    with ThreadPoolExecutor(8) as pool:
-        whys = pool.map(lambda part: [_problem(folder, *image) for image in part], parts)
-        problems = dict(zip(images, chain.from_iterable(whys), strict=True))
+    problems = _problems(images, folder)
     bad = []
     for query, shown in zip(queries, stated, strict=True):
         wrong = next((each for each in shown if problems[each]), None)
         if wrong is not None:
             bad.append(Unusable(query.index, folder / wrong[0], str(problems[wrong])))
     return bad
+
+
+def _problems(
+    images: Sequence[tuple[str, Size | None]], folder: Path
+) -> dict[tuple[str, Size | None], str | None]:
+    """Say why each image cannot be used, by name and stated size; None: it can."""
+    problems: dict[tuple[str, Size | None], str | None] = {}
+    seconds = []
+    for image in images[:_AT_A_TIME]:
+        began = time.perf_counter()
+        problems[image] = _problem(folder, *image)
+        seconds.append(time.perf_counter() - began)
+    rest = images[_AT_A_TIME:]
+    parts = [rest[at : at + _AT_A_TIME] for at in range(0, len(rest), _AT_A_TIME)]
+    is_waited_for = min(seconds, default=0.0) > _WAITED
+    with ThreadPoolExecutor(_THREADS if is_waited_for else 1) as pool:
+        whys = pool.map(lambda part: [_problem(folder, *image) for image in part], parts)
+        problems.update(zip(rest, chain.from_iterable(whys), strict=True))
+    return problems
 
 
 def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
