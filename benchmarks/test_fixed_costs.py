@@ -30,9 +30,9 @@ MOST = 1.3
 MOST_OF_BARE = 8.0
 """Most times what calls over as many JPEGs cost aiohttp alone, without its start.
 
-Measured were 4.6 to 4.9 (2.2 to 2.4 s; aiohttp 0.45 to 0.52 s) on two cores with other work, by
-``pytest benchmarks/test_fixed_costs.py -k jpegs --benchmark-enable -s``; an hour earlier, before
-the last changes, 5.7 to 6.1. With nothing else that version took 7.1 to 7.5.
+Measured were 5.7 to 6.4 (2.43 to 2.49 s; aiohttp 0.39 to 0.42 s) on two cores with nothing else,
+4.6 to 5.6 with other work, by
+``pytest benchmarks/test_fixed_costs.py -k jpegs --benchmark-enable -s``.
 """
 
 MOST_OF_SCORING = 0.6
