@@ -123,10 +123,11 @@ def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None
     assert [len(panel["points"]) for panel in formats] == [demo.FORMATS] * 2
     for panel in (overall, *formats):
         for point in panel["points"]:
-            seconds, tokens, pixels = (cost["cost"] for cost in point["costs"])
+            seconds, tokens, pixels, of_processor = (cost["cost"] for cost in point["costs"])
             assert 0 < seconds < 60 < pixels
             assert tokens > 5
-        for axis in range(3):
+            assert 0 < of_processor < 600
+        for axis in range(4):
             assert any(point["costs"][axis]["front"] for point in panel["points"])
 
 
