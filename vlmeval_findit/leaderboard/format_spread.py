@@ -22,7 +22,7 @@ from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
 
 
 @dataclass(frozen=True, slots=True)
-class OtherFormat:
+class ComparedFormat:
     """A format of a model, against its best; ``to_best`` is None for the best itself."""
 
     row: FormatRow
@@ -41,9 +41,11 @@ class FormatSpread:
     dataset: str
     formats: int
     best: FormatRow
-    median: OtherFormat  # Of an even number the lower one
-    worst: OtherFormat
-    commonest: OtherFormat | None  # In the commonest format of the dataset; None: not asked in it
+    median: ComparedFormat  # Of an even number the lower one
+    worst: ComparedFormat
+    commonest: (
+        ComparedFormat | None
+    )  # In the commonest format of the dataset; None: not asked in it
 
 
 def format_spreads(board: Board) -> list[FormatSpread]:
@@ -71,17 +73,17 @@ def format_spreads(board: Board) -> list[FormatSpread]:
     return spreads
 
 
-def _best_first(rows: Sequence[FormatRow], metric: Metric) -> list[OtherFormat]:
+def _best_first(rows: Sequence[FormatRow], metric: Metric) -> list[ComparedFormat]:
     """Return the formats that have a value, the best first; of equal ones the reported."""
     sign = -1 if metric.better is Better.HIGHER else 1
     values = [(row.run.value(metric), row) for row in rows]
     known = [(sign * value, not row.reported, row) for value, row in values if value is not None]
     order = [row for *_, row in sorted(known, key=lambda each: each[:2])]
     if not order or order[0].reported:
-        return [OtherFormat(row, row.to_reported) for row in order]
+        return [ComparedFormat(row, row.to_reported) for row in order]
     runs = [row.run for row in order]
     tests = tests_against(runs, [estimate(run) for run in runs], 0)
-    return [OtherFormat(row, tests.get(at)) for at, row in enumerate(order)]
+    return [ComparedFormat(row, tests.get(at)) for at, row in enumerate(order)]
 
 
 def commonest_format(rows: Iterable[FormatRow]) -> str:
@@ -127,7 +129,7 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
     return Table("How much the format matters", fields, rows, [Note("", lines)])
 
 
-def _difference(spread: FormatSpread, other: OtherFormat | None) -> TableCell:
+def _difference(spread: FormatSpread, other: ComparedFormat | None) -> TableCell:
     if other is None:
         return TableCell()
     if other.row is spread.best:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,14 +220,7 @@ def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow] = ()) -> Ro
     """Make a table of rows; ``counted`` are the same rows with events counted."""
     more = counted and any(row_.sums != row.sums for row_, row in zip(counted, rows, strict=True))
     parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
-    table = table_of_lists(
-        indices=[row.index for row in rows],
-        sources=[row.source for row in rows],
-        failed=[row.failed for row in rows],
-        reasons=[row.reason for row in rows],
-        sums=[row.sums for row in rows],
-        slices=[row.slices for row in rows],
-    )
+    table = columns_of(rows)
     return replace(
         table,
         counted=_columns([row.sums for row in counted]) if more else None,
@@ -235,22 +228,33 @@ def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow] = ()) -> Ro
     )
 
 
-def table_of_lists(
-    indices: Sequence[int],
-    sources: Sequence[str],
-    failed: Sequence[bool],
-    reasons: Sequence[str | None],
-    sums: Sequence[Sums],
-    slices: Sequence[Mapping[str, str]],
-) -> RowTable:
-    """Make a table of the fields of rows, an entry a row in each; none is checked."""
+class RowOfSums(Protocol):
+    """What a table has of a row: that of a :class:`ScoredRow`, perhaps just read from a file."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def failed(self) -> bool: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def sums(self) -> Sums: ...
+    @property
+    def slices(self) -> Mapping[str, str]: ...
+
+
+def columns_of(rows: Sequence[RowOfSums]) -> RowTable:
+    """Make a table of rows without their parts; none is checked."""
+    slices = [row.slices for row in rows]
     kinds = dict.fromkeys(chain.from_iterable(slices))
     return RowTable(
-        indices=column(indices),
-        source=texts(sources),
-        failed=np.array(failed, dtype=bool),
-        reason=texts(reasons),
-        sums=_columns(sums),
+        indices=column([row.index for row in rows]),
+        source=texts([row.source for row in rows]),
+        failed=np.array([row.failed for row in rows], dtype=bool),
+        reason=texts([row.reason for row in rows]),
+        sums=_columns([row.sums for row in rows]),
         slices={sys.intern(kind): texts([part.get(kind) for part in slices]) for kind in kinds},
     )
 

@@ -68,7 +68,7 @@ def choose_cards(
         run = transcript.run
         key = key_of(run)
         doubtful = doubts.get(run.board_dataset, {})
-        answers = _Answers(
+        answers = _AnswerColumns(
             scores=np.array(run.query_scores),
             spreads=spreads[key],
             spreads_of_dataset=spreads_of_dataset[key],
@@ -87,7 +87,7 @@ def choose_cards(
 
 
 @dataclass(frozen=True, slots=True)
-class _Answers:
+class _AnswerColumns:
     """The values that decide which answers of a run are on the page: columns over its rows."""
 
     scores: Array
@@ -133,7 +133,7 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
     return chosen
 
 
-def _some(answers: _Answers, share: int, first: Sequence[int]) -> list[int]:
+def _some(answers: _AnswerColumns, share: int, first: Sequence[int]) -> list[int]:
     """Choose the places of ``first``, and a share of others: by turns the next of every order."""
     worst = np.argsort(answers.scores, kind="stable")
     orders = [worst, worst[::-1]]

@@ -30,10 +30,10 @@ from ..protocol.scored_row import (
     RowTable,
     ScoredRow,
     add_up,
+    columns_of,
     exceeds_floats,
     failures,
     table_of,
-    table_of_lists,
     totals,
 )
 from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows, value_of_all_rows
@@ -296,14 +296,7 @@ def _read_sums(stored: StoredProvenance, variant: DatasetVariant, path: Path) ->
     lines = lines_of_sums(path)
     if lines is None:
         return None
-    rows = table_of_lists(
-        indices=[line.index for line in lines],
-        sources=[line.source for line in lines],
-        failed=[line.failed for line in lines],
-        reasons=[line.reason for line in lines],
-        sums=[line.sums for line in lines],
-        slices=[line.slices for line in lines],
-    )
+    rows = columns_of(lines)
     if any(map(exceeds_floats, rows.sums.values())):
         return None
     shown = {line.index: shown_in(line.image_sha256) for line in lines}

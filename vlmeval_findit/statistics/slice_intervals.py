@@ -6,7 +6,7 @@ They are what :func:`.intervals.metric_intervals` gives for the rows of a slice 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..protocol.metric import Metric, divide
 from .influences import (
     FEWEST,
     ClusteredSums,
+    SliceSums,
     effective_number_of,
     images_of_slices,
     sums_by_slice,
@@ -38,41 +39,58 @@ def slice_intervals(
     Raises:
         ValueError: a share is not 0 to 100 %.
     """
-    sampled = _sample(metrics, clustered, kind)
-    at_metric, at_slice = np.nonzero(sampled.images >= FEWEST)
-    # As if each metric of each slice were a metric of one dataset
-    counted = Sampled(*(field[at_metric, at_slice][np.newaxis] for field in astuple(sampled)))
-    one = np.ones(len(at_metric))
-    shares = replace(counted, value=np.clip(counted.value, 0.0, 1.0))
-    low, high = mean_ends(shares, one, one)
-    freedom = total_freedom(counted.variance, counted.effective, one)
-    reach = quantile(freedom) * np.sqrt(counted.variance[0])
+    entries = images_of_slices(kind, clustered)
     values = clustered.slices[kind].values
+    places: list[tuple[str, Metric]] = []
+    samples = []
+    for metric in metrics:
+        sums = sums_by_slice(metric, clustered, entries)
+        places += [(values[number], metric) for number in sums.number]
+        samples.append(_sample(sums))
+    if not places:
+        return {}
+    # As if each metric of each slice were a metric of one dataset
+    sampled = _join(samples)
+    value = sampled.value[0]
+    one = np.ones_like(value)
+    low, high = mean_ends(replace(sampled, value=np.clip(sampled.value, 0.0, 1.0)), one, one)
+    freedom = total_freedom(sampled.variance, sampled.effective, one)
+    reach = quantile(freedom) * np.sqrt(sampled.variance[0])
     intervals = {}
-    for at, value in enumerate(counted.value[0].tolist()):
-        metric = metrics[at_metric[at]]
-        ends = value - reach[at], value + reach[at]
+    for at, (value_of_slice, metric) in enumerate(places):
+        if sampled.images[0, at] < FEWEST:
+            continue
+        ends = value[at] - reach[at], value[at] + reach[at]
         if metric.share:
-            check_share(metric, value)
+            check_share(metric, value[at])
             ends = low[at], high[at]
-        intervals[values[at_slice[at]], metric.name] = in_percent(*ends)
+        intervals[value_of_slice, metric.name] = in_percent(*ends)
     return intervals
 
 
-def _sample(metrics: Sequence[Metric], clustered: ClusteredSums, kind: str) -> Sampled:
-    """Return what is known of metrics in slices: (metrics, slices) arrays, 0 without a whole."""
-    entries = images_of_slices(kind, clustered)
-    slices = len(clustered.slices[kind].values)
-    sampled = Sampled(*np.zeros((6, len(metrics), slices)))
-    for row, metric in enumerate(metrics):
-        sums = sums_by_slice(metric, clustered, entries)
-        shares = sums.shares()
-        squares = sums.of_slices(shares**2)
-        there = row, sums.number
-        sampled.value[there] = sums.ratios() / 100
-        sampled.variance[there] = sums.of_slices((sums.losses() / 100) ** 2)
-        sampled.images[there] = sums.of_slices(sums.counts())
-        sampled.effective[there] = effective_number_of(sums.of_slices(shares), squares)
-        sampled.skewness[there] = divide(sums.of_slices(shares**3), squares**2, 1.0)
-    # Only means over datasets count queries: alone, an image is a trial where nothing varies.
-    return replace(sampled, queries=sampled.effective)
+def _sample(sums: SliceSums) -> Sampled:
+    """Return what is known of a metric in its slices: (slices,) arrays."""
+    shares = sums.shares()
+    squares = sums.of_slices(shares**2)
+    effective = effective_number_of(sums.of_slices(shares), squares)
+    return Sampled(
+        value=sums.ratios() / 100,
+        variance=sums.of_slices((sums.losses() / 100) ** 2),
+        images=sums.of_slices(sums.counts()),
+        effective=effective,
+        skewness=divide(sums.of_slices(shares**3), squares**2, 1.0),
+        # Only means over datasets count queries: alone, an image is a trial where nothing varies.
+        queries=effective,
+    )
+
+
+def _join(samples: Sequence[Sampled]) -> Sampled:
+    """Join the slices of all metrics: arrays (1, slices of all metrics)."""
+    return Sampled(
+        value=np.concatenate([each.value for each in samples])[np.newaxis],
+        variance=np.concatenate([each.variance for each in samples])[np.newaxis],
+        images=np.concatenate([each.images for each in samples])[np.newaxis],
+        effective=np.concatenate([each.effective for each in samples])[np.newaxis],
+        skewness=np.concatenate([each.skewness for each in samples])[np.newaxis],
+        queries=np.concatenate([each.queries for each in samples])[np.newaxis],
+    )

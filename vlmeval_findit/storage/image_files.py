@@ -341,12 +341,11 @@ class Unusable:
     why: str
 
 
-# To hand an image to a thread costs as much as to read its header.
-_AT_A_TIME = 16
-# Threads wait together for a network disk; for files at hand they wait for each other, and take
-# three times as long. Seconds from which a header, the quickest of several, was waited for.
+# Threads wait together for a network disk. For files at hand they wait for each other, and take
+# three times as long.
 _THREADS = 8
-_WAITED = 0.0005
+_WAITED = 0.0005  # Seconds; a disk is waited for if the quickest of several headers takes longer
+_AT_A_TIME = 16  # Images; to hand over a single one costs as much as to read its header
 
 
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
