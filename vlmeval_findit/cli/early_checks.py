@@ -237,7 +237,9 @@ def check_entry(
         if needs_device:
             refuse_device(entry, access)
         if needs_key and access is Access.OPENROUTER:
-            provider_endpoints(OPENROUTER)
+            from ..models.http.proxies import refuse_unknown_proxies  # as late as the server's
+
+            refuse_unknown_proxies(provider_endpoints(OPENROUTER))
     except ValueError as error:
         raise ValueError(f"{entry.where}{error}") from None
 

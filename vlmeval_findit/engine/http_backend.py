@@ -24,6 +24,7 @@ from ..models.http.client import HttpClient
 from ..models.http.completion import DENIED_STATUSES, CallError
 from ..models.http.endpoint import Endpoint
 from ..models.http.http_endpoint import HttpEndpoint, http_endpoints
+from ..models.http.proxies import refuse_unknown_proxies
 from ..models.http.sent_images import EncodedImages
 from ..models.http.spending import Budget, SpendingError
 from ..protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
@@ -67,7 +68,8 @@ class HttpService:
     def __post_init__(self) -> None:
         if not self.endpoints:
             raise ValueError("no server is given: --base-url URL")
-        self.servers()
+        known = self.servers().values()
+        refuse_unknown_proxies(server.endpoint for server in known)
 
     def servers(self) -> dict[str, HttpEndpoint]:
         """Return the current servers by name; what is known of former servers stays."""

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..models.http.addresses import Endpoints, endpoints, header_lines, lasting, provider_endpoints
+from ..models.http.addresses import (
+    AddressFile,
+    Endpoints,
+    endpoints,
+    header_lines,
+    lasting,
+    provider_endpoints,
+)
 from ..models.http.batch import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.spending import Budget
@@ -72,6 +79,10 @@ class ServerBackends:
             if self.batch is not None:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
             servers = self._endpoints(entry)
+            # Imported late: it imports the standard library's HTTP client.
+            from ..models.http.proxies import refuse_unknown_proxies
+
+            refuse_unknown_proxies(servers() if isinstance(servers, AddressFile) else servers)
             chat = chat_of(entry)
             if not math.isinf(self.budget.limit):
                 # The cost of a batch is not known beforehand.

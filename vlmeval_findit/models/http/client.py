@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from ...core.redaction import remember
 from .completion import CallError
+from .proxies import Proxy, ProxyError, proxy_for
 from .service_errors import error_of
 from .wrong_address import redirect_error
 
@@ -66,7 +63,10 @@ class HttpClient:
 
     async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a reply with status 200 or 201, or raise CallError."""
-        proxy = self._proxy_for(request.url)
+        try:
+            proxy = self._proxy_for(request.url)
+        except ProxyError as error:  # a server that came during the run
+            raise CallError(str(error), hopeless=True) from None
         way = f" (through the proxy {proxy.shown})" if proxy else ""
         try:
             return await self._sent(request, proxy)
@@ -165,49 +165,3 @@ def retry_after(value: str | None, now: datetime) -> float | None:
         return max((then - now).total_seconds(), 0.0)
     # False for NaN too.
     return seconds if seconds >= 0 else None
-
-
-# --- proxies --------------------------------------------------------------------------------------
-
-
-class Proxy(NamedTuple):
-    """A proxy of the environment (``HTTPS_PROXY``, ``ALL_PROXY`` …)."""
-
-    address: str  # With its name and password
-    shown: str  # Without, for messages
-
-
-def proxy_for(url: str) -> Proxy | None:
-    """Return the proxy for a URL; None: the request goes straight to its host.
-
-    ``NO_PROXY`` names hosts, domains and networks, as for curl and requests.  Loopback addresses
-    need no proxy.
-    """
-    host = urlsplit(url).hostname or ""
-    if not getproxies() or is_loopback(host):
-        return None
-    # Imported only then: it takes a tenth of a second.
-    from requests.utils import get_environ_proxies, select_proxy
-
-    address = select_proxy(url, get_environ_proxies(url))
-    if not address:
-        return None
-    whole = address if "://" in address else f"http://{address}"
-    parts = urlsplit(whole)
-    remember(parts.password or "")
-    port = f":{parts.port}" if parts.port else ""
-    return Proxy(whole, f"{parts.scheme}://{parts.hostname}{port}")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine by its name or address.
-
-    >>> [is_loopback(host) for host in ("localhost", "127.8.0.1", "::1", "10.0.0.1", "gpu.local")]
-    [True, True, True, False, False]
-    """
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

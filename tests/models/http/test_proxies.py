@@ -1,0 +1,113 @@
+"""Which proxy of the environment a request takes, and which are refused before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.engine.http_backend import HttpService
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.proxies import ProxyError, proxy_for
+
+NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "url", "is_direct"),
+    [
+        ("10.0.0.0/8", "http://10.1.2.3:8000/v1", True),
+        ("10.0.0.0/8", "http://11.1.2.3:8000/v1", False),
+        ("192.168.1.7", "http://192.168.1.7/v1", True),
+        (".cluster.local", "http://gpu.cluster.local:8000/v1", True),
+        ("cluster.local", "http://gpu.cluster.local/v1", True),
+        ("gpu:8000", "http://gpu:8000/v1", True),
+        ("*", "https://example.org/v1", True),
+        ("", "https://example.org/v1", False),
+        # Loopback needs no proxy, whatever is said.
+        ("", "http://127.0.0.1:8000/v1", True),
+        ("", "http://127.8.9.1:8000/v1", True),
+        ("", "http://[::1]:8000/v1", True),
+        ("", "http://localhost:8000/v1", True),
+    ],
+)
+@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
+def test_hosts_that_need_no_proxy(
+    monkeypatch: pytest.MonkeyPatch, variable: str, no_proxy: str, url: str, is_direct: bool
+) -> None:
+    monkeypatch.setenv(variable, "proxy.invalid:3128")
+    if variable == "http_proxy":
+        monkeypatch.setenv("https_proxy", "proxy.invalid:3128")
+    monkeypatch.setenv("no_proxy", no_proxy)
+    proxy = proxy_for(url)
+    assert (proxy is None) is is_direct
+    assert proxy is None or proxy.address == "http://proxy.invalid:3128"
+
+
+KINDS = ("socks4", "socks4a", "socks5", "socks5h", "SOCKS5H", "quic", "ftp")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+def test_a_proxy_of_another_kind_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, kind: str
+) -> None:
+    monkeypatch.setenv(variable, f"{kind}://me:pr0xy-password@127.0.0.1:1080")
+    with pytest.raises(ProxyError) as refused:
+        proxy_for("http://llm.example:8000/v1")
+    assert f"{variable}={kind.lower()}://127.0.0.1:1080: proxies of the kind" in str(refused.value)
+    assert "pr0xy" not in str(refused.value)
+    assert proxy_for("http://localhost:8000/v1") is None, "asked without it"
+    monkeypatch.setenv("NO_PROXY", "llm.example")
+    assert proxy_for("http://llm.example:8000/v1") is None, "asked without it"
+
+
+@pytest.mark.parametrize("address", ["http://proxy:port", "http://", "http://[::1", "://"])
+def test_a_proxys_address_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", address)
+    with pytest.raises(ProxyError, match="Type HTTP_PROXY=http://HOST:PORT"):
+        proxy_for("http://llm.example:8000/v1")
+
+
+def test_small_letters_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    found = proxy_for("http://llm.example:8000/v1")
+    assert found is not None
+    assert found.shown == "http://proxy.example:3128"
+
+
+DATA = ["--data", "FindIt_Scenes_mini_xyxy_json", "--limit", "1", "--work-dir", "never-made"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ["--model", "Qwen3-VL=stub", "--base-url", "http://llm.example:8000/v1"],
+        ["--model", "GPT-5.4", "--provider", "openai", "--key", "none"],
+        ["--model", "GPT-5.4"],
+    ],
+    ids=["server", "provider", "OpenRouter"],
+)
+def test_a_run_behind_it_is_refused_before_any_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: list[str]
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:9080")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "none")
+    assert main(["run", *DATA, *model]) == 2
+    assert "ALL_PROXY=socks5h://127.0.0.1:9080: proxies of the kind" in capsys.readouterr().err
+
+
+def test_a_model_in_python_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:9080")
+    with pytest.raises(ProxyError, match="not supported"):
+        HttpService(chat_model("Qwen3-VL"), [Endpoint("http://llm.example:8000/v1")])
