@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..boxes.matching import plain_label
 from ..boxes.representation import Corners
+from ..protocol.metric import Array
 from ..protocol.reviews import Answer
 from ..statistics.label_doubts import (
     FAULTS,
     UNKNOWN_CLASS,
+    UNNAMED,
+    Flags,
     LabelDoubts,
     LabelFault,
+    Places,
     Votes,
-    strongest_claim,
 )
 from .label_votes import ClassedBoxes, classed_boxes
+
+_NO_CLAIM = 1e-6  # Odds up to which nothing is proposed
 
 
 class ClassNumbers:
@@ -58,11 +64,49 @@ class Proposal(NamedTuple):
     agreeing: int  # Models whose answer fits the correction
 
 
+# What is claimed of an object travels with it. A place would not do: those of labelled objects and
+# of others count different lists, and one looks like the other.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LabelledObject:
+    """An object of a label, and what K models say about it."""
+
+    box: Corners  # The label's
+    name: str  # Of its class; "" where queries have no classes
+    odds: Mapping[LabelFault, float]  # Of the claims about it
+    answered: Array  # (K, 4) box of each model; NaN: it did not find the object
+    named: Places  # (K,) class that each model named; UNNAMED: it did not find the object
+    middle: Array  # (4,) median of the models' boxes
+    rival: int  # Class that most models named instead
+
+    def agreeing(self, fault: LabelFault, spoke: Flags) -> int:
+        """Count the models whose answer fits a claim; ``spoke`` (K,): that answered at all."""
+        detected = self.named != UNNAMED
+        if fault is LabelFault.SUPERFLUOUS:
+            return int((spoke & ~detected).sum())
+        if fault is LabelFault.WRONG_CLASS:
+            return int((self.named == self.rival).sum())
+        to_label = np.abs(self.answered - self.box).sum(1)
+        to_middle = np.abs(self.answered - self.middle).sum(1)
+        return int((detected & (to_middle < to_label)).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OtherObject:
+    """An object that models answered and a label lacks."""
+
+    box: Corners
+    name: str  # Of its class; "" where queries have no classes
+    odds: Mapping[LabelFault, float]  # Of the claims about it
+    seen: int  # Models that have it
+
+
 class _Claim(NamedTuple):
-    """A claim about a row: its fault, and its place among the claims of that fault."""
+    """The likeliest claim about a label."""
 
     fault: LabelFault
-    place: int
+    about: _LabelledObject | _OtherObject
 
 
 class Proposals:
@@ -75,88 +119,130 @@ class Proposals:
         self.classes = classes
         self.votes = votes
         self.doubts = doubts
-        self.strongest = {fault: strongest_claim(doubts, fault) for fault in FAULTS}
-        counts = [len(label.boxes) for label in labels]
-        self.first_object = np.cumsum(counts) - counts  # (n,) place of each row's first object
 
     def of_row(self, place: int) -> Proposal | None:
         """Return what models say instead of the label at a place; None: they do not contradict."""
+        labelled = self._labelled_objects(place)
+        others = self._other_objects(place)
         fault = FAULTS[int(self.doubts.by_fault[place].argmax())]
-        claim = _Claim(fault, int(self.strongest[fault][place]))
-        if claim.place < 0:
+        claim = _likeliest_claim(fault, others if fault.of_other_object else labelled)
+        if claim is None:
             return None
-        return Proposal(fault, self._answer(place, claim), self._agreeing(place, claim))
-
-    def _agreeing(self, place: int, claim: _Claim) -> int:
-        """Count the models whose answer to a row fits a claim."""
-        labelled = self.votes.labelled
-        at = claim.place
-        if claim.fault.of_other_object:
-            return int(self.votes.others.seen[at].sum())
-        detected = labelled.detected[at]
-        if claim.fault is LabelFault.SUPERFLUOUS:
-            return int((self.votes.spoke[place] & ~detected).sum())
-        if claim.fault is LabelFault.WRONG_CLASS:
-            return int((labelled.named[at] == self.doubts.rival[at]).sum())
-        to_label = np.abs(labelled.answered[at] - labelled.boxes[at]).sum(1)
-        to_middle = np.abs(labelled.answered[at] - self.doubts.middle[at]).sum(1)
-        return int((detected & (to_middle < to_label)).sum())
-
-    def _answer(self, place: int, claim: _Claim) -> Answer:
-        """Correct a label by a claim, and that of a set by whatever else is likely."""
-        label = self.labels[place]
+        spoke = self.votes.spoke[place]
+        match claim.about:
+            case _OtherObject() as other:
+                agreeing = other.seen
+            case _LabelledObject() as doubted:
+                agreeing = doubted.agreeing(fault, spoke)
         if self.votes.single:
-            box = self.doubts.middle[claim.place]
-            if claim.fault.of_other_object:
-                box = self.votes.others.boxes[claim.place]
-            return Answer((_corners(box),), label.labels)
+            answer = _one_object(claim, self.labels[place])
+        else:
+            answer = self._set(claim, labelled, others, most=int(spoke.sum()) / 2)
+        return Proposal(fault, answer, agreeing)
+
+    def _labelled_objects(self, place: int) -> list[_LabelledObject]:
+        """Return the objects of a label."""
+        label = self.labels[place]
         names = label.labels or ("",) * len(label.boxes)
-        objects = list(zip(label.boxes, names, strict=True))
+        labelled = self.votes.labelled
+        first = int(np.searchsorted(labelled.row, place))
+        return [
+            _LabelledObject(
+                box=box,
+                name=name,
+                odds=self._odds(at, of_other_object=False),
+                answered=labelled.answered[at],
+                named=labelled.named[at],
+                middle=self.doubts.middle[at],
+                rival=int(self.doubts.rival[at]),
+            )
+            for at, (box, name) in enumerate(zip(label.boxes, names, strict=True), first)
+        ]
+
+    def _other_objects(self, place: int) -> list[_OtherObject]:
+        """Return the objects that models answered and a label lacks."""
+        others = self.votes.others
+        first, end = np.searchsorted(others.row, [place, place + 1]).tolist()
+        return [
+            _OtherObject(
+                box=_corners(others.boxes[at]),
+                name=self.classes.name(int(others.classes[at])),
+                odds=self._odds(at, of_other_object=True),
+                seen=int(others.seen[at].sum()),
+            )
+            for at in range(first, end)
+        ]
+
+    def _odds(self, at: int, of_other_object: bool) -> dict[LabelFault, float]:
+        """Return the odds of the claims about a labelled object, or another, at its place."""
+        return {
+            fault: float(claims.odds[at])
+            for fault, claims in self.doubts.claims.items()
+            if fault.of_other_object == of_other_object
+        }
+
+    def _set(
+        self,
+        claim: _Claim,
+        labelled: Sequence[_LabelledObject],
+        others: Sequence[_OtherObject],
+        most: float,
+    ) -> Answer:
+        """Correct the label of a set by a claim, and by whatever else is likely.
+
+        An object is missing by the claim, or if more than ``most`` models have it: a label with a
+        box on a wrong object lacks one, too, and neither need be likely by itself.
+        """
         corrected = []
-        for at, (box, name) in enumerate(objects, start=int(self.first_object[place])):
-            match self._fault_of_object(at, claim):
+        for each in labelled:
+            match _fault_of_object(each, claim):
                 case LabelFault.SUPERFLUOUS:
                     continue
                 case LabelFault.BOX:
-                    corrected.append((_corners(self.doubts.middle[at]), name))
+                    corrected.append((_corners(each.middle), each.name))
                 case LabelFault.WRONG_CLASS:
-                    corrected.append((box, self.classes.name(int(self.doubts.rival[at]))))
+                    corrected.append((each.box, self.classes.name(each.rival)))
                 case _:
-                    corrected.append((box, name))
-        for at in self._missing_objects(place, claim):
-            other = self.votes.others
-            corrected.append((_corners(other.boxes[at]), self.classes.name(int(other.classes[at]))))
+                    corrected.append((each.box, each.name))
+        for other in others:
+            if other is claim.about or other.seen > most:
+                corrected.append((other.box, other.name))
         boxes = tuple(box for box, _ in corrected)
         return Answer(boxes, tuple(name for _, name in corrected) if self.classes.names else ())
 
-    def _fault_of_object(self, at: int, claim: _Claim) -> LabelFault | None:
-        """Return what is to be corrected of a labelled object: by the claim, or likelier than not.
 
-        Of several claims about an object only the likeliest can be true.
-        """
-        if not claim.fault.of_other_object and claim.place == at:
-            return claim.fault
-        faults = (LabelFault.SUPERFLUOUS, LabelFault.WRONG_CLASS, LabelFault.BOX)
-        odds = {fault: self.doubts.claims[fault].odds[at] for fault in faults}
-        likeliest = max(faults, key=odds.__getitem__)
-        return likeliest if odds[likeliest] > 1 else None
-
-    def _missing_objects(self, place: int, claim: _Claim) -> list[int]:
-        """Return the places of objects that a label lacks: by the claim, or as most models say.
-
-        A label with a box on a wrong object lacks one, too: neither need be likely by itself.
-        """
-        others = self.votes.others
-        first, end = np.searchsorted(others.row, [place, place + 1]).tolist()
-        half = self.votes.spoke[place].sum() / 2
-        return [
-            at
-            for at in range(first, end)
-            if others.seen[at].sum() > half or claim == (LabelFault.MISSING, at)
-        ]
+def _likeliest_claim(
+    fault: LabelFault, objects: Sequence[_LabelledObject | _OtherObject]
+) -> _Claim | None:
+    """Return the claim of a fault with the highest odds; None where there is none worth a word."""
+    about = max(objects, key=lambda each: each.odds[fault], default=None)
+    if about is None or about.odds[fault] <= _NO_CLAIM:
+        return None
+    return _Claim(fault, about)
 
 
-def _corners(box: Sequence[float]) -> Corners:
-    """Return a box in tenths of a pixel: models' medians are no more exact."""
+def _one_object(claim: _Claim, label: Answer) -> Answer:
+    """Correct the label of a query that asks for one object."""
+    match claim.about:
+        case _OtherObject() as other:
+            box = other.box
+        case _LabelledObject() as doubted:
+            box = _corners(doubted.middle)
+    return Answer((box,), label.labels)
+
+
+def _fault_of_object(labelled: _LabelledObject, claim: _Claim) -> LabelFault | None:
+    """Return what is to be corrected of a labelled object: by the claim, or likelier than not.
+
+    Of several claims about an object only the likeliest can be true.
+    """
+    if claim.about is labelled:
+        return claim.fault
+    likeliest = max(labelled.odds, key=labelled.odds.__getitem__)
+    return likeliest if labelled.odds[likeliest] > 1 else None
+
+
+def _corners(box: Array) -> Corners:
+    """Return a box (4,) in tenths of a pixel: models' medians are no more exact."""
     x1, y1, x2, y2 = (round(float(number), 1) for number in box)
     return (x1, y1, x2, y2)

@@ -45,7 +45,6 @@ _ROUGH = 0.2  # Mean distance of the edges of a badly drawn box, in sides of the
 _NARROW = (0.3, 10)  # Sum of the distances of boxes drawn well, of boxes: believed beforehand
 _STRAY = 0.05  # Chance that a model draws a box badly
 _NEVER = -50.0  # Log odds of what cannot be
-_NO_CLAIM = 1e-6  # Odds below which nothing is proposed
 
 
 class LabelFault(Enum):
@@ -455,19 +454,3 @@ def _estimate_shares(votes: Votes, by_fault: Array) -> dict[LabelFault, float]:
         expected = by_fault[:, place].sum() + _SHARE * _SHARE_ROWS
         shares[fault] = float(expected / (cases + _SHARE_ROWS))
     return shares
-
-
-def strongest_claim(doubts: LabelDoubts, fault: LabelFault) -> Places:
-    """Return the place of the claim of a fault with the highest odds in each row, (n,); -1: none.
-
-    Places are among the labelled objects, or the others (:attr:`LabelFault.of_other_object`).
-    """
-    best = np.full(len(doubts.wrong), -1, dtype=np.intp)
-    if fault not in doubts.claims:
-        return best
-    claims = doubts.claims[fault]
-    ascending = np.argsort(claims.odds, kind="stable")
-    likely = ascending[claims.odds[ascending] > _NO_CLAIM]
-    # The last of equal rows stays.
-    best[claims.row[likely]] = likely
-    return best
