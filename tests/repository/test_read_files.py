@@ -27,7 +27,7 @@ KNOWN = {
     "data/sources.py": _OURS,
     "data/published_figures.py": _OURS,
     "reproduction/engine_faults.py": _OURS,
-    "report/page.py": _OURS,
+    "report/rendering.py": _OURS,
     "engine/ray_cluster.py": _OURS,
     "models/checkpoint_files.py": "transformers' own code",
     "models/dual_encoder/towers.py": "a vector below the data folder, which it wrote",

@@ -62,6 +62,7 @@ def command(
     something is wrong.
     """
     wrong = 0
+    status = 0
     prompt = custom_prompt(system, prompt_template)
     with tempfile.TemporaryDirectory() as temporary:
         for finding in _findings(name, data, like, folder, encoder, out or Path(temporary), prompt):
@@ -72,9 +73,9 @@ def command(
     if out is not None and out.is_dir():
         from .report import write_report
 
-        write_report([out], out / "report.html")
+        status = write_report([out], out / "report.html")
     say(f"{wrong} wrong" if wrong else "all right")
-    return SOME_FAILED if wrong else 0
+    return SOME_FAILED if wrong else status
 
 
 def _findings(

@@ -88,13 +88,12 @@ def command(quick: bool, work_dir: Path) -> int:
     with log.open("w", encoding="utf-8") as f:
         demo = Demonstration(work_dir, f)
         try:
-            _run_quick(demo) if quick else _run_all(demo)
+            return _run_quick(demo) if quick else _run_all(demo)
         except (StoppedError, KeyboardInterrupt):
             say("Interrupted. No answer is lost: the same command goes on from there.")
             return INTERRUPTED
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{error}\nThe log until then: {log}") from error
-    return 0
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,11 @@ class Demonstration:
 # --- the stages -----------------------------------------------------------------------------------
 
 
-def _run_all(demo: Demonstration) -> None:
-    """Show that two models that detect equally well score 2 and 100, why, and the remedy."""
+def _run_all(demo: Demonstration) -> int:
+    """Show that two models that detect equally well score 2 and 100, why, and the remedy.
+
+    Returns the exit status.
+    """
     both = (NANO, NANO_PX)
     say(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They detect")
     say("equally well, but one was trained to answer in thousandths, one in pixels.\n")
@@ -169,23 +171,28 @@ def _run_all(demo: Demonstration) -> None:
     say(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
     say(f"Object detection is a mean: of {SCENES}, {_of_each(board, SCENES)} as in step 2,")
     say(f"and of {MULTILABEL}, {_of_each(board, MULTILABEL)}.")
-    _report(demo, runs)
+    status = _report(demo, runs)
     _go_on(
         f"errors {results[-1].path.parent}",
         f"data show {best_runs[-1].variant.name} --index 3",
         "search --model Qwen3-VL-8B --serve vllm",
     )
+    return status
 
 
-def _run_quick(demo: Demonstration) -> None:
-    """Show that a model scores 2 or 100, depending on the format, and why."""
+def _run_quick(demo: Demonstration) -> int:
+    """Show that a model scores 2 or 100, depending on the format, and why.
+
+    Returns the exit status.
+    """
     say(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
     results = demo.answer([NANO_PX], tables=(grid_tables()[SCENES],), stages=(EIGHT,))
     _print_scores(results)
     say("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
-    _report(demo, [result.path for result in results])
+    status = _report(demo, [result.path for result in results])
     _go_on("demo", f"errors {results[0].path.parent}", "search --model Qwen3-VL-8B --serve vllm")
+    return status
 
 
 def _best(results: Sequence[CellResult], model: str) -> CellResult:
@@ -254,11 +261,13 @@ def _of_each(board: Board, dataset: str) -> str:
     return " and ".join(f"{entry.value:.1f}" for entry in entries)
 
 
-def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
+def _report(demo: Demonstration, runs: Sequence[Path]) -> int:
+    """Write the report; returns the exit status: the log says what a page lacks."""
     report = demo.folder / "report.html"
     with demo.stage("writing the report"):
-        write_report(runs, report, cards=CARDS)
+        status = write_report(runs, report, cards=CARDS)
     say(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
+    return status
 
 
 def _go_on(*commands: str) -> None:

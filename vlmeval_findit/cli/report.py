@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..core.command import INTERRUPTED
+from ..core.command import INTERRUPTED, SOME_FAILED, as_called
 from ..core.config import ConfigError
 from ..core.files import atomic_write, suffix_of
 from ..core.formatting import counted
@@ -26,11 +26,23 @@ from ..report.followed import (
 )
 from ..report.live_page import make_live_page
 from ..report.page import make_page
+from ..report.page_section import SectionFailure
 from ..report.pairs import FLAG, sides_of
 from ..scoring.scored_run import RowData
 from ..sweeps.sweep_file import Sweep, read_sweep, stage_variants
 from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import FILE, Command, option, reviews_option, runs_argument, say, switch
+from .shared_options import (
+    FILE,
+    Command,
+    is_verbose,
+    option,
+    print_note,
+    reviews_option,
+    runs_argument,
+    say,
+    say_traceback,
+    switch,
+)
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -98,22 +110,40 @@ def write_report(
     cards: int = CARDS,
     reviews: Sequence[Path] = (),
 ) -> int:
-    """Write the page of each benchmark that runs are of; returns the exit status."""
+    """Write the page of each benchmark that runs are of; returns the exit status.
+
+    A section that cannot be made is named, on the page and here; the others are written.
+    """
     boards = boards_from(runs, formats, RowData.QUERY_SCORES, reviews)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
+    status = 0
     for board in boards:
         path = out
         if board is not boards[0]:
             path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
+        failures: list[SectionFailure] = []
         with atomic_write(path) as f:
-            f.write(make_page(board, datetime.now(UTC), cards, sides))
+            f.write(make_page(board, datetime.now(UTC), cards, sides, failures.append))
         print_remarks(board, path.name)
         counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
         say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
-    return 0
+        for failure in failures:
+            _print_failure(path, failure)
+            status = SOME_FAILED
+    return status
+
+
+def _print_failure(path: Path, failure: SectionFailure) -> None:
+    """Print which section a page lacks, and why."""
+    error = failure.error
+    if is_verbose():
+        say_traceback(type(error), error, error.__traceback__)
+    where = "" if is_verbose() else "; --verbose shows where"
+    lacking = f'the section "{failure.title}" could not be made, all others are there'
+    print_note(as_called(f"error: {path}: {lacking}: {failure.reason}{where}"))
 
 
 # --- a page that follows a sweep while it runs ---

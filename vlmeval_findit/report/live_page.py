@@ -11,7 +11,7 @@ from ..core.formatting import counted, duration
 from ..leaderboard.comparable import grouped
 from ..protocol.metric import Metric
 from .followed import CellView, Snapshot, SweepState
-from .page import render, template_text
+from .rendering import render, template_text
 
 _STATES = {
     SweepState.WAITING: "Waiting: nobody works on it.",

@@ -1,21 +1,15 @@
-"""The page: metrics, plots and gallery, as HTML."""
+"""The report's page: its sections, each made by itself, and the values of its script."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from functools import cached_property, partial
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from .. import __version__
 from ..analysis.run_statistics import HIT_SCORE
-from ..core.formatting import counted, printable
+from ..core.formatting import counted
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
 from ..leaderboard.comparable import grouped
@@ -29,17 +23,17 @@ from ..statistics.label_doubts import FAULTS, LabelFault
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import DRAWN_MAPS
 from .charts import script as charts_script
-from .cost_charts import CostCharts
 from .cost_points import cost_table
 from .differences import opening_pair, pair_values
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
-from .pairs import Key, Pair, Side, first_pairs, key_of, pair_runs, pairs_note
+from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
+from .pairs import Pair, Side, first_pairs, key_of, pair_runs, pairs_note
+from .rendering import fill, joined_script, json_in_html, json_object, render
 from .sections import (
     Details,
-    Drawn,
     forest_of,
     format_costs_of,
     heat_maps_of,
@@ -49,9 +43,8 @@ from .sections import (
 )
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
-from .transcripts import gather
+from .transcripts import Missing, Transcript, gather
 
-_TEMPLATES = Path(__file__).with_name("templates")
 # The parts of the page's script, in this order
 _SCRIPTS = (
     "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "labels",
@@ -61,66 +54,145 @@ _SCRIPTS = (
 _RUNS = 2_000  # Most rows of the table of runs
 
 
-def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
-    """Make the report of a leaderboard as HTML.
+class PageSource:
+    """What the sections of a page are made of; what several show is made once.
 
     Args:
-        board: its metrics, and the runs whose answers the gallery shows.
-        time: written on the page.
+        board: the leaderboard.
         cards: most answers in the gallery.
-        sides: two sides to compare first; the gallery has the answers in which they differ most.
+        sides: two sides to compare first, or none.
     """
-    runs = [row.run for row in board.runs]
-    first = first_pairs(board, sides)
-    details = Details(board)
-    with_answers = _runs_with_answers(board, details.keys, first, cards)
-    transcripts, missing = gather(with_answers)
-    for transcript in transcripts:
-        details.add(transcript)
-    doubts = doubts_of(board)
-    by_row = doubts_by_row(doubts)
-    gallery = gallery_data(choose_cards(transcripts, cards, first, by_row), runs, by_row)
-    losses = losses_of(board)
-    panels = panels_of(board)
-    pairs = pair_runs(board, sides)
-    charts = _charts(board, panels, details)
-    data = {**gallery, **_script_data(board, losses, pairs, charts, bool(first))}
-    answers = {
-        "missing": grouped(missing, lambda each: each.reason),
-        "answers": sum(len(run.rows) for run in runs),
-        "shown": len(gallery["cards"]),
+
+    def __init__(self, board: Board, cards: int = CARDS, sides: Sequence[Side] = ()) -> None:
+        self.board = board
+        self.cards = cards
+        self.sides = sides
+        self.runs = [row.run for row in board.runs]
+
+    @cached_property
+    def panels(self) -> list[Panel]:
+        return panels_of(self.board)
+
+    @cached_property
+    def losses(self) -> Losses:
+        return losses_of(self.board)
+
+    @cached_property
+    def doubts(self) -> tuple[DatasetDoubts, ...]:
+        return doubts_of(self.board)
+
+    @cached_property
+    def first(self) -> list[Pair]:
+        """The pairs that were named, whose answers are shown first."""
+        return first_pairs(self.board, self.sides)
+
+    @cached_property
+    def details(self) -> Details:
+        """The charts of details, yet without any."""
+        return Details(self.board)
+
+    @cached_property
+    def gathered(self) -> tuple[list[Transcript], list[Missing]]:
+        """The transcripts of the runs whose answers or details are shown, and those without."""
+        return gather(self._with_answers())
+
+    def _with_answers(self) -> list[Run]:
+        """Return the runs whose answers or details a page shows, by the rank of their models."""
+        keys = {*self.details.keys}
+        for pair in self.first:
+            keys |= {key_of(pair.left), key_of(pair.right)}
+        rank = {model: at for at, model in enumerate(self.board.models)}
+        by_rank = sorted(self.runs, key=lambda run: rank.get(run.model, len(rank)))
+        # The others have no answer on the page.
+        most = max(self.cards, CARDS) // FEWEST
+        return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
+
+
+# --- the sections ---------------------------------------------------------------------------------
+
+
+def _headlines(page: PageSource) -> Contents | None:
+    # The first screen can do without the points that were lost: their section says why.
+    losses = attempt(lambda: page.losses, lambda _: Losses("", (), ()))
+    headlines = headlines_of(page.board, page.panels, losses)
+    return Contents({"headlines": headlines}) if headlines else None
+
+
+def _best(page: PageSource) -> Contents:
+    board = page.board
+    forest = forest_of(board, page.panels)
+    values = {
+        "board": board,
+        "forest": forest,
+        "drawn_models": MODELS,
+        "tables": [metric_table(board, metric.name) for metric in board.shown],
+        "to_html": to_html,
     }
-    scripts = [joined_script(_SCRIPTS)]
-    if _drawn(charts) or _costs(charts):
-        scripts.insert(0, charts_script())
-    return render(
-        "report.html.j2",
-        time.strftime("%Y-%m-%d %H:%M UTC"),
-        scripts,
-        ["report.css", "gallery.css"],
-        board=board,
-        counted=counted,
-        to_html=to_html,
-        data=Markup(json_in_html(data)),
-        headlines=headlines_of(board, panels, losses),
-        drawn_models=MODELS,
-        drawn_maps=DRAWN_MAPS,
-        setups=setups_of(board),
-        doubts=doubts,
-        faults=_faults(doubts),
-        losses=losses,
-        loss_models=LOSS_MODELS,
-        cost_table=cost_table,
-        pairs=pairs,
-        pairs_note=pairs_note(board),
-        hit_score=HIT_SCORE,
-        too_few=TOO_FEW,
-        counting=COUNTING,
-        **charts,
-        **answers,
-        **_tables(board),
-        **_notes(board),
-    )
+    return Contents(values, charts=[forest] if forest else [])
+
+
+def _setup(page: PageSource) -> Contents | None:
+    setups = setups_of(page.board)
+    return Contents({"setups": setups}) if setups else None
+
+
+def _formats(page: PageSource) -> Contents | None:
+    board = page.board
+    if not formats_used(board):
+        return None
+    maps = heat_maps_of(board)
+    spreads = format_spreads(board)
+    values = {
+        "board": board,
+        "heat_maps": maps,
+        "drawn_maps": DRAWN_MAPS,
+        "spread_sentence": spread_sentence(board, spreads),
+        "spread_table": spread_table(board, spreads),
+        "to_html": to_html,
+    }
+    return Contents(values, charts=[maps] if maps else [])
+
+
+def _cost(page: PageSource) -> Contents | None:
+    board = page.board
+    of_models = model_costs_of(board, page.panels)
+    of_formats = format_costs_of(board)
+    charts = [chart for chart in (of_models, of_formats) if chart is not None]
+    if not charts:
+        return None
+    cheapest = cheapest_formats(board)
+    values = {
+        "board": board,
+        "model_costs": of_models,
+        "format_costs": of_formats,
+        "drawn_models": MODELS,
+        "drawn_maps": DRAWN_MAPS,
+        "cheapest_sentence": cheapest_sentence(board, cheapest),
+        "cheapest_table": cheapest_table(board, cheapest),
+        "cost_table": cost_table,
+        "to_html": to_html,
+    }
+    return Contents(values, costs=charts)
+
+
+def _lost(page: PageSource) -> Contents | None:
+    losses = page.losses
+    if not losses.bars and not losses.lacking:
+        return None
+    values = {"board": page.board, "losses": losses, "loss_models": LOSS_MODELS}
+    return Contents(values, {"losses": losses.values(page.board.benchmark.errors.error_types)})
+
+
+def _labels(page: PageSource) -> Contents | None:
+    if not page.doubts:
+        return None
+    values = {
+        "board": page.board,
+        "doubts": page.doubts,
+        "faults": _faults(page.doubts),
+        "counted": counted,
+    }
+    return Contents(values)
 
 
 def _faults(doubts: Iterable[DatasetDoubts]) -> list[LabelFault]:
@@ -129,155 +201,160 @@ def _faults(doubts: Iterable[DatasetDoubts]) -> list[LabelFault]:
     return [fault for fault in FAULTS if fault in met]
 
 
-def _runs_with_answers(
-    board: Board, detailed: Set[Key], pairs: Iterable[Pair], cards: int
-) -> list[Run]:
-    """Return the runs whose answers or details a page shows, by the rank of their models.
-
-    Args:
-        board: the leaderboard.
-        detailed: keys of runs in the charts of details.
-        pairs: pairs whose answers are shown first.
-        cards: most answers in the gallery.
-    """
-    keys = {*detailed}
-    for pair in pairs:
-        keys |= {key_of(pair.left), key_of(pair.right)}
-    rank = {model: at for at, model in enumerate(board.models)}
-    runs = [row.run for row in board.runs]
-    by_rank = sorted(runs, key=lambda run: rank.get(run.model, len(rank)))
-    # The others have no answer on the page.
-    most = max(cards, CARDS) // FEWEST
-    return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
-
-
-def _charts(board: Board, panels: Sequence[Panel], details: Details) -> dict[str, Any]:
-    """Return the charts for the template; ``details`` are by title."""
-    return {
-        "forest": forest_of(board, panels),
-        "heat_maps": heat_maps_of(board),
-        "model_costs": model_costs_of(board, panels),
-        "format_costs": format_costs_of(board),
-        "details": details.drawn(),
-        "details_note": details.note,
+def _gallery(page: PageSource) -> Contents:
+    # Answers can do without the doubts about labels: their section says why.
+    doubts = attempt(lambda: page.doubts, lambda _: ())
+    by_row = doubts_by_row(doubts)
+    transcripts, missing = page.gathered
+    cards = choose_cards(transcripts, page.cards, page.first, by_row)
+    values = {
+        "shown": len(cards),
+        "answers": sum(len(run.rows) for run in page.runs),
+        "doubts": doubts,
+        "missing": grouped(missing, lambda each: each.reason),
     }
+    return Contents(values, gallery_data(cards, page.runs, by_row))
 
 
-def _drawn(charts: Mapping[str, Any]) -> list[Drawn]:
-    """Return all charts of a page."""
-    every = [charts["forest"], charts["heat_maps"], *(chart for _, chart in charts["details"])]
-    return [chart for chart in every if chart is not None]
-
-
-def _costs(charts: Mapping[str, Any]) -> list[CostCharts]:
-    """Return the charts of score against cost."""
-    both = [charts["model_costs"], charts["format_costs"]]
-    return [chart for chart in both if chart is not None]
-
-
-def _script_data(
-    board: Board,
-    losses: Losses,
-    pairs: Sequence[Pair],
-    charts: Mapping[str, Any],
-    any_first: bool,
-) -> dict[str, Any]:
-    """Return the values for the page's script, besides those of the gallery.
-
-    ``any_first``: the first pair was named with ``--compare``, and is opened.
-    """
-    runs = [row.run for row in board.runs]
-    error_types = board.benchmark.errors.error_types
-    compared = pair_values(pairs, board.shown, runs)
-    return {
-        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
-        "losses": losses.values(error_types),
-        "pairs": compared,
+def _compare(page: PageSource) -> Contents | None:
+    board = page.board
+    pairs = pair_runs(board, page.sides)
+    if not pairs:
+        return None
+    compared = pair_values(pairs, board.shown, page.runs)
+    values = {
+        "board": board,
         "too_few": TOO_FEW,
-        "opening_pair": 0 if any_first else opening_pair(compared, runs),
-        "charts": {chart.key: [spec for _, spec in chart.charts] for chart in _drawn(charts)},
-        "costs": {chart.key: chart.values() for chart in _costs(charts)},
+        "counting": COUNTING,
+        "hit_score": HIT_SCORE,
+        "pairs_note": pairs_note(board),
     }
+    # A pair that was named with --compare is opened.
+    opened = 0 if page.first else opening_pair(compared, page.runs)
+    return Contents(values, {"pairs": compared, "opening_pair": opened})
 
 
-def _notes(board: Board) -> dict[str, Any]:
-    spreads = format_spreads(board)
-    cheapest = cheapest_formats(board)
-    return {
-        "cheapest_sentence": cheapest_sentence(board, cheapest),
-        "cheapest_table": cheapest_table(board, cheapest),
-        "spread_sentence": spread_sentence(board, spreads),
-        "spread_table": spread_table(board, spreads),
-        "formats": formats_used(board),
-        "format_note": format_note(board),
+def _details(page: PageSource) -> Contents:
+    for transcript in page.gathered[0]:
+        page.details.add(transcript)
+    drawn = page.details.drawn()
+    rows = list(reasons_of(page.board))
+    values = {
+        "details": drawn,
+        "details_note": page.details.note,
+        "slice_tables": slices_tables(page.board),
+        "reason_rows": rows,
+        "reasons": list(dict.fromkeys(name for _, shares in rows for name in shares)),
+        "most_runs": _RUNS,
+        "to_html": to_html,
+    }
+    return Contents(values, charts=[chart for _, chart in drawn])
+
+
+def _notes(page: PageSource) -> Contents:
+    board = page.board
+    values = {
+        "board": board,
         "note": NOTE,
         "notes": [note for note in notes_of(board) if note.title],
-    }
-
-
-def joined_script(names: Sequence[str]) -> str:
-    """Join parts of a page's script, in their order."""
-    parts = "\n".join(template_text(f"{name}.js") for name in names)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
-
-
-def _tables(board: Board) -> dict[str, Any]:
-    """Return the values of all tables for the template."""
-    reason_rows = list(reasons_of(board))
-    reasons = dict.fromkeys(name for _, shares in reason_rows for name in shares)
-    return {
-        "tables": [metric_table(board, metric.name) for metric in board.shown],
-        "slice_tables": slices_tables(board),
         "excluded": excluded_table(board).only(*EXCLUDED),
-        "runs": [row.run for row in board.runs[:_RUNS]],
+        "formats": formats_used(board),
+        "format_note": format_note(board),
+        "runs": page.runs[:_RUNS],
         "short_metrics": short_metrics(board),
-        "reason_rows": reason_rows,
-        "reasons": list(reasons),
-        "most_runs": _RUNS,
+        "to_html": to_html,
     }
+    return Contents(values)
 
 
-def render(
-    template: str, time: str, scripts: Sequence[str], styles: Sequence[str], **values: Any
+# In the order of the page
+SECTIONS: tuple[Section[PageSource], ...] = (
+    Section("headlines", "First screen", "headlines.html.j2", _headlines, is_linked=False),
+    Section("best", "Who is best?", "best.html.j2", _best),
+    Section("setup", "Setup", "setup.html.j2", _setup),
+    Section("formats", "Which format?", "formats.html.j2", _formats),
+    Section("cost", "What does it cost?", "costs.html.j2", _cost),
+    Section("lost", "What was lost?", "losses.html.j2", _lost),
+    Section("labels", "Doubtful labels", "labels.html.j2", _labels),
+    Section("gallery", "Answers", "gallery.html.j2", _gallery),
+    Section("compare", "A against B", "compare.html.j2", _compare),
+    Section("details", "Details", "details.html.j2", _details),
+    Section("notes", "Notes", "notes.html.j2", _notes),
+)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def _raise(failure: SectionFailure) -> None:
+    raise failure.error
+
+
+def make_page(
+    board: Board,
+    time: datetime,
+    cards: int = CARDS,
+    sides: Sequence[Side] = (),
+    report_failure: Callable[[SectionFailure], None] = _raise,
 ) -> str:
-    """Fill a template: text is escaped, control characters become visible.
+    """Make the report of a leaderboard as HTML.
 
-    No scripts run but these, by their hashes in the page's policy; ``styles`` are files.
+    Args:
+        board: its metrics, and the runs whose answers the gallery shows.
+        time: written on the page.
+        cards: most answers in the gallery.
+        sides: two sides to compare first; the gallery has the answers in which they differ most.
+        report_failure: called with each section that could not be made. Where it returns, the page
+            says why in place of the section, and has the others. By default the error is raised.
     """
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    source = PageSource(board, cards, sides)
+    made = []
+    for section in SECTIONS:
+        done = attempt(
+            partial(make_section, section, source), partial(_failed, section, report_failure)
+        )
+        if done is not None:
+            made.append(done)
+    charts = {key: text for section in made for key, text in section.charts.items()}
+    costs = {key: text for section in made for key, text in section.costs.items()}
+    scripts = [joined_script(_SCRIPTS)]
+    if charts or costs:
+        scripts.insert(0, charts_script())
+    data = {
+        **_empty_data(board),
+        **{key: text for section in made for key, text in section.script.items()},
+        "charts": json_object(charts),
+        "costs": json_object(costs),
+    }
+    return render(
+        "report.html.j2",
+        time.strftime("%Y-%m-%d %H:%M UTC"),
+        scripts,
+        ["report.css", "gallery.css"],
+        board=board,
+        counted=counted,
+        sections=made,
+        data=Markup(json_object(data)),
     )
-    digests = [base64.b64encode(hashlib.sha256(code.encode()).digest()) for code in scripts]
-    page: str = environment.get_template(template).render(
-        time=time,
-        version=__version__,
-        scripts=list(map(Markup, scripts)),
-        script_hashes=[f"sha256-{digest.decode('ascii')}" for digest in digests],
-        style=Markup("".join(map(template_text, styles))),
-        **values,
-    )
-    return page
 
 
-def _shown(value: Any) -> Any:
-    """Make text of an expression printable; markup comes from this package and stays."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _failed(
+    section: Section[PageSource], report: Callable[[SectionFailure], None], error: Exception
+) -> MadeSection:
+    """Return what stands in place of a section that could not be made."""
+    failure = SectionFailure(section.title, error)
+    report(failure)
+    html = fill("failed.html.j2", {"key": section.key, "failure": failure})
+    return MadeSection(section.key, section.title, html, section.is_linked)
 
 
-def template_text(name: str) -> str:
-    """Return a file of the templates' folder."""
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def json_in_html(value: Any) -> str:
-    """Return JSON that cannot end its HTML element, whatever a reply contains."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    # Half a surrogate pair is no text in UTF-8, but a reply can contain it.
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _empty_data(board: Board) -> dict[str, str]:
+    """Return the values of the page's script, as JSON by their keys, where it has no sections."""
+    error_types = board.benchmark.errors.error_types
+    values = {
+        **gallery_data([], [row.run for row in board.runs]),
+        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
+        "too_few": TOO_FEW,
+        "pairs": [],
+    }
+    return {key: json_in_html(value) for key, value in values.items()}

@@ -22,7 +22,7 @@ from ..core.formatting import printable
 from ..protocol.reviews import Answer, AuditRecord, Reviews
 from ..storage.review_files import review_lines
 from .gallery import Numbered, image_values
-from .page import joined_script, json_in_html, render
+from .rendering import joined_script, json_in_html, render
 from .review_rows import ReviewRow, Source
 
 _SCRIPTS = (

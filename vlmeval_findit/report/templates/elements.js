@@ -2,6 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 
 const at = (id) => document.getElementById(id);
+const isMade = (section) => at(section) !== null && !at(section).classList.contains("failed");
 const SVG = "http://www.w3.org/2000/svg";
 
 function make(name, values = {}, ...children) {

@@ -79,6 +79,7 @@ function setFilters(values) {
 }
 
 function filterTo(values) {
+  if (!isMade("gallery")) return;
   at("fold").open = true; // Show the chosen filters
   setFilters(values);
   at("gallery-title").focus();

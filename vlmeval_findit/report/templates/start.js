@@ -1,10 +1,10 @@
-// The start of the report.
+// The start of the report. What a section that could not be made would need is not there.
 startTheme();
 startCharts();
 startCosts();
-startDetail();
+if (isMade("gallery")) startDetail();
 startCompare();
-startGallery();
+if (isMade("gallery")) startGallery();
 startLosses();
 startLabels();
-openLinked();
+if (isMade("gallery")) openLinked();
