@@ -1,4 +1,8 @@
-"""A stand-in for ``vllm`` and ``sglang``: takes their command lines, serves chat completions.
+"""A stand-in for ``vllm``, ``sglang`` and ``transformers``: their commands, and chat completions.
+
+FAKE_VLLM says which vllm it is: ``new`` refuses bounds of images in requests unless it is started
+for them, ``old`` takes them and knows no flag for it, ``oldest`` has a help without parts, too. A
+field that a program does not know is refused.
 
 The variable FAKE says what goes wrong: ``dies`` before it listens, ``dies-later`` after three
 calls, ``refuses`` every call, ``stubborn`` heeds no SIGTERM, ``children`` starts a process in a
@@ -22,6 +26,17 @@ from typing import Any
 
 from json_replies import JsonReplies
 from paths import SUPPORT
+
+# Fields of requests that each program takes beside OpenAI's
+FIELDS = {
+    "vllm": {"mm_processor_kwargs", "chat_template_kwargs", "skip_special_tokens"},
+    "sglang": {"chat_template_kwargs", "skip_special_tokens"},
+    "transformers": {"chat_template_kwargs"},
+}
+OPENAI_FIELDS = {
+    "model", "messages", "max_tokens", "temperature", "seed", "logprobs", "top_logprobs",
+    "response_format",
+}  # fmt: skip
 
 SCRIPT = f"""#!{sys.executable}
 import sys
@@ -66,7 +81,10 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        programs = install(folder / "env" / "bin", "vllm", "sglang")
+        programs = install(folder / "env" / "bin", *FIELDS)
+        for name in ("fastapi", "uvicorn"):
+            distribution = f"env/lib/python3.12/site-packages/{name}-1.0.dist-info"
+            (folder / distribution).mkdir(parents=True)
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CUDA_VISIBLE_DEVICES": "0,1,GPU-5b,3",
@@ -90,34 +108,64 @@ class Machine:
         return ends([server["pid"] for server in self.started], seconds)
 
 
+def _program() -> str:
+    return os.path.basename(sys.argv[0])
+
+
 def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("verb", choices=["serve"])
-    if os.path.basename(sys.argv[0]) == "sglang":
+    parser.set_defaults(parallel=1, trust_request_mm_kwargs=False)
+    if _program() == "sglang":
         parser.add_argument("--model-path", required=True, dest="checkpoint")
         parser.add_argument("--tp-size", type=int, required=True, dest="parallel")
         parser.add_argument("--sampling-defaults", choices=["openai"], required=True)
     else:
         parser.add_argument("checkpoint")
+    if _program() == "vllm":
         parser.add_argument("--tensor-parallel-size", type=int, required=True, dest="parallel")
         parser.add_argument("--generation-config", choices=["vllm"], required=True)
         parser.add_argument("--limit-mm-per-prompt", type=json.loads)
         parser.add_argument("--enable-lora", action="store_true")
         parser.add_argument("--lora-modules")
         parser.add_argument("--max-lora-rank", type=int)
-    parser.add_argument("--served-model-name", required=True)
+        if _version() == "new":
+            parser.add_argument("--trust-request-mm-kwargs", action="store_true")
+    if _program() != "transformers":
+        parser.add_argument("--served-model-name", required=True)
     parser.add_argument("--host", choices=["127.0.0.1", "0.0.0.0"], required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--revision")
     parser.add_argument("--dtype")
     parser.add_argument("--max-model-len", type=int)
+    if "--help=all" in sys.argv and _version() != "oldest":
+        parser.print_help()
+        sys.exit(0)
     return parser.parse_args()
+
+
+def _version() -> str:
+    return os.environ.get("FAKE_VLLM", "new")
+
+
+def _refusal(body: dict[str, Any], is_trusting: bool) -> str:
+    """Return why a request is refused; "" if it is not."""
+    program = _program()
+    unknown = body.keys() - OPENAI_FIELDS - FIELDS[program]
+    if unknown:
+        return f"Unexpected fields in the request: {sorted(unknown)}"
+    is_wary = program == "vllm" and _version() == "new" and not is_trusting
+    if is_wary and body.get("mm_processor_kwargs"):
+        return "mm_processor_kwargs is off. Start the server with --trust-request-mm-kwargs"
+    return ""
 
 
 def main() -> None:
     given, fake = _parsed(), os.environ.get("FAKE", "")
     adapter = getattr(given, "lora_modules", None)
-    served = adapter.partition("=")[0] if adapter else given.served_model_name
+    served = getattr(given, "served_model_name", given.checkpoint)
+    if adapter:
+        served = adapter.partition("=")[0]
     numbers = count(1)
 
     class Handler(JsonReplies, BaseHTTPRequestHandler):
@@ -136,6 +184,10 @@ def main() -> None:
                 os._exit(7)
             if fake == "refuses" or body["model"] != served:
                 self.say(500, {"error": {"message": "the engine is broken"}})
+                return
+            refusal = _refusal(body, given.trust_request_mm_kwargs)
+            if refusal:
+                self.say(400, {"error": {"message": refusal}})
                 return
             message = {"role": "assistant", "content": "[]"}
             choice = {"message": message, "finish_reason": "stop"}

@@ -19,8 +19,10 @@ from ..core.text_files import read_json
 from ..core.validation import validate
 from ..models.adapter import Adapter, adapter_of
 from ..models.checkpoint_row import OTHER, row_of_checkpoint
-from ..models.http.chat import ChatModel, chat_model, once_a_variant, token_limit
+from ..models.http.chat import ChatModel, chat_model, once_a_variant, token_limit, unknown_bounds
 from ..models.http.endpoint import Endpoint
+from ..models.http.image_bounds import bounds_in_request
+from ..models.http.refused_fields import NEEDED
 from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
 from ..models.model_entry import ModelEntry
@@ -29,7 +31,15 @@ from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
-from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
+from ..serving.programs import (
+    ALL_TOKENS,
+    BOUNDS,
+    PROGRAMS,
+    TEMPLATE,
+    ServeOptions,
+    ServerProgram,
+    programs_with,
+)
 from ..serving.server_process import LocalServers, serve
 from .backend import CallOptions
 from .calls import given_key
@@ -79,18 +89,23 @@ class ServedModel:
         return adapter.base, adapter.base_revision(revision)
 
     def chat(self) -> ChatModel:
-        """Return how its servers are asked; ValueError for bounds they do not support."""
+        """Return how its servers are asked; ValueError for what they cannot be asked."""
         settings = self.settings
         program = self.program
-        if any(getattr(settings, name) for name in _BOUNDS) and not program.takes_bounds:
+        if any(getattr(settings, name) for name in _BOUNDS) and BOUNDS not in program.fields:
             raise ValueError(
                 f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
-                "it accepts no image bounds in a request. Type --serve vllm, which does"
+                f"it accepts no image bounds in a request. {_type_another(BOUNDS)}"
             )
         template = {**self._family.template, **settings.template}
-        sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
-        if self._family.preserves and program.filters_tokens:
-            sent["skip_special_tokens"] = False
+        sent: dict[str, Any] = {TEMPLATE: template} if template else {}
+        if self._family.preserves:
+            sent[ALL_TOKENS] = False
+        for name in sent.keys() - program.fields.keys():
+            raise ValueError(
+                f"--serve {program.name}: it takes no {name}, which {NEEDED[name]}. "
+                f"{_type_another(name)}"
+            )
         if settings.temperature is not None:
             sent["temperature"] = settings.temperature
         served_name = program.served_name(self.name, self.checkpoint, settings.revision)
@@ -106,11 +121,12 @@ class ServedModel:
             thoughts=self.row.thoughts,
             space=space,
             by_variant=self._processor,
+            started=program.name,
         )
 
     def _bounds(self, variant: DatasetVariant) -> Bounds:
         """Return the image bounds in force; empty if the server decides."""
-        if not self.program.takes_bounds:
+        if BOUNDS not in self.program.fields:
             return Bounds()
         bounds = {name: getattr(self.settings, name) for name in _BOUNDS}
         return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
@@ -127,6 +143,8 @@ class ServedModel:
         for bounds in (self._bounds(variant), _bounds_of_files(Path(weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
+        if BOUNDS not in self.program.fields:
+            raise unknown_bounds(self.name, space, f"\n{_type_another(BOUNDS)}")
         return usual(variant)  # its error says what to type
 
     def describe(self, variant: DatasetVariant) -> Described:
@@ -170,29 +188,9 @@ class ServedModel:
         return living
 
 
-# What the original checkpoints of InternVL call the most tiles of an image
-ORIGINAL_TILES = "max_dynamic_patch"
-
-
-def bounds_in_request(bounds: Bounds, counted: int, *, original: bool = False) -> dict[str, Any]:
-    """Return the field of a request that bounds its images, for programs that take it.
-
-    Args:
-        bounds: in force; those that are None are the server's.
-        counted: times the processor's areas count a pixel (:class:`.LocalFamily`).
-        original: of a checkpoint that was not converted for transformers: its processor calls tiles
-            otherwise, and programs drop in silence what a processor does not take.
-
-    >>> bounds_in_request(Bounds(patches=6), 1, original=True)
-    {'mm_processor_kwargs': {'max_dynamic_patch': 6}}
-    """
-    if bounds.patches is not None and original:
-        arguments: dict[str, Any] = {ORIGINAL_TILES: bounds.patches}
-    elif bounds.patches is not None:
-        arguments = {"crop_to_patches": True, "max_patches": bounds.patches}
-    else:
-        arguments = {name: area * counted for name, area in bounds.as_dict().items()}
-    return {"mm_processor_kwargs": arguments} if arguments else {}
+def _type_another(name: str) -> str:
+    """Return which programs to start instead of one that does not take a field."""
+    return f"Type --serve {' or --serve '.join(programs_with(name))}"
 
 
 @cache  # all cells share it, and the hub may not answer

@@ -13,8 +13,8 @@ from .. import benchmarks
 from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
 from ..core.formatting import counted
 from ..data.published_figures import UNKNOWN, Decoding, told_values
-from ..engine.served_model import ORIGINAL_TILES, bounds_in_request
 from ..models.http.chat import LIMITS
+from ..models.http.image_bounds import ORIGINAL_TILES, bounds_in_request
 from ..models.local.layout import Bounds
 from ..statistics.intervals import ALPHA, Difference, difference
 from .cause_evidence import Evidence, sentence

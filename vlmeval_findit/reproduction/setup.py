@@ -28,9 +28,9 @@ from ..data.published_figures import (
     told_values,
 )
 from ..data.sources import published_dataset
-from ..engine.served_model import bounds_in_request
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.chat import LIMITS
+from ..models.http.image_bounds import bounds_in_request
 from ..models.http.providers.provider_table import find_provider
 from ..models.http.server_program import RunningProgram
 from ..models.local.layout import Bounds
@@ -40,7 +40,7 @@ from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
 from ..protocol.picture_sample import PictureSample
 from ..protocol.settings import settings_from
-from ..serving.programs import PROGRAMS
+from ..serving.programs import BOUNDS, PROGRAMS
 from ..storage.folders import table_folders
 from ..storage.table_files import table_facts
 from .figure_metric import FIGURE_METRICS
@@ -82,7 +82,7 @@ class Deployment:
     def takes_bounds(self) -> bool:
         """Return whether requests to it may bound images."""
         program = PROGRAMS.get(self.engine.partition(" ")[0])
-        return program is not None and program.takes_bounds
+        return program is not None and BOUNDS in program.fields
 
 
 def plan_setup(
@@ -358,8 +358,6 @@ def _space_within(kind: str, bounds: ImageBounds | Literal["unknown"]) -> Any:
 
 # --- bounds ---------------------------------------------------------------------------------------
 
-_KEYWORDS = "mm_processor_kwargs"  # The field of a request that bounds its images
-
 
 def _bounds(
     figure: PublishedFigure,
@@ -375,10 +373,10 @@ def _bounds(
     pixels = local.pixels_counted if local is not None else 1
     converted = bounds_in_request(Bounds(**told), pixels)
     original = bounds_in_request(Bounds(**told), pixels, original=True)
-    yours = {name: entry.settings[name] for name in (*told, _KEYWORDS) if name in entry.settings}
+    yours = {name: entry.settings[name] for name in (*told, BOUNDS) if name in entry.settings}
     if yours:
         is_published = yours in (told, converted, original)
-        here = published if is_published else _listed(yours.get(_KEYWORDS, yours))
+        here = published if is_published else _listed(yours.get(BOUNDS, yours))
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
         here = _bounds_of_processor(local, deployment, variant)
@@ -419,7 +417,7 @@ def _why_not_bounded(
         case Answerer.SERVED if not deployment.takes_bounds:
             return f"{deployment.engine} takes none in a request: --serve vllm does"
         case Answerer.SERVER if not deployment.takes_bounds:
-            keywords = json.dumps(wanted[_KEYWORDS])
+            keywords = json.dumps(wanted[BOUNDS])
             return (
                 f"they are the server's. Start it with them (vllm: --mm-processor-kwargs "
                 f"'{keywords}')"

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from ..core.formatting import nearest
 from ..core.validation import Checked, Config, Count, Expected, Name
+
+log = logging.getLogger(__name__)
+
+BOUNDS = "mm_processor_kwargs"  # the field of a request that bounds its images
+TEMPLATE = "chat_template_kwargs"  # … that has switches of the chat template
+ALL_TOKENS = "skip_special_tokens"  # … that may keep special tokens in replies
+
+_WRONG_USAGE = 2  # argparse's status
+_HELP_SECONDS = 300.0  # a program imports torch before it prints its help
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +37,10 @@ class ServerProgram:
     calls: int  # concurrent calls per server
     needs: tuple[str, ...] = ()  # further distributions that serving needs
     names_models: bool = True  # else requests name CHECKPOINT or CHECKPOINT@REVISION
-    takes_bounds: bool = False  # requests may bound the area of images
     takes_adapters: bool = False  # serves an adapter over its base
-    filters_tokens: bool = True  # strips special tokens from replies by default
+    # What it takes beside OpenAI's fields of a request, and the flag without which newer versions
+    # refuse it ("": none)
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def executable(self) -> str:
@@ -48,6 +60,30 @@ class ServerProgram:
         if self.names_models:
             return name
         return f"{checkpoint}@{revision}" if revision else checkpoint
+
+    def field_flags(self) -> list[str]:
+        """Return the flags of its fields that the installed version knows; older ones need none.
+
+        It is asked for its help: versions between releases, builds of others and scripts that start
+        a container have no number to go by, and a flag that it does not know ends it.
+        """
+        flags = [flag for flag in self.fields.values() if flag]
+        known = self._help() if flags else ""
+        return [flag for flag in flags if re.search(rf"(?<![\w-]){flag}(?![\w-])", known)]
+
+    def _help(self) -> str:
+        """Return the help of ``serve``; "" with a warning if it prints none."""
+        command = [self.executable, "serve", "--help=all"]
+        try:
+            asked = subprocess.run(command, capture_output=True, text=True, timeout=_HELP_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            log.warning("%s: %s", shlex.join(command), error)
+            return ""
+        # Versions whose help has no parts call the value wrong; they are older than the flags.
+        if asked.returncode not in (0, _WRONG_USAGE):
+            lines = asked.stderr.strip().splitlines() or ["(nothing)"]
+            log.warning("%s ended with status %d: %s", command, asked.returncode, lines[-1])
+        return asked.stdout
 
     @property
     def described(self) -> str:
@@ -73,8 +109,8 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "--tensor-parallel-size {parallel} --generation-config vllm "
             '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
-            takes_bounds=True,
             takes_adapters=True,
+            fields={BOUNDS: "--trust-request-mm-kwargs", TEMPLATE: "", ALL_TOKENS: ""},
         ),
         ServerProgram(
             "sglang",
@@ -82,6 +118,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
             "--tp-size {parallel} --sampling-defaults openai",
             calls=64,
+            fields={TEMPLATE: "", ALL_TOKENS: ""},
         ),
         ServerProgram(
             "transformers",
@@ -90,10 +127,29 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             calls=4,
             needs=("fastapi", "uvicorn"),
             names_models=False,
-            filters_tokens=False,
+            fields={TEMPLATE: ""},
         ),
     )
 }
+
+
+def programs_with(name: str) -> list[str]:
+    """Return the programs that take a field of a request.
+
+    >>> programs_with(BOUNDS)
+    ['vllm']
+    """
+    return [program.name for program in PROGRAMS.values() if name in program.fields]
+
+
+def flag_of(name: str) -> str:
+    """Return the flag with which newer versions are started so that they take a field; "": none.
+
+    >>> flag_of(BOUNDS), flag_of(TEMPLATE)
+    ('--trust-request-mm-kwargs', '')
+    """
+    flags = (program.fields.get(name, "") for program in PROGRAMS.values())
+    return next(filter(None, flags), "")
 
 
 def _known_program(name: str) -> str:

@@ -142,7 +142,8 @@ class LocalServers:
         program = PROGRAMS[self.serving.program]
         devices = self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
-        more = ["--revision", self.revision] if self.revision and program.names_models else []
+        more = program.field_flags()
+        more += ["--revision", self.revision] if self.revision and program.names_models else []
         more += ["--dtype", self.dtype] if self.dtype else []
         more += [*self.adapter_flags, *self.serving.arguments]
         # An adapter has the name that is asked for; requests to its base's would go to that.

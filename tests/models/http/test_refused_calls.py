@@ -58,7 +58,7 @@ def test_what_the_words_do_not_name_may_be_any_field() -> None:
 NAMED = {
     "temperature": "Unsupported value: 'temperature' does not support 0 with this model.",
     "top_k": "top_k must be -1",
-    "chat_template_kwargs": "Extra inputs are not permitted: body.chat_template_kwargs",
+    "min_p": "Extra inputs are not permitted: body.min_p",
     "repetition_penalty": "the repetition penalty is out of its range",
 }
 
@@ -67,7 +67,7 @@ NAMED = {
 @pytest.mark.parametrize("field", NAMED)
 def test_a_field_that_a_server_names_can_be_left_out(field: str, status: int) -> None:
     """With what the message says to type the same server answers."""
-    others = {"top_k": 1, "repetition_penalty": 9.0, "chat_template_kwargs": {"a": 1}}
+    others = {"top_k": 1, "repetition_penalty": 9.0, "min_p": 0.1}
 
     def script(asked: Asked, number: int) -> Answer:
         return error(status, NAMED[field]) if field in asked.body else OK

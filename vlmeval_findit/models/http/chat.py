@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,12 +16,14 @@ from ...protocol.identity import PROVIDER, Answering, Described
 from ...protocol.replies import ReplyRecord
 from ...protocol.settings import settings_from
 from ...protocol.thoughts import USUAL, ThoughtRule
+from ...serving.programs import BOUNDS
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimates import load_of
+from .image_bounds import bounds_in_request
 from .providers.provider_table import OPENROUTER, Provider, find_provider
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
@@ -56,6 +59,7 @@ class ChatModel:
     by_variant: Callable[[DatasetVariant], Mapping[str, Any]] | None = None  # further fields
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
     thoughts: ThoughtRule = USUAL  # how its thoughts are marked
+    started: str = ""  # the program that FindIt started to serve it; empty: others' servers
 
     @property
     def facts(self) -> ApiFacts:
@@ -366,15 +370,31 @@ def server_space(
             raise unknown_space(model)
         space = row.space(variant)
         if space.kind == "smart_resize":
-            factor = f', "factor": {space.factor}' if space.factor else ""
-            value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
-            raise SpaceError(
-                f"{model} answers in pixels after its processor's resize, whose bounds are the "
-                f"server's. State them: {space_options(value)}"
-            )
+            raise unknown_bounds(model, space, _started_with_bounds(row, variant))
         return space
 
     return rule
+
+
+def unknown_bounds(model: str, space: Space, known_if: str) -> SpaceError:
+    """Return the error for a space within bounds that a server has; ``known_if``: what helps."""
+    factor = f', "factor": {space.factor}' if space.factor else ""
+    value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
+    return SpaceError(
+        f"{model} answers in pixels after its processor's resize, whose bounds are the server's. "
+        f"State them: {space_options(value)}{known_if}"
+    )
+
+
+def _started_with_bounds(row: ModelRow, variant: DatasetVariant) -> str:
+    """Return how a server of a model gets the bounds of the paper's runs; "" if there are none."""
+    if row.local is None:
+        return ""
+    bounds = bounds_in_request(row.local.bounds(variant), row.local.pixels_counted)
+    if not bounds:
+        return ""
+    words = json.dumps(bounds[BOUNDS])
+    return f"\nA vllm server has the paper's if it is started with --mm-processor-kwargs '{words}'"
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:

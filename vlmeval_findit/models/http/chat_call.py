@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...protocol.call_results import CallResult, StopReason, error_line
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
@@ -16,6 +15,7 @@ from .client import HttpClient
 from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
 from .http_endpoint import HttpEndpoint, is_unknown
+from .refused_fields import advise_on_fields
 from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
 from .response_verdict import read_completion
 from .schema import (
@@ -23,16 +23,9 @@ from .schema import (
     SchemaRoot,
     check_request,
     refuse_unconstrained,
-    without_schema,
 )
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
 from .spending import Budget, Usage, charge
-
-# Fields that a user cannot remove
-_ALWAYS = {"model", "messages", "max_tokens"}
-
-# Fields that are named only if the service names them: nearly all take them
-_COMMON = {"temperature", "usage", "provider", "reasoning"}
 
 
 @dataclass(slots=True, eq=False)
@@ -251,7 +244,13 @@ class ChatCall:
         if error.repeated and error.unread:
             failed += "; all first replies were like this"
         elif error.repeated:
-            failed += self._what_to_leave_out(failed)
+            failed += advise_on_fields(
+                failed,
+                self.request.body if self.request else (),
+                self.variant,
+                logprobs=self.logprobs,
+                started=self.model.started,
+            )
         self.warnings = (failed,)
         if self.attempts > 1:
             failed += f" ({self.attempts} attempts)"
@@ -269,32 +268,6 @@ class ChatCall:
         images = self.request.images if self.request else ()
         return self.model.recorded(self.variant, images, record, call).as_json()
 
-    def _what_to_leave_out(self, message: str) -> str:
-        """Suggest fields to omit for a server that refuses every call."""
-        fields = self._fields_to_leave_out()
-        named = [field for field in fields if re.search(field.pattern, message, re.IGNORECASE)]
-        perhaps = [field for field in fields if field.name not in _COMMON]
-        refused = "; all first calls were refused in these words"
-        if not (named or perhaps):
-            return refused
-        listed = ", or ".join(f"{field.name} ({field.hint})" for field in named or perhaps)
-        verb = "does not take" if named else "may not take"
-        return f"{refused}: it {verb} {listed}"
-
-    def _fields_to_leave_out(self) -> list[_Field]:
-        fields: list[_Field] = []
-        if self.is_constrained:
-            words = "response_format|schema|grammar|structured|guided"
-            fields.append(_Field("response_format", words, without_schema(self.variant)))
-        if self.logprobs:
-            fields.append(_Field("logprobs", "logprob", "run without --logprobs"))
-        known = _ALWAYS | {field.name for field in fields}
-        sent = self.request.body if self.request else {}
-        for name in sorted(sent.keys() - known):
-            hint = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
-            fields.append(_Field(name, _as_words(name), hint))
-        return fields
-
     def _record(self, completion: Completion, status: int) -> dict[str, Any]:
         known = {
             "id": completion.id or None,
@@ -309,16 +282,3 @@ class ChatCall:
             **completion.more,
         }
         return {name: value for name, value in known.items() if value is not None}
-
-
-class _Field(NamedTuple):
-    """A field of a request that a server may not take."""
-
-    name: str
-    pattern: str  # of what names it in messages
-    hint: str  # how to omit it
-
-
-def _as_words(name: str) -> str:
-    """Return the pattern of a field's name in messages, which may write it as words."""
-    return rf"\b{re.escape(name).replace('_', '[ _-]?')}\b"
