@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import graded_runs
 import numpy as np
 import pytest
+from graded_runs import GradedModel, coverage_of
 from simulated import (
     F1,
     FIGURES,
@@ -28,7 +30,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.statistics.influences import Estimate
+from vlmeval_findit.statistics.influences import Estimate, mean
 
 PICTURES = (12, 40, 200, 1000)
 RATES = (0.98, 0.6, 0.0)
@@ -145,6 +147,83 @@ def test_images_of_very_unequal_size(
 
 
 CROWDS = (20, 50, 100, 200, 1000)
+
+
+# --- every metric, with realistic IoUs ------------------------------------------------------------
+
+GRADED: Mapping[str, tuple[GradedModel, Sequence[int]]] = {
+    "one object, 0.9, IoU 0.85": (GradedModel(0.9, 0.85, 0.0), (20, 40, 200)),
+    "one object, 0.95, IoU 0.92 ± 0.05": (GradedModel(0.95), (20, 40, 100, 200)),
+    "one object, 0.98, IoU 0.88 ± 0.08": (GradedModel(0.98, 0.88, 0.08), (20, 40, 100, 200)),
+    "one object, 0.98, IoU 0.8 ± 0.15": (GradedModel(0.98, 0.8, 0.15), (20, 100)),
+    "one object, 0.995, IoU 0.92 ± 0.05": (GradedModel(0.995), (20, 100, 600)),
+    "1 + Poisson(3), 0.98, 5 % unreadable, IoU 0.92 ± 0.05": (
+        GradedModel(0.98, objects="some", unreadable=0.05),
+        (20, 40, 100),
+    ),
+    "1 + Poisson(3), 0.98, 2 % unreadable, IoU 0.85 ± 0.08": (
+        GradedModel(0.98, 0.85, 0.08, "some", 0.02),
+        (40, 100, 200),
+    ),
+    "1 + Poisson(3), 0.9, correlation 0.3, IoU 0.88 ± 0.08": (
+        GradedModel(0.9, 0.88, 0.08, "some", alike=0.3),
+        (20, 100),
+    ),
+    "4 % with 60 to 150 objects, 0.95": (GradedModel(0.95, objects="crowds"), (150, 600)),
+    "the same, correlation 0.2": (GradedModel(0.95, objects="crowds", alike=0.2), (150, 600)),
+}
+"""Models by their objects an image, rate and IoU of hits; and numbers of images."""
+
+MEANS_OF_GRADED: Mapping[str, tuple[Sequence[GradedModel], int]] = {
+    "5 x 20, one object, 0.97": ([GradedModel(0.97)] * 5, 20),
+    "17 x 20, one object, 0.8 to 0.995": (
+        [GradedModel(float(rate), 0.88, 0.08) for rate in np.linspace(0.8, 0.995, 17)],
+        20,
+    ),
+    "2 x 40, one object, 0.97 and 0.5": ([GradedModel(0.97, 0.85, 0.0), GradedModel(0.5)], 40),
+    "4 x 50, 1 + Poisson(3), 0.98, 3 % unreadable": (
+        [GradedModel(0.98, objects="some", unreadable=0.03)] * 4,
+        50,
+    ),
+}
+"""Datasets, and the images of each."""
+
+
+def print_metrics(row: str, measured: Mapping[str, Coverage]) -> None:
+    print(f"| {row} | {' | '.join(map(shown, measured.values()))} |", flush=True)
+
+
+def test_intervals_of_every_metric(times: int, within: Judge) -> None:
+    print_head("objects, rate, IoU of hits", "images", *graded_runs.NAMES)
+    for name, (model, counts) in GRADED.items():
+        truth = model.truth()
+        for count in counts:
+            draws = min(times, 1_000) if count >= 600 else times
+            measured = coverage_of(model.estimates(count, draws, count), truth)
+            print_metrics(f"{name} | {count}", measured)
+            for metric in ("mIoU", "macc", "Points inside"):
+                # Near 100 % nothing that looks at hits and misses can be exact.
+                assert within(measured[metric].held, 92, 99.5), (name, count, metric)
+
+
+def test_intervals_of_means_of_every_metric(times: int, within: Judge) -> None:
+    print_head("datasets x images", *graded_runs.NAMES)
+    for seed, (name, (models, images)) in enumerate(MEANS_OF_GRADED.items()):
+        of_dataset = {model: model.truth() for model in models}
+        truth = {
+            metric: float(np.mean([of_dataset[model][metric] for model in models]))
+            for metric in graded_runs.NAMES
+        }
+        generator = np.random.default_rng(seed)
+        draws = draws_of(times, [Pictures(images, 0.5)] * len(models))
+        runs = (
+            mean([each.estimate(generator, images, f"{at} ") for at, each in enumerate(models)])
+            for _ in range(draws)
+        )
+        measured = coverage_of(runs, truth)
+        print_metrics(name, measured)
+        for metric in ("mIoU", "macc", "Points inside"):
+            assert within(measured[metric].held, 92, 99.5), (name, metric)
 
 
 # --- means over datasets --------------------------------------------------------------------------

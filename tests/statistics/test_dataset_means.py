@@ -236,9 +236,9 @@ def test_a_means_interval_inverts_the_score_test(seed: int) -> None:
     images = generator.integers(5, 60, 3).astype(float)
     value = np.round(generator.random(3) ** 0.3 * images) / images
     variance = value * (1 - value) / images  # One trial an image, without skewness
-    sampled = Sampled(
-        *(each[:, None] for each in (value, variance * 2, images, images, np.ones(3), images))
-    )
+    of_value = (value, variance * 2)
+    known = (*of_value, *of_value, images, images, np.ones(3), images)
+    sampled = Sampled(*(each[:, None] for each in known))
     low, _ = mean_ends(sampled, np.ones(1), np.ones(1))
     unseen = np.minimum((value**2 + (1 - value) ** 2) / (9 * images**2), variance) / 3
     trials = np.divide(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from vlmeval_findit.protocol.metric import Key, Metric, SumKey
+from vlmeval_findit.protocol.metric import Key, Metric, Ratio, SumKey
 from vlmeval_findit.protocol.scored_row import ScoredRow, totals
 from vlmeval_findit.statistics.influences import (
     Estimate,
@@ -180,6 +180,16 @@ def test_nothing_is_sampled_where_all_rows_are_reviewed() -> None:
     changes = [{"tp": 1}] * 5 + [{}] * 75
     whole = estimate_metrics([F1], clustered_sums(rows, "images"))
     assert metric_intervals(estimated(rows, changes, 80)) == metric_intervals(whole)
+
+
+def test_reviews_correct_the_hits_of_a_graded_share() -> None:
+    """IoUs of 1: corrected mIoU has the interval of the corrected share of hits."""
+    miou = Metric("mIoU", {"iou": 1}, {"expected": 1}, hits=Ratio({"tp": 1}, {"expected": 1}))
+    recall = Metric("recall", {"tp": 1}, {"expected": 1})
+    rows = [replace(row, sums={**row.sums, "iou": row.sums["tp"]}) for row in plain_rows(60, 20)]
+    changes = [{"tp": 1, "iou": 1}] * 2 + [{}] * 28
+    graded = metric_intervals(estimated(rows, changes, 60, miou))["mIoU"]
+    assert graded == metric_intervals(estimated(rows, changes, 60, recall))["recall"]
 
 
 def test_unchanged_random_rows_do_not_prove_the_rest_right() -> None:

@@ -8,7 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from vlmeval_findit.protocol.metric import Metric
+from vlmeval_findit.protocol.metric import Metric, Ratio
 from vlmeval_findit.protocol.scored_row import ScoredRow
 from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
 from vlmeval_findit.statistics.intervals import Interval, metric_intervals
@@ -18,7 +18,9 @@ SHARE = Metric("accuracy", {"hits": 1}, {"asked": 1}, empty=None)
 PRECISION = Metric("precision", {"hits": 1}, {"boxes": 1}, empty=None)
 F1 = Metric("F1", {"hits": 2}, {"asked": 1, "boxes": 1}, empty=0.0)
 ERROR = Metric("error", {"error": 1}, {"boxes": 1}, unit="px", empty=None)
-METRICS = (SHARE, PRECISION, F1, ERROR)
+MIOU = Metric("mIoU", {"ious": 1}, {"asked": 1}, hits=Ratio({"hits": 1}, {"asked": 1}))
+RATING = Metric("rating", {"rated": 1}, {"asked": 1})
+METRICS = (SHARE, PRECISION, F1, ERROR, MIOU, RATING)
 
 SliceRates = Mapping[str, tuple[int, float]]
 """Images and rate of hits by the value of a slice."""
@@ -42,6 +44,9 @@ def some_rows(rates: SliceRates, seed: int) -> list[ScoredRow]:
                 boxes = int(random.integers(0, 3))
                 hits = min(boxes, int(random.random() < rate))
                 sums = {"hits": hits, "boxes": boxes, "error": 7 * float(random.random())}
+                sums["ious"] = hits * float(random.uniform(0.8, 0.9))
+                # Graded in some slices, 0 or 1 in the others
+                sums["rated"] = hits * float(0.9 if value in "ac" else 1.0)
                 # Images of slices overlap.
                 source = f"{image}.jpg"
                 rows.append(

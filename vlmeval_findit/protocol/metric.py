@@ -108,6 +108,9 @@ class Metric:
     key: str = ""  # Name in files ("": the same)
     better: Better = Better.HIGHER
     unit: str = "%"  # "%": a share (part of the whole, 0 to 1); else the unit of a mean, or ""
+    # Of a share whose part is graded, as an IoU: the hits among all, over the same rows. None: the
+    # part counts hits, or, where it has fractions, a row without any part is a miss
+    hits: Ratio | None = None
 
     @property
     def share(self) -> bool:
@@ -126,6 +129,10 @@ class Metric:
     @property
     def scale(self) -> float:
         return 100.0 if self.share else 1.0
+
+    def of_hits(self, hits: Ratio) -> Metric:
+        """Return the share of hits, averaged over slices like the metric."""
+        return Metric(self.name, hits.part, hits.whole, over=self.over, empty=self.empty)
 
     def ratios(self, keys: Iterable[Key]) -> list[Ratio]:
         """Return the ratios whose mean it is, given the keys of all sums."""

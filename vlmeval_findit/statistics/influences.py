@@ -20,6 +20,8 @@ from .sampled_changes import SampledChanges
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
 
+_ROUNDING = 1e-6  # Sums so near to a whole number are counts
+
 Places = NDArray[np.intp]
 
 
@@ -61,6 +63,14 @@ def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
 # --- values and influences ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The share of hits of each metric, and its variance."""
+
+    share: Array  # 0 to 1; NaN: the metric's part counts hits
+    variance: Array
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Metrics of a dataset or their mean over several, and what each image does to them.
@@ -78,6 +88,7 @@ class Estimate:
     datasets: tuple[Estimate, ...] = ()  # Those of a mean
     # Of values that random rows corrected (None: each row counts as it was scored)
     changes: SampledChanges | None = None
+    hits: Hits | None = None  # None: no metric is graded
 
     # These are asked for in every comparison, and a run may be in hundreds.
     @cached_property
@@ -96,6 +107,17 @@ class Estimate:
         """The variance of each metric."""
         variance: Array = (self.influence**2).sum(axis=0)
         return variance
+
+    @property
+    def all_hits(self) -> Hits:
+        """The hits of every metric: its own value and variance where its part counts hits."""
+        if self.hits is None:
+            return Hits(self.values, self.variance)
+        counts = np.isnan(self.hits.share)
+        return Hits(
+            np.where(counts, self.values, self.hits.share),
+            np.where(counts, self.variance, self.hits.variance),
+        )
 
     def place(self, metric: str) -> int:
         return [each.name for each in self.metrics].index(metric)
@@ -127,6 +149,8 @@ class _MetricEstimate(NamedTuple):
     influence: Array
     weight: Array
     queries: float
+    hits: float = np.nan  # Their share; NaN: the part counts hits
+    hit_variance: float = np.nan
 
 
 def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Estimate:
@@ -142,6 +166,7 @@ def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Est
         influence=np.stack([metric.influence for metric in each], axis=-1),
         weight=np.stack([metric.weight for metric in each], axis=-1),
         queries=np.array([metric.queries for metric in each]),
+        hits=_hits_of(each),
     )
 
 
@@ -162,7 +187,20 @@ def _estimate_metric(
         return _MetricEstimate(value, no_image, no_image, 0.0)
     influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
     queries = float(effective_number(_weigh_rows(metric.whole, clustered)))
-    return _MetricEstimate(value, influence, weight, queries)
+    hits = hits_by_slice(metric, clustered, entries, sums)
+    if hits is sums:
+        return _MetricEstimate(value, influence, weight, queries)
+    share = float(hits.ratios().mean()) / 100
+    influence_of_hits = add_up_at(hits.image, hits.influences() / 100, len(no_image))
+    variance = float((influence_of_hits**2).sum())
+    return _MetricEstimate(value, influence, weight, queries, share, variance)
+
+
+def _hits_of(metrics: Sequence[_MetricEstimate]) -> Hits | None:
+    share = np.array([metric.hits for metric in metrics])
+    if np.isnan(share).all():
+        return None
+    return Hits(share, np.array([metric.hit_variance for metric in metrics]))
 
 
 class ImagesOfSlices(NamedTuple):
@@ -278,7 +316,38 @@ def sums_by_slice(metric: Metric, clustered: ClusteredSums, entries: ImagesOfSli
     ``entries`` are the images of the slices, of :func:`images_of_slices`.
     """
     part = metric.scale * _weigh_rows(metric.part, clustered)
+    return _add_up(part, _weigh_rows(metric.whole, clustered), entries)
+
+
+def hits_by_slice(
+    metric: Metric, clustered: ClusteredSums, entries: ImagesOfSlices, sums: SliceSums
+) -> SliceSums:
+    """Return the hits of a metric by slice and image: its own sums where its part counts hits.
+
+    A graded part is one with fractions in a slice. If the metric does not say what its hits are, a
+    row without any part is a miss. ``sums`` are those of the metric.
+    """
+    if not metric.share:
+        return sums
+    if metric.hits is not None:
+        return sums_by_slice(metric.of_hits(metric.hits), clustered, entries)
+    parts = sums.part / metric.scale
+    has_fraction = np.abs(parts - np.round(parts)) > _ROUNDING
+    if not has_fraction.any():
+        return sums
     whole = _weigh_rows(metric.whole, clustered)
+    has_part = _weigh_rows(metric.part, clustered) > 0
+    hits_of_rows = _add_up(metric.scale * np.where(has_part, whole, 0.0), whole, entries)
+    is_graded = sums.of_slices(has_fraction.astype(float)) > 0
+    return replace(
+        sums,
+        parts=np.where(is_graded, hits_of_rows.parts, sums.parts),
+        part=np.where(is_graded[sums.slice], hits_of_rows.part, sums.part),
+    )
+
+
+def _add_up(part: Array, whole: Array, entries: ImagesOfSlices) -> SliceSums:
+    """Add up the part and the whole of each row by slice and image."""
     parts = add_up_at(entries.of_row, part[entries.inside], len(entries.slice))
     wholes = add_up_at(entries.of_row, whole[entries.inside], len(entries.slice))
     wholes_of_all = add_up_at(entries.slice, wholes)
@@ -317,6 +386,7 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
         weight=np.mean(weights, axis=0) * enough,
         queries=np.sum([part.queries for part in parts], axis=0) * enough,
         datasets=tuple(parts) if len(parts) > 1 else (),
+        hits=parts[0].hits if len(parts) == 1 else None,  # Else those of the datasets
     )
 
 

@@ -64,6 +64,8 @@ def bounds(value: float, variance: float, images: float) -> Interval | None:
     sampled = Sampled(
         value=min(1.0, max(0.0, value)) * one,
         variance=variance * one,
+        hits=min(1.0, max(0.0, value)) * one,
+        hit_variance=variance * one,
         images=images * one,
         effective=images * one,
         skewness=one,
@@ -134,6 +136,8 @@ def _share_ends(estimate: Estimate) -> tuple[Array, Array]:
     sampled = Sampled(
         value=np.stack([np.clip(each.values, 0.0, 1.0) for each in datasets]),
         variance=np.stack([each.variance for each in datasets]),
+        hits=np.stack([np.clip(each.all_hits.share, 0.0, 1.0) for each in datasets]),
+        hit_variance=np.stack([each.all_hits.variance for each in datasets]),
         images=np.stack([each.counted_images for each in datasets]),
         effective=np.stack([each.counted for each in datasets]),
         skewness=np.stack([_skewness(each.weight) for each in datasets]),

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..protocol.metric import Key, Metric, weighted
 from ..protocol.scored_row import add_up
-from .influences import Estimate
+from .influences import Estimate, Hits
 from .sampled_changes import SampledChanges
 from .student import LEVEL
 
@@ -117,7 +117,20 @@ def estimate_all_rows(
         as_reviewed,
         values=np.array([np.nan if value is None else value / 100 for value in values]),
         changes=SampledChanges(random.unlisted * change, random.unlisted, random.rows),
+        hits=_hits_of_all_rows(as_reviewed, sums),
     )
+
+
+def _hits_of_all_rows(as_reviewed: Estimate, sums: Mapping[Key, float]) -> Hits | None:
+    """Correct the shares of hits like the values; those that metrics do not name stay."""
+    if as_reviewed.hits is None:
+        return None
+    share = as_reviewed.hits.share.copy()
+    for at, metric in enumerate(as_reviewed.metrics):
+        if metric.hits is not None:
+            value = value_of_all_rows(metric.of_hits(metric.hits), sums)
+            share[at] = np.nan if value is None else value / 100
+    return replace(as_reviewed.hits, share=share)
 
 
 def _derivative(metric: Metric, sums: Mapping[Key, float], changed: Mapping[Key, float]) -> float:

@@ -4,6 +4,10 @@ The ends are the means that lie Student's t standard errors away from what was m
 errors are those of runs that have that mean (Wilson's interval, for one dataset). Of the datasets'
 shares that have a mean, those that fit best are taken. A dataset with :math:`T` trials has the
 variance :math:`p (1 - p) / T` at a share :math:`p`.
+
+A graded share (mIoU) is the share of hits times the worth of a hit. A sample without a miss shows
+only how hits differ, though a miss costs nearly all of a hit. So the share of hits has its interval
+as above, times that worth; the variance that hits do not explain joins it by the root of squares.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..protocol.metric import Array, divide
 from .student import quantile, total_freedom
@@ -18,6 +23,7 @@ from .student import quantile, total_freedom
 # Both were chosen by simulated coverage: benchmarks/test_coverage.py
 UNSEEN = 1 / 3  # How much of an image that nobody saw is allowed for
 _SKEWED = 1 / 3  # How much the skewness grows where the queries of an image differ
+_GRADED_SKEWED = 1.0  # The same of a graded share: an unreadable reply misses all objects at once
 
 _STEPS = 20  # Of Newton's method, from one side
 _CLOSE = 1e-9  # How near it comes, relative to t squared
@@ -30,10 +36,18 @@ class Sampled:
 
     value: Array  # 0 to 1
     variance: Array
+    hits: Array  # Share of hits; the value itself where each hit counts as one
+    hit_variance: Array
     images: Array
     effective: Array  # Number of images, after Kish
     skewness: Array  # Of unequal images, relative to equal ones
     queries: Array  # Effective number
+
+    @property
+    def is_graded(self) -> NDArray[np.bool_]:
+        graded: NDArray[np.bool_] = self.hits != self.value
+        graded |= self.hit_variance != self.variance
+        return graded
 
 
 def mean_ends(sampled: Sampled, together: Array, overlap: Array) -> tuple[Array, Array]:
@@ -44,28 +58,63 @@ def mean_ends(sampled: Sampled, together: Array, overlap: Array) -> tuple[Array,
         together: by how much common images raise a mean's variance, by metric.
         overlap: the same if all datasets agree on them: in how many datasets an image is.
     """
-    whole = np.round(sampled.value)
-    at_end = np.abs(sampled.value - whole) < _ROUNDING
-    sampled = replace(sampled, value=np.where(at_end, whole, sampled.value))
+    worth = _worth_of_hits(sampled)
+    low, high, t = _ends_by_hits(sampled, worth, together, overlap)
+    by_hits = (worth * sampled.hits).mean(axis=0)
+    rest = np.maximum(sampled.variance - worth**2 * sampled.hit_variance, 0.0)
+    reach_of_rest = t * np.sqrt(together * rest.mean(axis=0) / len(rest))
+    mean = sampled.value.mean(axis=0)
+    is_graded = sampled.is_graded.any(axis=0)
+    low = np.where(is_graded, mean - np.hypot(by_hits - low, reach_of_rest), low)
+    high = np.where(is_graded, mean + np.hypot(high - by_hits, reach_of_rest), high)
+    # Rounding must not exclude the value.
+    return np.clip(low, 0.0, mean), np.clip(high, mean, 1.0)
+
+
+def _worth_of_hits(sampled: Sampled) -> Array:
+    """Return how much the mean loses by a miss, 0 to 1: the mean value of a hit.
+
+    Where misses have values, too, a miss costs less; no more than explains the whole variance.
+    """
+    mean_of_hits = divide(sampled.value, sampled.hits, 1.0)
+    of_variance = np.sqrt(divide(sampled.variance, sampled.hit_variance, 1.0))
+    worth: Array = np.minimum(np.minimum(mean_of_hits, of_variance), 1.0)
+    return worth
+
+
+def _ends_by_hits(
+    sampled: Sampled, worth: Array, together: Array, overlap: Array
+) -> tuple[Array, Array, Array]:
+    """Return the ends as if hits were the same to the end, and Student's t.
+
+    Args:
+        sampled: the datasets.
+        worth: of a hit, by :func:`_worth_of_hits`.
+        together: as of :func:`mean_ends`.
+        overlap: as of :func:`mean_ends`.
+    """
+    whole = np.round(sampled.hits)
+    at_end = np.abs(sampled.hits - whole) < _ROUNDING
+    sampled = replace(sampled, hits=np.where(at_end, whole, sampled.hits))
     trials = _trials(sampled, together, overlap)
     # Near 0 and 100 % no variance is small for sure: one more hit and one more miss.
-    value = (sampled.value * trials + 1) / (trials + 2)
-    freedom = total_freedom(value * (1 - value) / trials, sampled.effective, overlap)
+    value = (sampled.hits * trials + 1) / (trials + 2)
+    freedom = total_freedom(worth**2 * value * (1 - value) / trials, sampled.effective, overlap)
     t = quantile(freedom)
     fewest = np.minimum(sampled.effective / overlap, trials)
     # The upper end is the lower end of the misses; both at once.
-    hits_and_misses = np.concatenate([sampled.value, 1 - sampled.value], axis=1)
+    hits_and_misses = np.concatenate([sampled.hits, 1 - sampled.hits], axis=1)
+    growth = np.where(sampled.is_graded, _GRADED_SKEWED, _SKEWED)
     low_ends = _low_ends(
         value=hits_and_misses,
+        worth=np.tile(worth, 2),
         trials=np.tile(trials, 2),
         fewest=np.tile(fewest, 2),
-        skewness=np.tile(sampled.skewness, 2),
+        skewness=np.tile(sampled.skewness * (1 + growth * (1 - fewest / trials)), 2),
         t=np.tile(t, 2),
     )
-    low, high = np.split(low_ends, 2)
-    # Rounding must not exclude the value.
-    mean = sampled.value.mean(axis=0)
-    return np.minimum(low, mean), np.maximum(1 - high, mean)
+    low, missed = np.split(low_ends, 2)
+    return low, worth.mean(axis=0) - missed, t
 
 
 def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
@@ -75,13 +124,13 @@ def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
     there are none. Where nothing varies an image is one trial, or more if the queries of the
     other datasets' images differ among themselves, but no more than there are queries.
     """
-    value = sampled.value
+    value = sampled.hits
     fewest = sampled.effective / overlap
     spread = value * (1 - value)
     unseen = (UNSEEN / np.maximum(sampled.images, 1)) ** 2 * (value**2 + (1 - value) ** 2)
     unseen = np.minimum(unseen, spread / np.maximum(sampled.effective, 1))
     variance = np.where(
-        spread > 0, sampled.variance * together + unseen * overlap**2 / len(value), 0.0
+        spread > 0, sampled.hit_variance * together + unseen * overlap**2 / len(value), 0.0
     )
     variance_by_images = divide(spread, fewest).sum(axis=0)
     per_image = np.maximum(1.0, divide(variance_by_images, variance.sum(axis=0)))
@@ -90,11 +139,13 @@ def _trials(sampled: Sampled, together: Array, overlap: Array) -> Array:
     return np.where(variance > 0, divide(spread, variance), at_ends)
 
 
-def _low_ends(value: Array, trials: Array, fewest: Array, skewness: Array, t: Array) -> Array:
+def _low_ends(
+    value: Array, worth: Array, trials: Array, fewest: Array, skewness: Array, t: Array
+) -> Array:
     """Return the lower ends of the intervals of means over datasets."""
-    shares = _low_shares(value, trials, t)
+    shares = _low_shares(value, worth, trials, t)
     trials = _trials_at(shares, value, trials, fewest, skewness)
-    end: Array = _low_shares(value, trials, t).mean(axis=0)
+    end: Array = (worth * _low_shares(value, worth, trials, t)).mean(axis=0)
     return end
 
 
@@ -105,31 +156,32 @@ def _trials_at(shares: Array, value: Array, trials: Array, fewest: Array, skewne
     that by themselves. Unequal images are more skewed, and so are queries that agree in part:
     there the variance grows faster, though not beyond that of images of equal queries.
     """
-    skewness = skewness * (1 + _SKEWED * (1 - fewest / trials))
     growth = (skewness - 1) * (2 * value - 1) * divide(value - shares, shares * (1 - shares))
     growth = np.where(value < 1, np.maximum(growth, 0.0), 0.0)
     return np.maximum(trials / (1 + growth), fewest)
 
 
-def _low_shares(value: Array, trials: Array, t: Array) -> Array:
+def _low_shares(value: Array, worth: Array, trials: Array, t: Array) -> Array:
     """Return the shares of the datasets at the lower end of their mean's interval.
 
     Among the shares that have a mean, those fit best that lie ``tilt`` variances below the measured
-    ones.
+    ones. In the mean each share counts as much as it is ``worth``.
     """
     lowest = _wilson_low(value, trials, t)
     if len(value) == 1:
         return lowest
     # The tilt of every dataset alone is too large for their mean.
-    tilts = divide(trials * (value - lowest), lowest * (1 - lowest), np.inf)
+    tilts = divide(trials * (value - lowest), worth * lowest * (1 - lowest), np.inf)
     tilt = tilts.min(axis=0)
     has_tilt = np.isfinite(tilt)
     tilt = np.where(has_tilt, tilt, 0.0)
     shares = lowest
     for _ in range(_STEPS):
-        shares = _tilted(value, trials, tilt)
-        slope = divide(shares * (1 - shares), trials + tilt * (1 - 2 * shares)).sum(axis=0)
-        below = (value - shares).sum(axis=0)
+        own_tilt = worth * tilt
+        shares = _tilted(value, trials, own_tilt)
+        spread = worth**2 * shares * (1 - shares)
+        slope = divide(spread, trials + own_tilt * (1 - 2 * shares)).sum(axis=0)
+        below = (worth * (value - shares)).sum(axis=0)
         excess = tilt * below - t**2
         if (np.abs(excess) <= _CLOSE * t**2).all():
             break

@@ -16,6 +16,7 @@ from .influences import (
     ClusteredSums,
     SliceSums,
     effective_number_of,
+    hits_by_slice,
     images_of_slices,
     sums_by_slice,
 )
@@ -46,14 +47,17 @@ def slice_intervals(
     for metric in metrics:
         sums = sums_by_slice(metric, clustered, entries)
         places += [(values[number], metric) for number in sums.number]
-        samples.append(_sample(sums))
+        samples.append(_sample(sums, hits_by_slice(metric, clustered, entries, sums)))
     if not places:
         return {}
     # As if each metric of each slice were a metric of one dataset
     sampled = _join(samples)
     value = sampled.value[0]
     one = np.ones_like(value)
-    low, high = mean_ends(replace(sampled, value=np.clip(sampled.value, 0.0, 1.0)), one, one)
+    clipped = replace(
+        sampled, value=np.clip(sampled.value, 0.0, 1.0), hits=np.clip(sampled.hits, 0.0, 1.0)
+    )
+    low, high = mean_ends(clipped, one, one)
     freedom = total_freedom(sampled.variance, sampled.effective, one)
     reach = quantile(freedom) * np.sqrt(sampled.variance[0])
     intervals = {}
@@ -68,14 +72,16 @@ def slice_intervals(
     return intervals
 
 
-def _sample(sums: SliceSums) -> Sampled:
-    """Return what is known of a metric in its slices: (slices,) arrays."""
+def _sample(sums: SliceSums, hits: SliceSums) -> Sampled:
+    """Return what is known of a metric, and of its hits, in its slices: (slices,) arrays."""
     shares = sums.shares()
     squares = sums.of_slices(shares**2)
     effective = effective_number_of(sums.of_slices(shares), squares)
     return Sampled(
         value=sums.ratios() / 100,
         variance=sums.of_slices((sums.losses() / 100) ** 2),
+        hits=hits.ratios() / 100,
+        hit_variance=hits.of_slices((hits.losses() / 100) ** 2),
         images=sums.of_slices(sums.counts()),
         effective=effective,
         skewness=divide(sums.of_slices(shares**3), squares**2, 1.0),
@@ -89,6 +95,8 @@ def _join(samples: Sequence[Sampled]) -> Sampled:
     return Sampled(
         value=np.concatenate([each.value for each in samples])[np.newaxis],
         variance=np.concatenate([each.variance for each in samples])[np.newaxis],
+        hits=np.concatenate([each.hits for each in samples])[np.newaxis],
+        hit_variance=np.concatenate([each.hit_variance for each in samples])[np.newaxis],
         images=np.concatenate([each.images for each in samples])[np.newaxis],
         effective=np.concatenate([each.effective for each in samples])[np.newaxis],
         skewness=np.concatenate([each.skewness for each in samples])[np.newaxis],

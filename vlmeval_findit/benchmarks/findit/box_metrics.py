@@ -14,7 +14,7 @@ from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
 from ...boxes.spaces import ImageExtent, ToPixels
-from ...protocol.metric import Better, Metric, Sums
+from ...protocol.metric import Better, Metric, Ratio, Sums
 from ...protocol.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
@@ -193,7 +193,7 @@ def box_sums(reading: ParsedReply, matched: MatchResult) -> dict[str, float]:
 
 # Micro-averaged over the answered queries
 F1 = Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1")
-MIOU = Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou")
+MIOU = Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou", hits=Ratio({"tp": 1}, {"n_gt": 1}))
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
 PRECISION = Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False)
 RECALL = Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False)

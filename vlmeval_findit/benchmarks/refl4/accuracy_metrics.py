@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.metric import Metric, Sums, slice_weights
+from ...protocol.metric import Metric, Ratio, Sums, slice_weights
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import Annotation, RefL4Split, size_of
 
@@ -150,6 +150,7 @@ _HITS_AT_HALF = {HITS[0]: 1.0}
 _ALL_HITS = dict.fromkeys(HITS, 1.0)
 _ASKED = {ASKED: 1.0}
 _ASKED_AT_ALL = {ASKED: float(len(HITS))}
+_FOUND = Ratio(_HITS_AT_HALF, _ASKED)  # Who misses at 0.5 misses at all thresholds
 
 
 def _of_size(size: str) -> tuple[Metric, Metric]:
@@ -169,6 +170,7 @@ def _of_size(size: str) -> tuple[Metric, Metric]:
         empty=None,
         in_short_tables=False,
         key=f"{size}_macc",
+        hits=Ratio(acc.part, acc.whole),
     )
     return acc, macc
 
@@ -184,9 +186,10 @@ CLASS_MACC = AuthorsMetric(
     empty=None,
     in_short_tables=False,
     key="class_macc",
+    hits=_FOUND,
 )
 ACC = AuthorsMetric("acc_0.5", _HITS_AT_HALF, _ASKED, empty=None)
-MACC = AuthorsMetric("macc", _ALL_HITS, _ASKED_AT_ALL, empty=None, percent_last=True)
+MACC = AuthorsMetric("macc", _ALL_HITS, _ASKED_AT_ALL, empty=None, percent_last=True, hits=_FOUND)
 
 # The published metrics, by their published names and in their order
 TWELVE = (
