@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .api.trainers import checkpoint_callback as checkpoint_callback
     from .api.trainers import reward_function as reward_function
 
-__version__ = "1.0.0"
+__version__ = "1.1.0.dev0"
 
 _HOMES = {
     "Family": "api.custom_variants",

@@ -22,7 +22,7 @@ from vlmeval_findit.protocol.benchmark import Scorer
 from vlmeval_findit.protocol.identity import GIVEN
 from vlmeval_findit.protocol.metric import Key, SumKey
 from vlmeval_findit.protocol.thoughts import ThoughtMarks, ThoughtRule
-from vlmeval_findit.scoring import score_files
+from vlmeval_findit.scoring import score_files, scored_with
 from vlmeval_findit.scoring.run_score import CellResult, RunScore
 from vlmeval_findit.scoring.score_files import write_score
 from vlmeval_findit.scoring.score_seal import ScoreBasis, read_sealed
@@ -240,10 +240,10 @@ CHANGES: dict[str, Callable[[Finished], object]] = {
     "identity edited": _edit_identity,
     "facts of the table": _edit_facts,
     "version of the package": lambda finished: finished.patch.setattr(
-        score_files, "__version__", "9.9"
+        scored_with, "__version__", "9.9"
     ),
     "version of numpy": lambda finished: finished.patch.setattr(
-        score_files, "installed", lambda packages: dict.fromkeys(packages, "9.9")
+        scored_with, "installed", lambda packages: dict.fromkeys(packages, "9.9")
     ),
     "code under the same version": lambda finished: finished.patch.setattr(
         cell_files, "package_sha256", lambda: "0" * 64
@@ -410,10 +410,34 @@ def test_the_hash_of_the_package_is_of_its_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashes = set()
+    monkeypatch.setattr(command, "_PACKAGE", tmp_path)
     for text in ("a = 1\n", "a = 2\n"):
         (tmp_path / "module.py").write_text(text)
-        monkeypatch.setattr(command, "_PACKAGE", tmp_path)
         hashes.add(command.package_sha256.__wrapped__())
     (tmp_path / "module.py").rename(tmp_path / "other.py")
     hashes.add(command.package_sha256.__wrapped__())
     assert len(hashes) == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "is_other"),
+    [
+        ("boxes/module.py", b"a = 2\n", True),
+        ("boxes/inner/module.py", b"", True),
+        ("boxes/new.py", b"a = 1\n", True),
+        ("boxes/module.py", b"a = 1\r\n", False),
+        ("boxes/table.yaml", b"a: 1\n", False),
+        ("report/module.py", b"a = 2\n", False),
+        ("module.py", b"a = 2\n", False),
+    ],
+)
+def test_the_hash_of_rooms_is_of_their_modules(
+    changed: str, text: bytes, is_other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_PACKAGE", tmp_path)
+    for name in ("boxes/module.py", "boxes/inner/module.py", "report/module.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"a = 1\n")
+    before = command.package_sha256.__wrapped__(("boxes",))
+    (tmp_path / changed).write_bytes(text)
+    assert (command.package_sha256.__wrapped__(("boxes",)) != before) == is_other

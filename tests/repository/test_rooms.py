@@ -11,6 +11,8 @@ from pathlib import Path
 
 from paths import ROOT
 
+from vlmeval_findit.scoring import scored_with
+
 PACKAGE = ROOT / "vlmeval_findit"
 
 # In the order in which they build on each other, with what each is for
@@ -90,6 +92,10 @@ def test_every_room_says_what_it_is_for() -> None:
         assert docstring.startswith(purpose), room
         assert f"``{room}``" in package
         assert f"| `{room}/` |" in page
+
+
+def test_a_scorer_is_all_that_scoring_may_import() -> None:
+    assert scored_with.ROOMS == ORDER[: ORDER.index("scoring") + 1]
 
 
 def test_every_folder_is_a_room() -> None:

@@ -10,6 +10,7 @@ from shlex import quote
 from ..protocol.metric import Metric
 from ..protocol.scored_row import failed_calls, indices
 from ..scoring.scored_run import Run
+from ..scoring.scored_with import other_scorer
 from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
 from ..statistics.intervals import Difference, Interval, difference, metric_intervals
 from ..statistics.reviewed_estimates import estimate_all_rows
@@ -99,7 +100,7 @@ def is_favoured(run: Run) -> bool:
 
 
 def check_comparable(run: Run, other: Run) -> None:
-    """Raise StatisticsError for runs over other rows or images, or of another scorer.
+    """Raise StatisticsError for runs over other rows or images, or scored by something else.
 
     So are scores with other reviews, or a favoured run and one that is not.
     """
@@ -116,6 +117,8 @@ def check_comparable(run: Run, other: Run) -> None:
             f"{other.path} and {run.path}: {why}: only answers about the same images can be "
             "compared. Ask one of them again"
         )
+    if why := other_scorer(run, other):
+        raise StatisticsError(why)
     if run.provenance.scored_under != other.provenance.scored_under:
         raise StatisticsError(
             f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "

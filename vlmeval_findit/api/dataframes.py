@@ -54,7 +54,7 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
         with their roles (:func:`.draw_answer`). Then come further details, sums and slices; a slice
         with the name of an earlier column has ``(part)`` behind its name. Image, prompt, truth and
         ``drawn`` are None, with a warning, if the table, the images or the words of the prompts no
-        longer exist.
+        longer exist. Where two scorers scored runs of a dataset, a warning says what to type.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -66,6 +66,7 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
     from ..report.transcripts import gather
 
     runs = open_runs(paths, reviews)
+    _warn_of_scorers(runs)
     transcripts, missing = gather(runs)
     for each in missing:
         warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
@@ -92,7 +93,8 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
     0  Good    96.0        48.0        100.0             0
     1  Poor    22.0         4.0         68.0             0
 
-    ``reviews`` are as for :func:`open_runs`.
+    ``reviews`` are as for :func:`open_runs`. Where two scorers scored runs of a dataset, a warning
+    says what to type.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -100,7 +102,19 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
     """
     import pandas as pd
 
-    return pd.DataFrame([run_row(run) for run in open_runs(paths, reviews)])
+    runs = open_runs(paths, reviews)
+    _warn_of_scorers(runs)
+    return pd.DataFrame([run_row(run) for run in runs])
+
+
+def _warn_of_scorers(runs: Sequence[Run]) -> None:
+    """Warn of each reason why runs of a dataset are not compared: two scorers scored them."""
+    # It imports scipy.
+    from ..leaderboard.comparable import of_one_scorer
+
+    _, others = of_one_scorer(runs)
+    for reason in dict.fromkeys(each.reason for each in others):
+        warnings.warn(f"not to be compared with the rest: {reason}", stacklevel=3)
 
 
 def open_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> list[Run]:
@@ -160,7 +174,7 @@ def compare(
 
     Raises:
         ValueError: an argument is not exactly one run; or (a StatisticsError) the runs have
-            different rows, none, or other versions of the benchmark; or reviewers saw the answers
+            different rows, none, or two scorers scored them; or reviewers saw the answers
             of one of them, and no random rows were reviewed.
     """
     # They import scipy.

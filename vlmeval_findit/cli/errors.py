@@ -75,7 +75,7 @@ def command(
             tables = _tables(run, costs, other, by)
         except StatisticsError as error:
             # The errors of the other runs are printed all the same.
-            say(f"error: {error}", file=sys.stderr)
+            say(as_called(f"error: {error}"), file=sys.stderr)
             refused = True
             continue
         if json_file is not None:

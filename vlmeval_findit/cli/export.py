@@ -104,7 +104,13 @@ def default_folder(target: str) -> Path | None:
 
 
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
-    """Refuse runs inside the folder that is written, scores in another space or with reviews."""
+    """Refuse runs inside the folder that is written, and scores that do not belong together.
+
+    These are scores in another space or with reviews, and those of a dataset by two scorers.
+    """
+    # It imports scipy.
+    from ..leaderboard.comparable import of_one_scorer
+
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):
             # No command would find it there any more.
@@ -119,4 +125,7 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
                 f"{run.files.score}: scored with reviews, but exports have the table's labels. "
                 f"Name its predictions: {run.path}"
             )
+    _, others = of_one_scorer(runs)
+    if others:
+        raise ValueError(f"{others[0].run.path}: {others[0].reason}")
     return runs

@@ -43,6 +43,7 @@ from ..reproduction.setup import Answerer, Deployment, Stated, plan_setup
 from ..reproduction.two_reproductions import compare_reproductions, refuse_other_things
 from ..reproduction.verdict import judge
 from ..scoring.pipeline import open_predictions
+from ..scoring.scored_with import versions_now
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
 from .access import Access, access_of
@@ -171,7 +172,8 @@ def command(**values: Any) -> int:
     sample = PictureSample(line.limit, line.seed)
     setup = plan_setup(figure, entry, deployment, sample, line.stated)
     if theirs is not None:
-        refuse_other_things(figure.set.metric, _tables(setup), theirs, str(line.against))
+        tables = _tables(setup)
+        refuse_other_things(figure.set.metric, tables, versions_now(), theirs, str(line.against))
     budget = budget_for(line.usual)
     experiments = _experiments(line, deployment, budget)
     if line.options.dry_run:

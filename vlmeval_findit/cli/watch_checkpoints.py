@@ -16,6 +16,7 @@ import click
 from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED, as_called
 from ..core.formatting import counted
 from ..export.targets import TARGETS, exporter
+from ..leaderboard.comparable import of_one_scorer
 from ..leaderboard.learning_curve import curve_table, learning_curves
 from ..scoring.scored_run import RowData, Run, RunError, load_runs
 from ..storage.predictions import check_model_name
@@ -157,6 +158,9 @@ def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:
             runs += load_runs([folder], keep=keep)
         except RunError as error:
             print_folded(f"not on the curve: {error}")
+    runs, others = of_one_scorer(runs)
+    for each in others:
+        print_folded(as_called(f"not on the curve: {each.run.path}: {each.reason}"))
     for curve in learning_curves(runs):
         table = curve_table(curve)
         print_folded(table.title)

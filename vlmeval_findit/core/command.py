@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import sys
@@ -10,6 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+
+from .files import modules_sha256
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -43,13 +44,12 @@ def shipped_folder(name: str) -> Path:
 
 
 @cache
-def package_sha256() -> str:
-    """Return the SHA-256 of the package's modules: in a clone they change under one version."""
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(f"{path.relative_to(_PACKAGE)} {path.stat().st_size}\n".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def package_sha256(rooms: tuple[str, ...] = ("",)) -> str:
+    """Return the SHA-256 of the package's modules: in a clone they change under one version.
+
+    ``rooms`` are the folders whose modules count; by default all modules do.
+    """
+    return modules_sha256(_PACKAGE, rooms)
 
 
 def config_here_or_shipped(path: Path) -> Path:

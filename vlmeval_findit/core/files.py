@@ -10,7 +10,7 @@ import secrets
 import stat
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path, PurePath
@@ -62,6 +62,17 @@ def file_sha256(path: Path) -> str:
 def sha256_of(*contents: bytes) -> str:
     """Return the SHA-256 of joined contents, in hexadecimal."""
     return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+def modules_sha256(package: Path, folders: Iterable[str] = ("",)) -> str:
+    """Return the SHA-256 of the modules in folders of a package: of their names and texts."""
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in folders for path in (package / folder).rglob("*.py")):
+        # Git may write the ends of lines as Windows has them.
+        text = read_bytes(path).replace(b"\r\n", b"\n")
+        digest.update(f"{path.relative_to(package).as_posix()} {len(text)}\n".encode())
+        digest.update(text)
+    return digest.hexdigest()
 
 
 @contextmanager

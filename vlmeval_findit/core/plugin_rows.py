@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from .files import read_bytes, sha256_of
+from .files import file_sha256, modules_sha256, read_bytes, sha256_of
 from .formatting import shown
 from .redaction import quoted, scrub
 
@@ -58,9 +58,22 @@ class Plugin:
     name: str  # The package, or the file's name
     version: str  # The package's, or ``sha256:`` and 12 digits of the file's
     origin: str  # File or entry point
+    package: str = ""  # That is imported; "": a file
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.version, f"({self.origin})")))
+
+    @property
+    def code(self) -> str:
+        """The version and, of a package, a hash of its modules: they may change under one."""
+        module = sys.modules.get(self.package)
+        if module is None:
+            return self.version
+        folders = [Path(folder) for folder in getattr(module, "__path__", ())]
+        hashes = [modules_sha256(folder) for folder in folders]
+        if not folders and module.__file__:
+            hashes = [file_sha256(Path(module.__file__))]
+        return f"{self.version} sha256:{sha256_of(*map(str.encode, hashes))[:12]}"
 
 
 class Offer(NamedTuple):
@@ -184,9 +197,10 @@ def _load_entry_points(group: Group) -> Sequence[Offer]:
     for entry in sorted(metadata.entry_points(group=group.entry_points), key=_place_of):
         origin = f"entry point {group.entry_points}: {entry.name}"
         if entry.dist is None:
-            plugin = Plugin(entry.module, "", origin)
+            plugin = Plugin(entry.module, "", origin, _top_package(entry.module))
         else:
-            plugin = Plugin(entry.dist.name, entry.dist.version, origin)
+            package = _top_package(entry.module)
+            plugin = Plugin(entry.dist.name, entry.dist.version, origin, package)
         offers += _offers(group, plugin, entry.value, entry.load)
     return offers
 

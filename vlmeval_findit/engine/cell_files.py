@@ -46,8 +46,9 @@ from ..scoring.run_score import (
     score_rows,
     without_details,
 )
-from ..scoring.score_files import details_line, versions_now, write_score
+from ..scoring.score_files import details_line, write_score
 from ..scoring.score_seal import ScoreBasis, read_sealed
+from ..scoring.scored_with import versions_now
 from ..storage.identity_file import identity_values, read_identity
 from ..storage.image_content import changed, is_transparent, short, shown_in, shown_text
 from ..storage.predictions import (

@@ -2,9 +2,9 @@
 
 A dataset (``variant.board_dataset``) has runs in any format. Two of them are comparable if they
 were asked in the words of the same prompt set, over the same table, with the same images as far as
-both recorded them, and scored over the same rows by the same scorer; a plug-in that both used must
-have the same version. Other runs are excluded with the reason: never mixed in, never silently
-dropped.
+both recorded them, and scored over the same rows by the same scorer: code, settings, and versions
+of the plug-ins that both used. Other runs are excluded with the reason: never mixed in, never
+silently dropped.
 
 Of several runs of a model in a format the run counts that was asked last. If their identities
 contradict each other they are different models or settings under one name: none of them counts, and
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from ..scoring.answered_by import keys_of
 from ..scoring.score_files import UNKNOWN_PROMPTS
 from ..scoring.score_reviews import ScoreReviews
 from ..scoring.scored_run import Run
+from ..scoring.scored_with import part_in_words, score_again, scorer, scorer_now
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -77,7 +79,7 @@ def group_comparable(
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
     for name, comparable in sorted(grouped(runs, lambda run: run.board_dataset).items()):
-        for rule in (_with_rows, _same_dataset, _same_words, _same_images, _same_plugins, _newest):
+        for rule in _RULES:
             comparable, others = rule(comparable)
             excluded += others
         if comparable:
@@ -110,8 +112,12 @@ def _keep_largest(
     for members in grouped(runs, among).values():
         rest, *others = sorted(grouped(members, key).values(), key=_weight, reverse=True)
         excluded += [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]
+    return _without(runs, excluded), excluded
+
+
+def _without(runs: Iterable[Run], excluded: Iterable[ExcludedRun]) -> list[Run]:
     left = {id(each.run) for each in excluded}
-    return [run for run in runs if id(run) not in left], excluded
+    return [run for run in runs if id(run) not in left]
 
 
 def _weight(group: Sequence[Run]) -> tuple[int, int, int]:
@@ -217,6 +223,57 @@ def _same_plugin(runs: Sequence[Run], name: str) -> Sorted:
     return _keep_largest(runs, lambda run: name in run.provenance.plugins, version, why)
 
 
+# --- the same scorer ------------------------------------------------------------------------------
+
+
+def of_one_scorer(runs: Iterable[Run]) -> Sorted:
+    """Keep the runs of each dataset that one scorer scored; say of the others what to type.
+
+    The present scorer's stay, however few: the others can be scored again, and become theirs. Where
+    it scored none, those of the largest group stay.
+    """
+    kept: list[Run] = []
+    excluded: list[ExcludedRun] = []
+    for members in grouped(runs, lambda run: run.board_dataset).values():
+        comparable, others = _same_scorer(members)
+        kept += comparable
+        excluded += others
+    return kept, excluded
+
+
+def _same_scorer(runs: Sequence[Run]) -> Sorted:
+    """Keep the runs of a dataset that the present scorer scored, else the largest group."""
+    comparable, excluded = list(runs), list[ExcludedRun]()
+    parts = [scorer(run.provenance.scored_with) for run in runs]
+    if all(part == parts[0] for part in parts):
+        return comparable, excluded
+    for name in dict.fromkeys(chain.from_iterable(parts)):
+        comparable, others = _same_part(comparable, name)
+        excluded += others
+    return comparable, excluded
+
+
+def _same_part(runs: Sequence[Run], name: str) -> Sorted:
+    """Keep the runs that agree in a part of the scorer: the package, or a plug-in."""
+    by_part = grouped(runs, lambda run: scorer(run.provenance.scored_with).get(name))
+    without = by_part.pop(None, [])
+    if len(by_part) < 2:
+        return list(runs), []
+    present = by_part.get(scorer_now([name]).get(name))
+    rest = present or max(by_part.values(), key=_weight)
+    kept = {id(run) for run in (*rest, *without)}
+    others = [run for run in runs if id(run) not in kept]
+    again = score_again(others if present else runs)
+    theirs = part_in_words(rest[0].provenance.scored_with, name)
+    excluded = []
+    for run in others:
+        its = part_in_words(run.provenance.scored_with, name)
+        excluded.append(
+            ExcludedRun(run, f"scored by {its}, the rest by {theirs}; score again: {again}")
+        )
+    return _without(runs, excluded), excluded
+
+
 # --- a single run of each model and format --------------------------------------------------------
 
 _SAME_NAME = "other runs of its model and format contradict each other"
@@ -279,6 +336,17 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
 def _spaces(run: Run) -> str:
     """Return the spaces that a run is scored in, without their source."""
     return "; ".join(sorted({text.rpartition(" (")[0] for text in run.provenance.spaces}))
+
+
+_RULES = (
+    _with_rows,
+    _same_dataset,
+    _same_words,
+    _same_images,
+    _same_plugins,
+    _same_scorer,
+    _newest,
+)
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ..core.formatting import counted
 from ..protocol.scored_row import add_up
 from ..scoring.answered_by import keys_of
 from ..scoring.scored_run import Run
+from ..scoring.scored_with import PACKAGE, is_present, part_in_words, score_again
 from ..statistics.intervals import COUNTING, TOO_FEW
 from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
@@ -131,6 +132,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Part of a table": by_dataset(_part),
         "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
+        "Scored earlier": by_dataset(_scored_earlier),
         "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
         "Queries with nothing to find": _rejection_lines(board),
         "Sampled": by_run(_sampled),
@@ -182,6 +184,16 @@ def _part(dataset: ComparableRuns) -> str:
     asked = len(provenance.rows)
     missing = len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
+
+
+def _scored_earlier(dataset: ComparableRuns) -> str:
+    """Return a remark on runs that another scorer than the present one scored."""
+    runs = [run for run in dataset.runs if not is_present(run)]
+    if not runs:
+        return ""
+    by = part_in_words(runs[0].provenance.scored_with, PACKAGE)
+    count = counted(len(runs), "run")
+    return f"{count} by {by}, not by the present scorer; score again: {score_again(runs)}"
 
 
 def _transparent(dataset: ComparableRuns) -> str:

@@ -7,7 +7,6 @@ what a cause advises to type may repeat a path that the user typed.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -38,6 +37,7 @@ from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
 from ..protocol.identity import Answering, Identity
 from ..scoring.answered_by import as_values, count_models, models_in
+from ..scoring.scored_with import scored_with_now
 from ..storage.table_files import meta_path
 from .reproduction_records import (
     Attempt,
@@ -143,7 +143,7 @@ class StoredReproduction:
     judgement: FigureJudgement
     checked: tuple[CauseLook, ...]
     runs: tuple[StoredRun, ...]
-    made_with: Mapping[str, Text]  # Versions of packages
+    made_with: Mapping[str, Text]  # Versions of packages; what scored the replies
     made_at: Text  # UTC, ISO 8601
 
     @property
@@ -212,12 +212,20 @@ def stored_reproduction(reproduction: Reproduction, folder: Path) -> StoredRepro
         judgement=reproduction.judgement,
         checked=tuple(reproduction.checked),
         runs=tuple(_runs(attempt, folder)),
-        made_with={
-            **installed(("vlmeval-findit", "numpy", "pillow")),
-            "python": sys.version.split()[0],
-        },
+        made_with={**installed(("pillow",)), **_scored_with(attempt)},
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _scored_with(attempt: Attempt) -> dict[str, str]:
+    """Return what scored the replies, of all datasets together."""
+    scored_with: dict[str, str] = {}
+    for predictions in attempt.predictions:
+        identity = predictions.identity
+        row = identity.answering.row if identity is not None else None
+        spaces = [identity.space["kind"]] if identity is not None and identity.space else []
+        scored_with |= scored_with_now(predictions.dataset.variant, row, spaces)
+    return scored_with
 
 
 def _figure(figure: PublishedFigure) -> StoredFigure:

@@ -14,6 +14,7 @@ from ..benchmarks.findit.annotation_tables import how_to_make
 from ..core.formatting import plain
 from ..data.sources import published_dataset
 from ..protocol.metric import Metric
+from ..scoring.scored_with import other_parts, part_in_words
 from ..statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
 from ..statistics.intervals import Difference, difference
 from .reproduction_file import StoredReproduction, StoredRun, StoredTable
@@ -63,10 +64,11 @@ def compare_reproductions(
         there_is: how messages call the other: its file.
 
     Raises:
-        NotComparableError: they measured different metrics, or other datasets or tables.
+        NotComparableError: they measured different metrics, or other datasets or tables, or two
+            scorers scored them.
     """
     tables = {run.dataset: run.table for run in here.runs}
-    refuse_other_things(here.figure.metric, tables, there, there_is)
+    refuse_other_things(here.figure.metric, tables, here.made_with, there, there_is)
     ours = dict(_conditions(here))
     theirs = dict(_conditions(there))
     differences: list[ConditionDifference] = []
@@ -84,18 +86,24 @@ def compare_reproductions(
 
 
 def refuse_other_things(
-    metric: str, tables: Mapping[str, StoredTable], there: StoredReproduction, there_is: str
+    metric: str,
+    tables: Mapping[str, StoredTable],
+    scored_with: Mapping[str, str],
+    there: StoredReproduction,
+    there_is: str,
 ) -> None:
     """Refuse a reproduction that measured something else.
 
     Args:
         metric: what is measured here.
         tables: what is asked about here, by dataset.
+        scored_with: what scores here.
         there: the other.
         there_is: how messages call it: its file.
 
     Raises:
-        NotComparableError: it is of another metric, or of other datasets or tables.
+        NotComparableError: it is of another metric, of other datasets or tables, or another scorer
+            scored it.
     """
     if metric != there.figure.metric:
         raise NotComparableError(
@@ -118,6 +126,14 @@ def refuse_other_things(
                 "two copies of the dataset, whose rows may differ. Make the same on both machines "
                 f"and reproduce it again: {_how_to_make(name, table)}"
             )
+    if names := other_parts(scored_with, there.made_with):
+        ours = ", ".join(part_in_words(scored_with, name) for name in names)
+        others = ", ".join(part_in_words(there.made_with, name) for name in names)
+        raise NotComparableError(
+            f"{there_is}: scored by {plain(others)}, here by {ours}: these are two scorers, whose "
+            "values are not compared. Install the same on both machines and reproduce again; no "
+            f"call is repeated. {_again(there)}"
+        )
 
 
 def _again(there: StoredReproduction) -> str:

@@ -12,7 +12,7 @@ from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.command import installed
 from ..core.files import file_sha256
-from ..core.plugin_rows import Group, PluginTable
+from ..core.plugin_rows import Group, Plugin, PluginTable
 from ..models.http.providers.provider_table import PROVIDERS
 from ..models.model_table import MODELS
 from ..protocol.benchmark import PromptSet
@@ -75,13 +75,22 @@ def plugins_used(
 
     ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
     """
+    plugins = [*scoring_plugins(variant, row, spaces)]
+    if kind is not None and kind.startswith(PROVIDER):
+        provider = PROVIDERS.plugin_of(kind.removeprefix(PROVIDER))
+        plugins += [provider] if provider is not None else []
+    return {plugin.name: plugin.version for plugin in plugins}
+
+
+def scoring_plugins(
+    variant: DatasetVariant, row: str | None, spaces: Iterable[str]
+) -> list[Plugin]:
+    """Return the plug-ins whose rows decide a score: benchmark, model, spaces, representation."""
     plugins = [prefixes().plugin_of(prefix_of(variant.name)), MODELS.plugin_of(row)]
     plugins += [KINDS.plugin_of(space) for space in spaces]
-    if kind is not None and kind.startswith(PROVIDER):
-        plugins.append(PROVIDERS.plugin_of(kind.removeprefix(PROVIDER)))
     if isinstance(variant, FindItVariant):
         plugins.append(REPRESENTATIONS.plugin_of(variant.representation))
-    return {plugin.name: plugin.version for plugin in plugins if plugin is not None}
+    return [plugin for plugin in plugins if plugin is not None]
 
 
 def installed_plugins() -> dict[str, list[str]]:

@@ -7,15 +7,12 @@ query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score res
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..core.command import installed
 from ..core.files import atomic_write, file_sha256
 from ..core.formatting import as_csv
 from ..core.text_files import read_json
@@ -37,6 +34,7 @@ from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reviews import ScoreReviews
 from .score_seal import SEAL, ScoreBasis, seal_of
+from .scored_with import scored_with_now
 from .stored_score import ScoreFileError, StoredProvenance, StoredScorer, read_provenance
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
@@ -151,7 +149,7 @@ class Provenance:
     spaces: tuple[str, ...]  # Coordinate spaces, each with its source
     scorer: Scorer | None  # What decided besides the benchmark's code
     versions: Mapping[str, str]  # At inference
-    scored_with: Mapping[str, str]
+    scored_with: Mapping[str, str]  # Of :func:`.scored_with_now`
     predictions_sha256: str
     scored_at: str
     plugins: Mapping[str, str] = field(default_factory=dict)
@@ -233,18 +231,9 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "metrics": {metric.key or metric.name: values[metric.name] for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.
-        "scored_with": versions_now(),
+        "scored_with": scored_with_now(run.dataset.variant, _row_of(run), _kinds(run)),
         **({"plugins": plugins} if plugins else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def versions_now() -> dict[str, str]:
-    """Return the versions that score now."""
-    return {
-        "vlmeval_findit": __version__,
-        "python": sys.version.split()[0],
-        **installed(("numpy", "scipy")),
     }
 
 
@@ -259,16 +248,20 @@ def _variant_values(variant: DatasetVariant) -> dict[str, Any]:
 
 def _plugins(run: RunScore) -> dict[str, str]:
     """Return the versions of the plug-ins that the run and its scoring used."""
-    row = None
-    recorded: Mapping[str, str] = {}
-    if run.identity is not None:
-        row = run.identity.answering.row
-        recorded = run.identity.plugins
-    if not row:
-        known = find_model(run.model)
-        row = known.name if known is not None else None
-    used = plugins_used(run.dataset.variant, row, [space["kind"] for space in run.spaces])
-    return {**used, **recorded}
+    recorded = run.identity.plugins if run.identity is not None else {}
+    return {**plugins_used(run.dataset.variant, _row_of(run), _kinds(run)), **recorded}
+
+
+def _row_of(run: RunScore) -> str | None:
+    """Return the name of the model's row; None if no row is known."""
+    if run.identity is not None and run.identity.answering.row:
+        return run.identity.answering.row
+    known = find_model(run.model)
+    return known.name if known is not None else None
+
+
+def _kinds(run: RunScore) -> list[str]:
+    return [space["kind"] for space in run.spaces]
 
 
 def provenance_from(
