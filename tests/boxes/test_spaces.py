@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spaces import (
+    FILE_PIXELS,
     KINDS,
     Space,
     SpaceError,
@@ -18,7 +26,9 @@ from vlmeval_findit.boxes.spaces import (
     space_from,
     to_pixels,
 )
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 
+XYXY = ReplyFormat("text", "xyxy")
 CHAT = Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
 SIMPLE = Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
 YOLO = Space("letterbox", side=640)
@@ -42,6 +52,9 @@ def space(kind: str, scene_max_size: int | None = None) -> Space:
         (space("pixels"), (8192, 6144), (4096, 3072)),
         (space("pixels"), (5000, 333), (4096, 272)),
         # Scenes to 1824: 6144 x 1824/8192 = 1368; 333 x 1824/5000 = 121.48, rounded.
+        # The file itself, however large.
+        (space("file_pixels"), (8192, 6144), (8192, 6144)),
+        (space("file_pixels"), (1, 5000), (1, 5000)),
         (space("pixels", 1824), (8192, 6144), (1824, 1368)),
         (space("pixels", 1824), (5000, 333), (1824, 121)),
         (space("pixels", 1824), (1824, 1000), (1824, 1000)),
@@ -151,6 +164,7 @@ def test_settings_are_read_back() -> None:
         ("letterbox", "letterbox needs the side that the run used, for example side=640"),
         ({"kind": "letterbox", "side": -1}, "side should be at least 1, not -1"),
         ({"kind": "pixels", "side": 640}, "pixels has no side: leave it out"),
+        ({"kind": "file_pixels", "scene_max_size": 1824}, "file_pixels has no scene_max_size"),
         ({"kind": "smart_resize", "min_pixels": 2, "max_pixels": 1}, "min_pixels 2 > max_pixels 1"),
         ({"kind": "smart_resize", "min_pixels": "2", "max_pixels": 1}, "coordinate space {"),
         ({"kind": "smart_resize", "min_pixels": 1, "max_pixels": 2, "factor": 0},
@@ -217,5 +231,41 @@ def test_claude_size_is_the_largest_that_fits(kind: str, size: tuple[int, int]) 
 )
 def test_no_size_is_zero(settings: Space, limit: int | None, width: int, height: int) -> None:
     """Boxes are divided by it."""
+    if KINDS[settings.kind].of_file:
+        limit = None
     limited = space_from({**settings.as_dict(), **({"scene_max_size": limit} if limit else {})})
     assert min(reference_size(limited, width, height)) >= 1
+
+
+# Sizes around the limits of senders, of OpenAI's and Anthropic's resizes and of one pixel
+EDGES = (1, 2, 14, 28, 640, 1567, 1568, 1569, 2047, 2048, 2049, 2576, 2577, 4095, 4096, 4097, 8192)
+SIZES = sorted({*product((1, 777, 6144), EDGES), *product(EDGES, (1, 777, 6144))})
+NEEDS: dict[str, Any] = {"min_pixels": 200_704, "max_pixels": 1_605_632, "side": 640}
+SPACES = [
+    Space(row.name, **{name: NEEDS[name] for name in row.needs}) for row in KINDS.builtin.values()
+]
+LIMITED = [replace(each, scene_max_size=1824) for each in SPACES if not KINDS[each.kind].of_file]
+
+
+@pytest.mark.parametrize("settings", [*SPACES, *LIMITED], ids=str)
+def test_the_truth_comes_back_from_every_space(settings: Space) -> None:
+    """Of images of every size, wide and high, written as numbers of a reply and read back."""
+    for width, height in SIZES:
+        truth = (0.0, 0.25 * height, 0.5 * width, float(height))
+        across, down, left, top = reference(settings, width, height)
+        x, y = across / width, down / height
+        x1, y1, x2, y2 = truth
+        numbers = (x1 * x + left, y1 * y + top, x2 * x + left, y2 * y + top)
+        replies = [read(write([BoxToWrite(numbers, "")], XYXY, digits=9), XYXY)]
+        maps = [to_pixels(settings, width, height)]
+        (matched,) = match(replies, [Truth((truth,), (0,))], maps)
+        assert matched.boxes[0] == pytest.approx(truth, abs=1e-4), (width, height)
+
+
+def test_only_pixels_of_the_file_are_the_file_at_every_size() -> None:
+    frames = {
+        each.kind
+        for each in SPACES
+        if all(reference(each, *size) == (*size, 0, 0) for size in SIZES)
+    }
+    assert frames == {FILE_PIXELS.kind}

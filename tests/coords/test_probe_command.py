@@ -89,7 +89,7 @@ def test_the_table_of_sizes_and_a_client_that_shrinks(serve: Serve, capsys: Out)
     assert (across, down) == pytest.approx((100 / 224, 100 / 224), rel=0.05)
     assert declared == pytest.approx([1000 / 224] * 2, rel=0.01)
     # The sizes that arrive are those of the senders' rule.
-    server = serve(answering(convention("original/xyxy")))
+    server = serve(answering(convention("file_pixels/xyxy")))
     assert probe(server, "--space", "pixels") == 0
     arrived = {seen(sent(asked))[0] for asked in server.asked}
     assert (4096, 1335) in arrived

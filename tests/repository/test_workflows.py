@@ -18,6 +18,7 @@ import pytest
 import yaml
 from paths import ROOT
 
+import vlmeval_findit
 from vlmeval_findit.cli import COMMANDS
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -79,6 +80,17 @@ def test_a_tag_is_the_version_that_the_changelog_begins_with(
     problems = runpy.run_path(str(ROOT / ".ci" / "check_release.py"))["problems"]
     reported = problems(tag, '__version__ = "1.2.0"\n', changelog)
     assert (reported == []) if wrong is None else (wrong in reported[0] and len(reported) == 1)
+
+
+def test_a_version_between_releases_says_so() -> None:
+    """As the first heading of the changelog; whoever installs from the repository can tell."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, *unreleased = next(re.finditer(r"^## (.+)$", changelog, re.MULTILINE))[1].split()
+    if "(unreleased)" in unreleased:
+        version += ".dev0"
+    assert vlmeval_findit.__version__ == version
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {version}\n" in citation
 
 
 def test_the_dockerfile_is_clean_under_hadolint() -> None:

@@ -129,7 +129,7 @@ _CONVERTED = vllm("0.13.0", "OpenGVLab/InternVL3-8B-hf")
 # By what is wrong: the setup and the cause that is named
 WRONG: Mapping[str, tuple[Setup, str]] = {
     "thousandths in place of pixels": (QWEN25.but(says="grid1000/xyxy"), "coordinates"),
-    "pixels in place of thousandths": (INTERNVL.but(says="original/xyxy"), "coordinates"),
+    "pixels in place of thousandths": (INTERNVL.but(says="file_pixels/xyxy"), "coordinates"),
     "pictures padded to squares": (INTERNVL.but(says="letterbox1000/xyxy"), "coordinates"),
     "rows before columns": (INTERNVL.but(says="grid1000/yxyx"), "coordinates"),
     "other bounds": (QWEN25.but(says="smart_3136_200704/xyxy"), "coordinates"),

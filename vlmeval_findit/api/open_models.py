@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,8 @@ from typing import Any
 from ..benchmarks import baselines
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
-from ..boxes.spaces import Space
+from ..benchmarks.findit.run_space import space_of_whole_images
+from ..boxes.spaces import Space, space_from
 from ..core.formatting import nearest
 from ..core.validation import validate
 from ..models.checkpoint_row import row_of_checkpoint
@@ -248,7 +249,9 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         (answer,) = runner.answer_batch([message], variant)
-        return Reply(0, answer.text, answer.recorded)
+        assert answer.recorded.space is not None  # Of a model on this machine
+        space = space_of_whole_images(space_from(answer.recorded.space))
+        return Reply(0, answer.text, replace(answer.recorded, space=space.as_dict()))
 
     return ask
 

@@ -80,6 +80,11 @@ class Space:
             )
         if self.side is not None and "side" not in needs:
             raise SpaceError(f"{self.kind} has no side: leave it out, or use kind=letterbox")
+        if self.scene_max_size is not None and KINDS[self.kind].of_file:
+            raise SpaceError(
+                f"{self.kind} has no scene_max_size, as it is of the file, not of a shrunk image: "
+                "leave it out, or use kind=pixels"
+            )
         for name in ("scene_max_size", "min_pixels", "max_pixels", "factor", "side"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -119,7 +124,9 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 @lru_cache(maxsize=65536)
 def reference(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
-    numbers = KINDS[space.kind].reference(as_sent(space, width, height), space)
+    kind = KINDS[space.kind]
+    size = (width, height) if kind.of_file else as_sent(space, width, height)
+    numbers = kind.reference(size, space)
     if space.kind not in KINDS.builtin:
         _check(space.kind, numbers)
     return ImageExtent(*numbers)
@@ -280,12 +287,25 @@ class SpaceKind:
     reference: Callable[[Size, Space], tuple[float, ...]]
     # Required settings of :class:`Space`, each with an example
     needs: Mapping[str, int] = field(default_factory=dict)
+    of_file: bool = False  # Of the image file, whatever size of it was sent
 
 
 _ROWS = (
     SpaceKind("grid1000", "standard", "1/1000 of width and height", lambda *_: (1000.0, 1000.0)),
     SpaceKind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
-    SpaceKind("pixels", "no_rescale", "pixels of the sent image", lambda s, _: _sender_limited(s)),
+    SpaceKind(
+        "pixels",
+        "no_rescale",
+        "pixels of the sent image, at most 4096 a side",
+        lambda size, _: _sender_limited(size),
+    ),
+    SpaceKind(
+        "file_pixels",
+        "file_pixels",
+        "pixels of the image file, however large",
+        lambda size, _: size,
+        of_file=True,
+    ),
     SpaceKind("openai_high", "openai_high", "pixels after OpenAI's 'high' resize", _openai_high),
     SpaceKind(
         "claude_standard",
@@ -333,6 +353,10 @@ def _problem(row: SpaceKind) -> str | None:
 KINDS: PluginTable[SpaceKind] = PluginTable(
     Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem
 )
+
+
+# Of boxes that answer no picture that was sent: the truth, other programs' predictions
+FILE_PIXELS = Space("file_pixels")
 
 
 def spaces_help() -> str:

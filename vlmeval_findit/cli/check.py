@@ -11,7 +11,7 @@ import click
 
 from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..boxes.representation import REPRESENTATIONS
-from ..boxes.spaces import KINDS
+from ..boxes.spaces import FILE_PIXELS, KINDS
 from ..core.command import SOME_FAILED, as_called
 from ..core.formatting import nearest
 from ..core.plugin_rows import reported, unreported
@@ -98,7 +98,7 @@ def _findings(
         )
     if is_dataset:
         variant = parse(_first_with_table(known[name]) if name in known else name)
-        space = "pixels" if variant.in_boxes else None
+        space = FILE_PIXELS.kind if variant.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
 
         def draw(drawing: Drawing, folder: Path) -> None:

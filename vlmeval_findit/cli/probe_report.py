@@ -50,10 +50,7 @@ class ProbeReport:
     def space(self) -> Space | None:
         """The space that runs should declare; None if scores cannot be computed in it."""
         named = self.result.named
-        if named is None:
-            return None
-        # With nothing declared images were sent as they are, so pixels are those of the original.
-        return Space("pixels") if named.space.name == "original" else named.space.space
+        return None if named is None else named.space.space
 
     @property
     def unusable(self) -> str | None:

@@ -334,7 +334,7 @@ _ROWS = [
     # FindIt-Nano-px
     _within(2304, 28224, RARE, factor=24),
     _sized("grid1024", "1024ths of width and height", RARE, _square(1024)),
-    _sized("original", "pixels of the image, however large", RARE, lambda s: s),
+    _space("file_pixels", "pixels of the image file, however large", RARE),
     _sized("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, _tiles),
     *map(_input, _SQUARES),
     *(

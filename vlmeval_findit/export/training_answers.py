@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.run_space import reply_format
+from ..benchmarks.findit.run_space import reply_format, space_of_whole_images
 from ..boxes.representation import Corners, ReplyFormat
 from ..boxes.spaces import Space, reference, space_from
 from ..boxes.writing import BoxToWrite, write
@@ -69,7 +69,9 @@ class _Asked:
         self.query = query
         identity = run.provenance.identity
         recorded = identity.space if identity else None
-        self.space = space_from(recorded or reply.recorded.space or {})
+        space = space_from(recorded or reply.recorded.space or {})
+        runs_here = identity is not None and identity.answering.runs_here
+        self.space = space_of_whole_images(space) if runs_here else space
         # The row of the model table by which a reply is read
         row = identity.answering.row if identity else None
         self.row = reply.recorded.model.get("row") or row or ""

@@ -159,5 +159,5 @@ def test_files_become_replies(tmp_path: Path) -> None:
     path.write_text(json.dumps([{**ITEM, "pred_bbox": [1.5, 2, 30, 40], "format": "xywh"}]))
     (each, two) = replies_of(path, [truth(), truth(8)])
     assert (each.index, json.loads(each.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
-    assert each.recorded.space == {"kind": "pixels"}
+    assert each.recorded.space == {"kind": "file_pixels"}
     assert (two.index, two.text, two.failed) == (8, "", False)

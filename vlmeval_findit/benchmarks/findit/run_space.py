@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.representation import ReplyFormat
-from ...boxes.spaces import Space, SpaceError, ToPixels, space_from, to_pixels
+from ...boxes.spaces import FILE_PIXELS, Space, SpaceError, ToPixels, space_from, to_pixels
 from ...models.model_row import ModelRow
 from ...models.model_table import (
     MODELS,
@@ -99,6 +99,30 @@ def spaces_of(
 
     A setting overrides what was recorded where it is forced or scored as an extra space.
     """
+    declared = _declared_spaces(replies, model, variant, settings, run)
+    if run is None or not run.answering.runs_here:
+        return declared
+    return [_of_whole_images(each) for each in declared]
+
+
+def _of_whole_images(in_force: SpaceInForce) -> SpaceInForce:
+    space = space_of_whole_images(in_force.space)
+    if space == in_force.space:
+        return in_force
+    return SpaceInForce(space, f"{in_force.source}; the model saw whole images")
+
+
+def space_of_whole_images(space: Space) -> Space:
+    """Return the space of a model on this machine, which sees images whole.
+
+    ``pixels`` are of a picture that was sent, and is shrunk to 4096 a side before.
+    """
+    return FILE_PIXELS if space == Space("pixels") else space
+
+
+def _declared_spaces(
+    replies: Replies, model: str, variant: FindItVariant, settings: Settings, run: Identity | None
+) -> list[SpaceInForce]:
     recorded = run.space if run is not None else None
     named = space_of_settings(settings)
     if named is not None and (settings.force or settings.separately):

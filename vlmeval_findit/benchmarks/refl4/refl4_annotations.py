@@ -15,6 +15,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
 
+from ...boxes.spaces import FILE_PIXELS
 from ...core.text_files import read_json
 from ...core.validation import Checked, Finite, MisplacedError, Text, YesNo, validate
 from ...protocol.replies import Reply, ReplyRecord
@@ -293,12 +294,12 @@ def boxes_of(
 
 
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:
-    """Yield a file's boxes as ``xyxy_json`` replies in pixels, empty without a box."""
+    """Yield a file's boxes as ``xyxy_json`` replies in pixels of the file, empty without a box."""
     try:
         items = read_json(path)
     except ValueError as error:
         raise RefusedError("unreadable", path.name, str(error)) from None
-    record = ReplyRecord(space={"kind": "pixels"}, finish_reason="stop")
+    record = ReplyRecord(space=FILE_PIXELS.as_dict(), finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
     for item, box in zip(annotations, boxes, strict=True):
         text = "" if box is None else json.dumps([{"bbox": box}])

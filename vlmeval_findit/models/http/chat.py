@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...boxes.spaces import Space, SpaceError, space_from
+from ...boxes.spaces import KINDS, Space, SpaceError, space_from
 from ...core.redaction import secret_field
 from ...core.text_files import parse_json
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind, split_system
@@ -69,6 +69,12 @@ class ChatModel:
         return self.limit or variant.max_new_tokens
 
     def image_rule(self, space: Space) -> ImageRule:
+        """Return how images are sent; SpaceError for a space of files that are sent shrunk."""
+        if self.provider and KINDS[space.kind].of_file:
+            raise SpaceError(
+                f"{space.kind}: images are shrunk to 4096 pixels a side before they are sent to "
+                f"{self.provider}, so replies are in pixels of the sent image: type --space pixels"
+            )
         is_limited = self.provider or space.kind in _SENT_WITHIN_LIMIT
         return for_provider if is_limited else as_they_are
 
