@@ -105,7 +105,7 @@ def test_every_benchmark_that_converts_boxes_is_tried_above() -> None:
 
 
 @pytest.mark.parametrize("size", [(4096, 100), (4097, 100), (100, 5000)])
-def test_right_replies_of_a_check_are_right_at_every_size(
+def test_right_replies_of_a_check_are_right(
     size: tuple[int, int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -168,7 +168,7 @@ def test_baselines_answer_in_a_space_without_a_limit() -> None:
 # --- models behind HTTP ---------------------------------------------------------------------------
 
 
-def test_files_that_are_sent_shrunk_have_no_pixels_of_the_file() -> None:
+def test_a_provider_refuses_pixels_of_the_file() -> None:
     model = chat_model("GPT-6 Astra", "openai", space="file_pixels")
     variant = load_dataset("FindIt_Scenes_mini_xyxy_json").variant
     with pytest.raises(SpaceError, match="of the sent image: type --space pixels"):

@@ -262,7 +262,7 @@ def test_the_truth_comes_back_from_every_space(settings: Space) -> None:
         assert matched.boxes[0] == pytest.approx(truth, abs=1e-4), (width, height)
 
 
-def test_only_pixels_of_the_file_are_the_file_at_every_size() -> None:
+def test_only_file_pixels_are_the_file_at_every_size() -> None:
     frames = {
         each.kind
         for each in SPACES

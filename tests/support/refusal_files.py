@@ -166,6 +166,8 @@ def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
         _write(folder / "plugins" / f"{name}.py", text.encode())
     _changed_runs(world, folder / "changed")
     _reviews_of_runs(folder / "reviews", folder / "outputs")
+    for version in ("0.9", "1.0"):
+        _scored_by(version, folder / "outputs", folder / "older" / version)
     _annotations(folder / "data")
     write_answers(folder / "refcoco" / "mixed")
     write_lines(folder / "refcoco" / "without_images")
@@ -176,6 +178,17 @@ def _write(path: Path, content: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     return path
+
+
+def _scored_by(version: str, outputs: Path, folder: Path) -> None:
+    """Copy a run, as if a release that recorded no code had scored it."""
+    folder.mkdir(parents=True)
+    for path in outputs.glob("Good_*"):
+        shutil.copy(path, folder)
+    (provenance,) = folder.glob("*_provenance.json")
+    values = json.loads(provenance.read_text(encoding="utf-8"))
+    values["scored_with"] = {"vlmeval_findit": version}
+    provenance.write_text(json.dumps(values), encoding="utf-8")
 
 
 def _reviews_of_runs(folder: Path, outputs: Path) -> None:
