@@ -123,6 +123,8 @@ def as_chat(body: Mapping[str, Any]) -> str:
     ("kind", "settings"),
     [
         ("anthropic", {"loses_reply": 1}),
+        ("openai", {"loses_reply": 1, "gateway_status": 408}),
+        ("anthropic", {"loses_reply": 1, "gateway_status": 499}),
         # How long an upload takes says nothing of when a batch is listed.
         ("openai", {"loses_reply": 1, "hides": 1, "uploads": 0.2}),
         ("openai", {"falls_over": 2}),

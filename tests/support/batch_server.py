@@ -50,6 +50,7 @@ class BatchSettings:
     status: str = "completed"  # of ended batches
     refused: str = ""  # why a batch fails at once
     loses_reply: int = 0  # batches that are created and whose creator gets an error
+    gateway_status: int = 502  # of errors of a gateway
     hides: int = 0  # lists of batches that are empty
     falls_over: int = 0  # questions about a batch that get 502
     forgets: int = 0  # questions about a batch that get 404
@@ -264,7 +265,7 @@ class BatchServer(ServerProcess):
                         status = 401
                     except ConnectionError:
                         content = {"error": {"message": "bad gateway"}}
-                        status = 502
+                        status = outer.settings.gateway_status
                     except KeyError as error:
                         content = {"error": {"message": f"no {error}"}}
                         status = 404

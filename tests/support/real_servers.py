@@ -1,4 +1,4 @@
-"""Servers that we did not write: llama.cpp's and LiteLLM's proxy, on 127.0.0.1."""
+"""Servers that we did not write, on 127.0.0.1: llama.cpp's, LiteLLM's, Portkey's and nginx."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from paths import ROOT, SUPPORT
 from waits import until
 
 LITELLM = "1.108.7"
+PORTKEY = "1.15.2"
 KEY = "sk-of-the-proxy"
 
 
@@ -55,6 +56,47 @@ def litellm_proxy(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
         address = f"http://127.0.0.1:{port}"
         until(lambda: _answers(f"{address}/health/liveliness"), seconds=180)
         yield f"{address}/v1"
+
+
+@contextmanager
+def portkey_gateway(folder: Path) -> Iterator[str]:
+    """Serve Portkey's gateway, which requests tell what is behind it; its address."""
+    program = _portkey()
+    port = _free_port()
+    command = ["node", str(program), "--headless", f"--port={port}"]
+    with _running(command, folder / "portkey.log"):
+        until(lambda: _answers(f"http://127.0.0.1:{port}/"), seconds=60)
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+@contextmanager
+def nginx(folder: Path, behind: str) -> Iterator[str]:
+    """Serve nginx in front of a base URL, for which it waits one second; its address."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed: apt install nginx-light")
+    port = _free_port()
+    log = folder / "nginx.log"
+    config = folder / "nginx.conf"
+    paths = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    config.write_text(
+        f"""daemon off; master_process off; pid {folder}/nginx.pid; error_log {log};
+        events {{}}
+        http {{
+            {" ".join(f"{name}_temp_path {folder}/{name};" for name in paths)}
+            access_log off;
+            client_max_body_size 64m;
+            server {{
+                listen 127.0.0.1:{port};
+                location /alive {{ return 200; }}
+                location / {{ proxy_pass {behind.rsplit("/", 1)[0]}; proxy_read_timeout 1s; }}
+            }}
+        }}"""
+    )
+    command = [program, "-p", str(folder), "-c", str(config), "-e", str(log)]
+    with _running(command, folder / "nginx.out"):
+        until(lambda: _answers(f"http://127.0.0.1:{port}/alive"), seconds=30)
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 @contextmanager
@@ -112,11 +154,29 @@ def _python_with_litellm() -> Path:
     return python
 
 
+def _portkey() -> Path:
+    """Return the program of Portkey's gateway; it is installed once, in the clone."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("node and npm are not installed: Portkey's gateway needs them")
+    folder = ROOT / ".venv-servers" / f"portkey-{PORTKEY}"
+    program = folder / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
+    folder.parent.mkdir(exist_ok=True)
+    package = f"@portkey-ai/gateway@{PORTKEY}"
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), package]
+    with FileLock(f"{folder}.lock"):
+        if not program.exists():
+            _run_install(command, package)
+    return program
+
+
 def _install(folder: Path, package: str) -> None:
     """Make an environment with a package, or skip the test with the reason."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     (folder / SITE / "of_the_tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package]
+    _run_install([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package], package)
+
+
+def _run_install(command: Sequence[str], package: str) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     except subprocess.TimeoutExpired:

@@ -23,6 +23,7 @@ from ..models.model_entry import ModelEntry
 from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
+from ..models.tiers import tiers_in
 from ..sweeps.call_counts import DryRun, Track, count_calls, sweep_groups
 from ..sweeps.sweep_file import Sweep
 from .access import Access, access_of
@@ -47,6 +48,7 @@ def of_sweep(sweep: Sweep, subtracts: bool = True) -> int:
     print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
     loads = [(each.name, each.load) for each in dry.counts if each.load is not None]
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
+    print_lines([line for name, chat in chats.items() if (line := _tier_line(name, chat))], _REST)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
         say("the race makes at most these calls")
@@ -112,6 +114,20 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     if dry.missing:
         say(f"{dry.missing:,} images are missing: they are counted by their names,")
         say("and HTTP calls with them are not in the estimate")
+
+
+def _tier_line(name: str, chat: ChatModel) -> str:
+    """Say what the tier in every request costs; "" if it costs what the standard one does."""
+    if chat.prices is None:
+        tiers = ", ".join(map(str, tiers_in(chat.fields)))
+        return f"{name} asks for {tiers}, which may cost more" if tiers else ""
+    extra = chat.asked_surcharge(chat.prices)
+    if not extra.named:
+        return ""
+    line = f"{name} asks for {extra.named}: dollars are those of it"
+    if extra.unknown:
+        line += "; its price is not known, so that is the most that any service asks"
+    return line
 
 
 def _line(load: Load) -> str:

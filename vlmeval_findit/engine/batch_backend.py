@@ -263,7 +263,7 @@ class _BatchRun:
             id = await self._unless_cancelled(service.submit(batch, content), paid=True)
             batch = self.ledger.note(batch.name, id=id)
         except CallError as error:
-            if 400 <= error.status < 500:
+            if 400 <= error.status < 500 and not error.worked_on:
                 self.ledger.note(batch.name, ended=str(error))
                 raise
             # The answer was lost; the batch may have been created, and be paid for.

@@ -40,7 +40,7 @@ class CallGroup:
     name: str
     cells: tuple[Cell, ...]
     chat: ChatModel | None = None  # how it is asked, if over HTTP
-    share: float = 1.0  # of the price of single calls
+    share: float = 1.0  # of the standard price of single calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +258,10 @@ def sweep_groups(
         variants = all_variants(sweep, entry.name)
         given = settings[entry.name]
         cells = tuple(cells_to_ask(sweep, entry, variants, tables, given))
-        return CallGroup(entry.name, cells, chats.get(entry.name), share)
+        chat = chats.get(entry.name)
+        of_price = share
+        if chat is not None and chat.prices is not None:
+            of_price = chat.asked_surcharge(chat.prices).of(share)
+        return CallGroup(entry.name, cells, chat, of_price)
 
     return list(map(group, sweep.models))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.cli import main
 from vlmeval_findit.data.demo.photos import prepare_demo
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.estimates import Load
@@ -128,3 +129,36 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
         {False},
         {True},
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "multiple"),
+    [
+        ({}, "", 1.0),
+        ({"service_tier": "default"}, "", 1.0),
+        ({"service_tier": "priority"}, "GPT-5.4 asks for service_tier priority x 2: dollars", 2.0),
+        ({"service_tier": "flex"}, "GPT-5.4 asks for service_tier flex x 0.5: dollars", 0.5),
+        ({"service_tier": "turbo"}, "its price is not known, so that is the most", 6.0),
+    ],
+)
+def test_a_tier_of_every_request_is_said(
+    body: dict[str, str],
+    line: str,
+    multiple: float,
+    lmu: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("COLUMNS", "1000")
+    asked = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "GPT-5.4", "--limit", "9"]
+    how = ["--provider", "openai", "--dry-run", "--work-dir", str(tmp_path)]
+    assert main([*asked, *how, "--extra-body", json.dumps(body)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert line in printed
+    assert bool(line) is ("asks for" in printed)
+    most = re.search(r"at most \$([0-9.]+) out", printed)
+    assert most is not None
+    dollars = 9 * 768 * 15 / 1e6 * multiple
+    assert float(most[1]) == pytest.approx(dollars, abs=0.005)

@@ -246,14 +246,39 @@ def searched(folder: Path, server: ChatServer, *flags: str) -> int:
     return main([*SEARCH, *places, *where, *flags])
 
 
-def test_a_limit_without_prices_is_refused_before_any_call(
+def test_a_limit_holds_by_what_a_server_states(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ChatServer(in_turn(completion())) as server:
-        assert searched(tmp_path, server, "--max-usd", "1") == 2
+        assert searched(tmp_path, server, "--max-usd", "0.03") == 3
+        assert len(server.asked) == 3, "it states 0.01 of each"
+    assert "spent: $0.0300" in capsys.readouterr().err
+
+
+def test_a_limit_ends_at_a_server_that_states_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = {"prompt_tokens": 900, "completion_tokens": 20}
+    with ChatServer(in_turn(completion(usage=usage))) as server:
+        assert searched(tmp_path, server, "--max-usd", "1", "--api-nproc", "4") == 3
+        assert len(server.asked) == 1
+    assert "type --prices IN,OUT in US dollars a million tokens" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["--provider", "openai"], ["--batch", "openai"]])
+def test_a_limit_that_nothing_can_hold_is_refused(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """OpenAI states no costs, and a batch states them only when it has cost them."""
+    journal = tmp_path / "calls.jsonl"
+    asked = ["--data", "Demo", "--limit", "1", "--max-usd", "1", "--key", "sk-1"]
+    places = ["--work-dir", str(tmp_path / "w"), "--journal", str(journal)]
+    with ChatServer(in_turn(completion())) as server:
+        where = ["--model", "Qwen3-VL=mine", "--base-url", server.url]
+        assert main(["search", *asked, *places, *where, *flags]) == 2
         assert not server.asked
     assert "Type --prices IN,OUT in US dollars a million tokens" in capsys.readouterr().err
-    assert not (tmp_path / "calls.jsonl").exists()
+    assert not journal.exists()
 
 
 def test_a_limit_holds_by_given_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

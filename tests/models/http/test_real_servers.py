@@ -1,24 +1,29 @@
-"""Servers that we did not write: llama.cpp's, and LiteLLM's proxy in front of a stub.
+"""Servers that we did not write: llama.cpp's; and LiteLLM's proxy, Portkey's gateway and nginx in
+front of a stub.
 
 `transformers serve` is in ``tests/serving/test_api_serve.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import QUICK, ask_call, ask_calls, call_of
-from chat_server import Answer, Asked, ChatServer, completion, error
+from broken_server import BrokenServer
+from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
 from PIL import Image
-from real_servers import KEY, litellm_proxy, llama_cpp
+from real_servers import KEY, litellm_proxy, llama_cpp, nginx, portkey_gateway
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.models.prices import prices_from
 from vlmeval_findit.protocol.call_results import StopReason
 from vlmeval_findit.protocol.dataset_variant import Message, image, text
 
@@ -30,6 +35,14 @@ HELD = parse("FindIt_Demo_xyxy_json_constrained")
 def service(url: str, served: str, fields: dict[str, Any] | None = None) -> HttpService:
     model = chat_model("Qwen3-VL", served=served, fields=fields, max_tokens=40)
     return HttpService(model, [Endpoint(url, KEY)], policy=QUICK)
+
+
+def limited(url: str, served: str, limit: float, headers: Mapping[str, str] = {}) -> HttpService:
+    """Return a model at $10 and $50: its reply costs $0.01, a lost one up to $0.00201."""
+    model = chat_model("Qwen3-VL", served=served, max_tokens=40)
+    priced = replace(model, prices=prices_from("10,50"))
+    where = [Endpoint(url, KEY, headers)]
+    return HttpService(priced, where, budget=Budget(limit), policy=QUICK)
 
 
 @pytest.fixture
@@ -93,6 +106,8 @@ def test_a_message_beyond_llama_cpps_context_is_a_failed_call(
 def behind(asked: Asked, number: int) -> Answer:
     """Answer as the models behind the proxy."""
     model = asked.body["model"]
+    if model == "late":
+        return replace(completion("[5]"), delay=4.0)
     if model == "broken":
         return error(500, "upstream fell over")
     if model == "strict" and "temperature" in asked.body:
@@ -113,6 +128,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             ),
             _model("unreachable", "http://127.0.0.1:9/v1"),
             _model("limited", server.url, rpm=1),
+            _model("priced", server.url, input_cost_per_token=2e-5, output_cost_per_token=1e-4),
+            _model("late", server.url, timeout=1),
         ]
         config = {
             "model_list": rows,
@@ -199,3 +216,62 @@ def test_a_wrong_key_for_litellm_ends_the_run(proxy: str) -> None:
     answers = ask_calls(wrong, 9)
     assert len(answers) < 9
     assert not any(answer.text for answer in answers)
+
+
+def test_what_litellm_states_in_a_header_is_the_cost(proxy: str) -> None:
+    """900 tokens at $20 a million, and 20 at $100: $0.02."""
+    budget = Budget(0.05)
+    model = chat_model("Qwen3-VL", served="priced", max_tokens=40)
+    asked = HttpService(model, [Endpoint(proxy, KEY)], budget=budget, policy=QUICK)
+    answers = ask_calls(asked, 9)
+    assert [answer.error for answer in answers[:2]] == [None, None]
+    assert call_of(answers[0])["cost"] == pytest.approx(0.02)
+    assert budget.spent == pytest.approx(0.04)
+    assert answers[-1].stop is StopReason.SPENT
+
+
+def test_a_reply_that_litellm_did_not_wait_for_is_charged(proxy: str) -> None:
+    asked = limited(proxy, "late", 0.003)
+    (answer,) = ask_calls(asked)
+    assert "HTTP 408" in (answer.error or "")
+    assert asked.budget.spent == pytest.approx(call_of(answer)["cost"])
+    assert call_of(answer)["attempts"] == 1, "another could pass the limit"
+
+
+# --- Portkey and nginx ----------------------------------------------------------------------------
+
+
+def test_a_reply_that_portkey_did_not_wait_for_is_charged(tmp_path: Path) -> None:
+    with ChatServer(behind) as server, portkey_gateway(tmp_path) as url:
+        headers = {
+            "x-portkey-provider": "openai",
+            "x-portkey-custom-host": server.url,
+            "x-portkey-request-timeout": "1000",
+        }
+        well = limited(url, "well", 1.0, headers)
+        assert ask_call(well).text == "[5]"
+        assert well.budget.spent == pytest.approx(0.01)
+        late = limited(url, "late", 0.003, headers)
+        answer = ask_call(late)
+        assert "HTTP 408" in (answer.error or "")
+    assert late.budget.spent > 0.0
+    assert call_of(answer)["attempts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"), [("ends at once", 502), ("resets at once", 502), ("never answers", 504)]
+)
+def test_a_reply_that_nginx_lost_is_charged(mode: str, status: int, tmp_path: Path) -> None:
+    with BrokenServer(mode, b"") as server, nginx(tmp_path, server.url) as url:
+        asked = limited(url, "any", 0.003)
+        answer = ask_call(asked)
+        assert server.asked == 1
+    assert f"HTTP {status}" in (answer.error or "")
+    assert asked.budget.spent > 0.0
+
+
+def test_a_header_that_nginx_passes_on_is_read(tmp_path: Path) -> None:
+    """Longer than the 4 KiB of its buffer, nginx itself refuses it."""
+    long = replace(completion("[5]"), headers={"X-Policy": "a" * 3000})
+    with ChatServer(in_turn(long)) as server, nginx(tmp_path, server.url) as url:
+        assert ask_call(limited(url, "any", 1.0)).text == "[5]"

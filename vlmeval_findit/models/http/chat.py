@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from ...boxes.spaces import KINDS, Space, SpaceError, space_from
 from ...core.redaction import secret_field
@@ -20,6 +19,7 @@ from ...serving.programs import BOUNDS
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
+from ..tiers import Surcharge, surcharge, tiers_in
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimates import load_of
@@ -156,17 +156,29 @@ class ChatModel:
     def at_most(
         self, message: Message, variant: DatasetVariant, asked: ChatRequest, *, shared: bool
     ) -> float | None:
-        """Estimate the greatest cost of a call in US dollars (None: no price is known)."""
+        """Estimate the greatest cost of a call in US dollars (None: no price is known).
+
+        It is that of the tier in the request; a reply may state a dearer one.
+        """
         if self.prices is None:
             return None
         load = load_of(asked, message, self.space(variant), self.max_tokens(variant))
         # A marked beginning may be charged as written to the cache with every request.
-        sent = self.prices.first(load.tokens_in, load.tokens_beginning if shared else 0)
-        return sent + load.tokens_out_at_most * self.prices.answered / 1e6
+        beginning = load.tokens_beginning if shared else 0
+        most = self.prices.most(load.tokens_in, beginning, load.tokens_out_at_most)
+        return most * max(self.asked_surcharge(self.prices).multiple, 1.0)
+
+    def asked_surcharge(self, prices: TokenPrices) -> Surcharge:
+        """Return what the tier, speed and region that every request asks for cost."""
+        return surcharge(tiers_in(self.fields), prices)
 
     def check_limit(self, servers: Sequence[Endpoint]) -> None:
-        """Refuse a spending limit, with a ValueError, if costs are neither known nor stated."""
-        if self.prices is not None or (servers and all(map(_states_costs, servers))):
+        """Refuse a spending limit, with a ValueError, if costs are neither known nor stated.
+
+        Args:
+            servers: that are asked; none for a batch, whose cost must be known beforehand.
+        """
+        if self.prices is not None or (servers and all(map(_may_state_costs, servers))):
             return
         raise ValueError(
             f"--max-usd: what calls to {self.name} cost is not known, so no limit can be enforced. "
@@ -241,11 +253,9 @@ def _facts_of(row: ModelRow | None) -> ApiFacts:
     return row.api if row and row.api else NO_API
 
 
-def _states_costs(server: Endpoint) -> bool:
-    if server.provider:
-        return find_provider(server.provider).states_costs
-    openrouter = find_provider(OPENROUTER).address
-    return urlsplit(server.name).hostname == urlsplit(openrouter).hostname
+def _may_state_costs(server: Endpoint) -> bool:
+    """Return whether replies may state costs: those of gateways do, which only the first tells."""
+    return not server.provider or find_provider(server.provider).states_costs
 
 
 def chat_model(

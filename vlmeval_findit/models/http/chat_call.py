@@ -10,6 +10,7 @@ from typing import Any
 from ...protocol.call_results import CallResult, StopReason, error_line
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
 from ...protocol.replies import NOT_TIMED, CallTime, ReplyRecord
+from ..tiers import StatedTier, surcharge
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
@@ -90,9 +91,12 @@ class ChatCall:
 
     def fail(self, error: CallError, share: float = 1.0) -> None:
         """Set the error of an attempt, and count what it cost, at a share of the prices."""
-        if error.worked_on or error.usage.stated:
-            self.pay(error.usage, share, dearest=None if error.arrived else self.budget.dearest)
+        self._pay_for(error, share)
         self.error = error
+
+    def _pay_for(self, error: CallError, share: float = 1.0) -> None:
+        if error.is_charged:
+            self.pay(error.usage, share, dearest=None if error.arrived else self.budget.dearest)
 
     async def build_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken image may raise anything."""
@@ -162,13 +166,9 @@ class ChatCall:
             if not refuses_logprobs(error.status, str(error)):
                 raise
             # All calls would be refused until the flag is removed.
-            raise CallError(
-                f"it gives no log-probabilities: run without --logprobs ({error})",
-                error.status,
-                hopeless=True,
-                worked_on=error.worked_on,
-                usage=error.usage,
-            ) from None
+            error.args = (f"it gives no log-probabilities: run without --logprobs ({error})",)
+            error.hopeless = True
+            raise
 
     async def _send(
         self,
@@ -195,6 +195,7 @@ class ChatCall:
         except CallError as error:
             if not is_unknown(limit_field, error):
                 raise
+            self._pay_for(error)
             limit_field = next(name for name in LIMIT_FIELDS if name != limit_field)
             completion = await send()
         server.limit_field = limit_field
@@ -202,20 +203,31 @@ class ChatCall:
 
     def pay(self, usage: Usage, share: float = 1.0, dearest: float | None = None) -> None:
         """Add what an attempt cost, as :func:`.charge` charges it."""
+        self._note_tiers(usage)
         charged = charge(usage, self.model.prices, self.at_most(), share, dearest)
         if charged.cost is None or self.cost is None:
             self.cost = None
             return
+        self.warnings += tuple(map(_unknown_price, charged.unknown))
         self.cost += charged.cost
         self.cost_from = charged.source or self.cost_from
         if charged.is_guess:
             self.guessed += charged.cost
 
+    def _note_tiers(self, usage: Usage) -> None:
+        """Note the dearest tier: replies that are lost may have it, too."""
+        if self.model.prices is None:
+            return
+        extra = surcharge(usage.tiers, self.model.prices)
+        self.budget.multiple = max(self.budget.multiple, extra.multiple)
+
     def at_most(self) -> float | None:
         """Return the greatest cost of an attempt in US dollars (None: it is not known)."""
         if self.request is None:
             return None
-        return self.model.at_most(self.message, self.variant, self.request, shared=self.shared)
+        asked = self.message, self.variant, self.request
+        most = self.model.at_most(*asked, shared=self.shared)
+        return None if most is None else most * self.budget.multiple
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> CallResult:
         """Return its answer, and set ``warnings``; ``later``: when a server may be asked again.
@@ -251,7 +263,7 @@ class ChatCall:
                 logprobs=self.logprobs,
                 started=self.model.started,
             )
-        self.warnings = (failed,)
+        self.warnings += (failed,)
         if self.attempts > 1:
             failed += f" ({self.attempts} attempts)"
         call = self._record(Completion(""), error.status)
@@ -282,3 +294,11 @@ class ChatCall:
             **completion.more,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+
+def _unknown_price(tier: StatedTier) -> str:
+    return (
+        f"its replies state {tier}, of which no price is known: they count at "
+        f"{tier.at_most:g} times the price. Ask for the usual one with --extra-body "
+        f'\'{{"{tier.field}": "{tier.usual}"}}\''
+    )

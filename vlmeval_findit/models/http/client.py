@@ -13,8 +13,11 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
 from .completion import CallError
+from .lost_replies import BodyError, lost_reply
 from .proxies import Proxy, ProxyError, proxy_for
+from .sent_whole import Sending
 from .service_errors import error_of
+from .stated_costs import read_headers
 from .wrong_address import redirect_error
 
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
@@ -24,6 +27,8 @@ KEEP_ALIVE = 4.0
 MOST_BYTES = 64 << 20
 
 _PART = 1 << 16
+
+_LONGEST_HEADER = 512 << 10  # bytes
 
 
 class HttpRequest(NamedTuple):
@@ -35,6 +40,13 @@ class HttpRequest(NamedTuple):
     body: Sequence[bytes] | None = None  # JSON in pieces, which are never joined
     form: aiohttp.FormData | None = None  # in place of a body
     most: int = MOST_BYTES  # of the reply's body
+
+
+class HttpReply(NamedTuple):
+    """A whole reply."""
+
+    body: bytes
+    cost_headers: Mapping[str, str]  # as of :func:`.stated_costs.read_headers`
 
 
 class HttpClient:
@@ -53,6 +65,9 @@ class HttpClient:
             ),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
+            # Gateways add policies, cookies and traces.
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
             # A few kilobytes can become gigabytes: they are unpacked here, up to a limit.
             auto_decompress=False,
         )
@@ -63,28 +78,24 @@ class HttpClient:
 
     async def send(self, request: HttpRequest) -> bytes:
         """Return the body of a reply with status 200 or 201, or raise CallError."""
+        return (await self.ask(request)).body
+
+    async def ask(self, request: HttpRequest) -> HttpReply:
+        """Return a reply with status 200 or 201, or raise CallError."""
         try:
             proxy = self._proxy_for(request.url)
         except ProxyError as error:  # a server that came during the run
             raise CallError(str(error), hopeless=True) from None
         way = f" (through the proxy {proxy.shown})" if proxy else ""
+        sending = Sending()
         try:
-            return await self._sent(request, proxy)
+            return await self._sent(request, proxy, sending)
         except CallError as error:
             raise error.with_note(way) from None
-        except TimeoutError:
-            why = f"no reply within {self.timeout:g} s{way}"
-            raise CallError(why, transient=True, worked_on=True) from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise _untrusted(error, way) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            # Refused or broken connection, unknown host, no HTTP.
-            reason = getattr(error, "os_error", error)
-            broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
-            why = f"no reply ({type(reason).__name__}: {reason}){way}"
-            raise CallError(why, transient=True, worked_on=broke) from None
+            raise lost_reply(error, sending, self.timeout).with_note(way) from None
 
-    async def _sent(self, request: HttpRequest, proxy: Proxy | None) -> bytes:
+    async def _sent(self, request: HttpRequest, proxy: Proxy | None, sending: Sending) -> HttpReply:
         headers = dict(request.headers)
         data = request.form
         if data is not None:
@@ -92,34 +103,28 @@ class HttpClient:
         async with self._session.request(
             request.method,
             request.url,
-            data=data if request.body is None else BodyPieces(request.body),
+            data=data if request.body is None else BodyPieces(request.body, sending),
             headers=headers,
             allow_redirects=False,  # a key must not follow a redirect
             proxy=proxy.address if proxy else None,
         ) as reply:
+            sending.status = reply.status
+            sending.cost_headers = read_headers(reply.headers)
             content = await _body(reply, request.most)
             if reply.status in (200, 201):
-                return content
+                return HttpReply(content, sending.cost_headers)
             if 300 <= reply.status < 400:
                 raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
-            raise error_of(content, reply.status, reply.reason or "", after)
-
-
-def _untrusted(error: aiohttp.ClientConnectorCertificateError, way: str) -> CallError:
-    """Return the error of a certificate that will be refused every time."""
-    reason = error.certificate_error
-    told = getattr(reason, "verify_message", "") or str(reason)
-    hint = "if the authority is yours, name its file in SSL_CERT_FILE"
-    return CallError(f"no trusted certificate ({told}){way}: {hint}", hopeless=True)
+            phrase = reply.reason or ""
+            raise error_of(content, reply.status, phrase, after, sending.cost_headers)
 
 
 async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
-    """Read a body of at most so many bytes, unpacked, or raise CallError."""
+    """Read a body of at most so many bytes, unpacked, or raise BodyError."""
     encoding = reply.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        why = f"the reply is packed as {encoding!r}, though that was not asked for"
-        raise CallError(why, reply.status, transient=True, worked_on=True)
+        raise BodyError(f"is packed as {encoding!r}, though that was not asked for")
     # 47: zlib's or gzip's header, whichever is there
     unpacker = None if encoding in ("identity", "") else zlib.decompressobj(47)
     body = bytearray()
@@ -127,29 +132,35 @@ async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
         if unpacker is not None:
             try:
                 part = unpacker.decompress(part, most + 1 - len(body))
-            except zlib.error as error:
-                why = f"the reply does not unpack ({error})"
-                raise CallError(why, reply.status, transient=True, worked_on=True) from None
+            except zlib.error:
+                raise BodyError("does not unpack") from None
         body += part
         if len(body) > most or (unpacker and unpacker.unconsumed_tail):
-            why = f"the reply is longer than {most >> 20} MiB"
-            raise CallError(why, reply.status, transient=True, worked_on=True)
+            raise BodyError(f"is longer than {most >> 20} MiB")
     return bytes(body)
 
 
 class BodyPieces(aiohttp.payload.Payload):
     """A JSON body in pieces; an image's is shared between requests, never copied."""
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
+    def __init__(self, pieces: Sequence[bytes], sending: Sending) -> None:
         super().__init__(pieces, content_type="application/json")
         self._size = sum(map(len, pieces))
+        self._sending = sending
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return b"".join(self._value).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        for piece in self._value:
+        *before, last = self._value
+        for piece in before:
             await writer.write(piece)
+        if len(last) > _PART:  # it may leave in part
+            await writer.write(last[:-1])
+            last = last[-1:]
+        # Before it is written: the end of the connection may come first.
+        self._sending.is_whole = True
+        await writer.write(last)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:

@@ -39,12 +39,17 @@ class CallError(Exception):
         self.retry_after = retry_after  # seconds
         self.transient = transient or status in RETRIED_STATUSES or status >= 500
         self.hopeless = hopeless  # the next call would fail too
-        self.worked_on = worked_on  # may be charged, though no cost is stated
+        self.worked_on = worked_on  # it may be billed: :func:`.sent_whole.may_be_billed`
         self.arrived = arrived  # with a whole reply
         self.usage = usage  # what its reply says of its cost
         self.unread = unread  # a reply came, in a form without an answer; other calls may get it
         self.repeated = False  # all first calls at its server were refused in these words
         self.certain = False  # a single error of this kind tells that it is hopeless
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the attempt is charged."""
+        return self.worked_on or self.usage.says_something
 
     def with_note(self, note: str) -> CallError:
         """Copy it with words behind its message."""

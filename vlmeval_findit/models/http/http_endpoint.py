@@ -22,7 +22,10 @@ from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provid
 from .response_verdict import object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
+from .sent_whole import may_be_billed, was_sent_whole
 from .service_errors import MODERATED
+from .spending import usage_of
+from .stated_costs import RESPONSE_HEADERS
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
 # First calls that are refused in the same words: a field is probably wrong. If they are over as
@@ -80,12 +83,17 @@ class HttpEndpoint:
         url = self._url_for(served)
         request = HttpRequest("POST", url, self._headers, pieces(chat.request(body), images))
         try:
-            content = await client.send(request)
+            response = await client.ask(request)
         except CallError as error:
             if error.status in NOTHING_THERE or is_about_model(error, served):
                 raise await self._with_advice(error, client, url, name or served, served) from None
             raise
-        reply = chat.reply(object_in(content))
+        stated = {RESPONSE_HEADERS: response.cost_headers}
+        try:
+            reply = {**chat.reply(object_in(response.body)), **stated}
+        except CallError as error:
+            error.usage = usage_of(stated)
+            raise
         return reply if provider is None else {"provider": provider.name, **reply}
 
     def _address_for(self, served: str) -> str:
@@ -176,11 +184,14 @@ async def _ask_function(
     def ask() -> Mapping[str, Any]:
         try:
             return {"provider": endpoint.provider, **chat(body, endpoint, timeout)}
-        except CallError:
+        except CallError as error:
+            error.worked_on = error.worked_on or may_be_billed(
+                is_whole=was_sent_whole(error), status=error.status, is_refused=error.hopeless
+            )
             raise
         except BaseException as error:  # a plug-in may raise anything
             why = f"the provider {endpoint.provider} failed: {error_line(error)}"
-            raise CallError(why) from None
+            raise CallError(why, worked_on=may_be_billed(is_whole=was_sent_whole(error))) from None
 
     try:
         return await asyncio.wait_for(in_thread(ask), timeout)

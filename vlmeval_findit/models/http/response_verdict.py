@@ -78,7 +78,8 @@ def judge(
         return _judged(reply, logprobs, rule)
     except Exception as error:
         # The reply may have to be paid, whatever is wrong with it.
-        why = f"the reply cannot be read ({error_line(error)}): {quoted(repr(reply), 80)}"
+        start = quoted(json.dumps(reply, default=str), 80)
+        why = f"the reply cannot be read ({error_line(error)}): {start}"
         return _failed(failed_reply(why, reply, unread=True))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ...core.json_values import mapping
 from ...core.redaction import quoted
 from .completion import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
+from .sent_whole import may_be_billed
 from .spending import usage_of
+from .stated_costs import RESPONSE_HEADERS
 
 # Keys of an error's message, the most telling first
 MESSAGE_KEYS = (
@@ -39,6 +42,12 @@ _HOPELESS_INSIDE = re.compile(
     r"invalid_api_key|authentication_error|insufficient[_ ](?:balance|credit)", re.IGNORECASE
 )
 
+# Codes that refuse the request itself
+_REFUSES = re.compile(
+    r"invalid[_ -]?(?:request|parameter|argument)|bad[_ -]?request|validation[_ -]?error",
+    re.IGNORECASE,
+)
+
 # A model without eyes: llama.cpp and Ollama say so with status 500, as if it would pass.
 _NO_IMAGES = re.compile(
     r"image input is not supported|missing data required for image input"
@@ -61,9 +70,6 @@ _PASSES = re.compile(
 # Seconds that Google asks to wait: in the error's details, not in a header
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 
-# The server behind the gateway had the request, and may have answered it.
-_GATEWAY_TIMEOUTS = frozenset({504, 524})
-
 # This input was refused, by some with status 403.
 MODERATED = re.compile(
     r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
@@ -72,8 +78,17 @@ MODERATED = re.compile(
 )
 
 
-def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
-    """Return the error in a reply with another status than 200."""
+def error_of(
+    body: bytes,
+    status: int,
+    reason: str,
+    retry_after: float | None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> CallError:
+    """Return the error in a reply with another status than 200.
+
+    ``headers`` are those that say what it cost: :func:`.stated_costs.read_headers`.
+    """
     text = body.decode("utf-8", "replace").strip()
     try:
         reply = json.loads(body)
@@ -86,18 +101,18 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     if retry_after is None and delay:
         retry_after = float(delay[1])
     hopeless = _is_hopeless(status, text)
-    usage = usage_of(mapping(reply))
+    usage = usage_of({**mapping(reply), RESPONSE_HEADERS: headers})
     call_error = CallError(
         message,
         status,
         retry_after=retry_after,
         hopeless=hopeless,
-        worked_on=status in _GATEWAY_TIMEOUTS or any((usage.tokens or {}).values()),
         usage=usage,
     )
     if _NO_KEY_OR_CREDIT.search(text) or _NO_IMAGES.search(message):
         call_error.hopeless = True
         call_error.transient = False
+    call_error.worked_on = may_be_billed(status=status, is_refused=call_error.hopeless)
     return call_error
 
 
@@ -142,9 +157,8 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
     )
     if hopeless:
         call_error.transient = False
-    # An error that was reported before any work is free.
-    usage = call_error.usage
-    call_error.worked_on = begun or any((usage.tokens or {}).values())
+    is_refused = hopeless or _REFUSES.search(told) is not None
+    call_error.worked_on = begun or may_be_billed(status=status, is_refused=is_refused)
     return call_error
 
 

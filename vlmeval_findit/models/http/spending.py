@@ -1,8 +1,9 @@
 """What an attempt is charged, and the limit of what a run may spend, in US dollars.
 
-An attempt is charged what its reply states, else by its tokens, else the most that it can cost;
-answers and failures by the same rule. Where no price is known, an attempt without a whole reply is
-charged what the dearest attempt cost: perhaps nothing was answered.
+An attempt is charged if its request was sent whole (:mod:`.sent_whole`): what its reply states,
+else by its tokens and its tier, else the most that it can cost; answers and failures by the same
+rule. Where no price is known, an attempt without a whole reply is charged what the dearest attempt
+cost: perhaps nothing was answered.
 
 A server's numbers are believed only if they are plausible: a limit must hold at servers that fill
 in zeros, negative numbers or text.
@@ -17,8 +18,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NoReturn
 
-from ...core.json_values import count_of, mapping, number_of, objects
+from ...core.json_values import count_of, mapping, objects
 from ..prices import TokenPrices
+from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
+from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,13 @@ class Usage:
 
     stated: float | None = None  # US dollars; None: nothing plausible
     tokens: Mapping[str, int] | None = None  # as of :func:`token_counts`
+    tiers: tuple[StatedTier, ...] = ()
+    is_partial: bool = False  # a part of the stated cost is missing
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it says that something was worked on."""
+        return bool(self.stated) or any((self.tokens or {}).values())
 
 
 NOTHING_STATED = Usage()
@@ -39,6 +49,7 @@ class Charge:
     cost: float | None  # US dollars; None: unknown
     source: str = ""  # of the prices of a computed cost
     is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was stated
+    unknown: tuple[StatedTier, ...] = ()  # tiers that it rests on, of which no price is known
 
 
 def charge(
@@ -53,33 +64,54 @@ def charge(
     Args:
         usage: what the reply says.
         prices: of tokens, if known.
-        at_most: US dollars; None without prices.
+        at_most: US dollars at the dearest tier; None without prices.
         share: of the prices that is charged.
         dearest: US dollars that another attempt cost, for one without a whole reply.
     """
-    # A stated 0 is plausible for free models only, of which no price is known.
-    if usage.stated is not None and (usage.stated > 0 or prices is None):
-        return Charge(usage.stated)
-    if prices is not None:
-        by_tokens = prices.cost_of(usage.tokens or {})
-        if by_tokens is not None:
-            return Charge(by_tokens * share, prices.source)
-        if at_most is not None:
-            return Charge(at_most * share, prices.source, is_guess=True)
-    if dearest:
-        return Charge(dearest, is_guess=True)
-    return Charge(None)
+    stated = usage.stated
+    if prices is None:
+        if stated is not None:
+            return Charge(stated)
+        return Charge(dearest, is_guess=True) if dearest else Charge(None)
+    extra = surcharge(usage.tiers, prices)
+    by_price = _by_price(usage, prices, at_most, share, extra)
+    if not stated:  # 0 is plausible for free models only, of which no price is known
+        return by_price
+    # A dearer tier, or a missing part, may not be in what is stated.
+    is_short = usage.is_partial or (extra.multiple > 1 and not by_price.is_guess)
+    if is_short and by_price.cost is not None and by_price.cost > stated:
+        return by_price
+    return Charge(stated)
+
+
+def _by_price(
+    usage: Usage, prices: TokenPrices, at_most: float | None, share: float, extra: Surcharge
+) -> Charge:
+    """Return what an attempt is charged by its tokens, or the most that it can cost."""
+    tokens = usage.tokens or {}
+    by_tokens = prices.cost_of(tokens)
+    if by_tokens is None:
+        most = None if at_most is None else at_most * share
+        return Charge(most, prices.source, is_guess=True)
+    source = ", ".join(filter(None, (prices.source, extra.named)))
+    is_guess = bool(extra.unknown) or prices.ends_before(tokens["prompt"])
+    return Charge(by_tokens * extra.of(share), source, is_guess, extra.unknown)
 
 
 def usage_of(reply: Mapping[str, Any]) -> Usage:
     """Read what a chat reply says of its cost; zeros of a server that counts nothing are absent."""
-    usage = mapping(reply.get("usage"))
+    usage = {**mapping(reply.get("usageMetadata")), **mapping(reply.get("usage"))}
     tokens = token_counts(usage)
     if tokens.get("prompt") == 0:  # every request has a prompt
         tokens = {}
     elif tokens.get("completion") == 0 and _wrote(reply):
         del tokens["completion"]
-    return Usage(stated_cost(usage), tokens)
+    headers = mapping(reply.get(RESPONSE_HEADERS))
+    tiers = tiers_in(reply, usage, {"service_tier": headers.get(TIER_HEADER)})
+    cost = stated_cost(reply)
+    if cost is None or not (cost.dollars or cost.is_whole):
+        return Usage(None, tokens, tiers)
+    return Usage(cost.dollars, tokens, tiers, is_partial=not cost.is_whole)
 
 
 _WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", "function_call")
@@ -90,42 +122,9 @@ def _wrote(reply: Mapping[str, Any]) -> bool:
     return any(message.get(key) for message in messages for key in _WORDS)
 
 
-def stated_cost(usage: Mapping[str, Any]) -> float | None:
-    """Return the stated cost in US dollars; None if none is stated, or one that cannot be.
-
-    With the user's key of a provider, OpenRouter states its fee, and apart what the provider takes.
-    xAI states ten-thousandths of a millionth of a dollar.
-
-    >>> stated_cost({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.05}})
-    0.05
-    >>> stated_cost({"cost": 0.05, "cost_details": {"upstream_inference_cost": 0.05}})
-    0.05
-    >>> stated_cost({"cost_in_usd_ticks": 37756000})
-    0.0037756
-    """
-    cost = _dollars(usage.get("cost"))
-    ticks = _dollars(usage.get("cost_in_usd_ticks"))
-    if cost is None and ticks is not None:
-        return ticks / _TICKS
-    upstream = _dollars(mapping(usage.get("cost_details")).get("upstream_inference_cost"))
-    is_own_key = usage.get("is_byok") not in (None, False)
-    if not is_own_key:
-        return (upstream or 0.0) if cost == 0 else cost
-    if cost is None or not upstream:
-        return None
-    return cost + upstream
-
-
-_TICKS = 1e10  # Of xAI in a dollar: docs.x.ai/developers/cost-tracking
-
-
-def _dollars(value: object) -> float | None:
-    number = number_of(value)
-    return None if number is None or number < 0 else number
-
-
 def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return token counts: prompt, of it cached and cache_write; completion, of it reasoning.
+    """Return token counts: prompt, of it cached and cache_write (of that cache_write_1h, kept for
+    an hour); completion, of it reasoning.
 
     Tokens that a service counts apart (xAI's thoughts, Anthropic's caches behind some proxies) are
     added to the whole that they belong to. If it cannot be told, ``completion`` is left out.
@@ -137,13 +136,13 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     unread = set()
     for name, fields in _fields(usage).items():
         stated = [value for value in fields if value is not None]
-        if not stated:
-            continue
-        count = count_of(stated[0])
-        if count is None:
+        counts = [count for count in map(count_of, stated) if count is not None]
+        if counts:
+            known[name] = max(counts)
+        elif stated:
             unread.add(name)
-        else:
-            known[name] = count
+    if not known.get("cache_write_1h"):
+        known.pop("cache_write_1h", None)
     total = known.pop("total", 0)
     if "prompt" not in known or "completion" not in known:
         return known
@@ -161,25 +160,66 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
-    """Return where services state each count; the first that is no null counts."""
-    sent = mapping(usage.get("prompt_tokens_details"))
-    answered = mapping(usage.get("completion_tokens_details"))
+    """Return where services state each count; the greatest counts.
+
+    The usual names are those of OpenAI's chat completions, of its Responses and of Anthropic, and
+    of Google (in ``usageMetadata``: :mod:`.providers.google_content`).
+    """
+    sent = _details(usage, "prompt_tokens_details", "input_tokens_details")
+    answered = _details(usage, "completion_tokens_details", "output_tokens_details")
+    kept = mapping(usage.get("cache_creation"))  # Anthropic
     return {
-        "prompt": (usage.get("prompt_tokens"),),
+        "prompt": (
+            usage.get("prompt_tokens"),
+            # Anthropic counts apart what its caches have.
+            _sum_of(
+                usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
+            ),
+            usage.get("promptTokenCount"),
+            usage.get("inputTokens"),  # Amazon
+        ),
         "cached": (
             sent.get("cached_tokens"),
             usage.get("cache_read_input_tokens"),  # Anthropic
             usage.get("prompt_cache_hit_tokens"),  # DeepSeek
             usage.get("cached_tokens"),  # Moonshot
+            usage.get("cachedContentTokenCount"),
         ),
         "cache_write": (
             sent.get("cache_write_tokens"),
             usage.get("cache_creation_input_tokens"),  # Anthropic
         ),
-        "completion": (usage.get("completion_tokens"),),
-        "reasoning": (answered.get("reasoning_tokens"), usage.get("reasoning_tokens")),
-        "total": (usage.get("total_tokens"),),
+        "cache_write_1h": (kept.get("ephemeral_1h_input_tokens"),),
+        "completion": (
+            usage.get("completion_tokens"),
+            usage.get("output_tokens"),
+            _sum_of(usage, "candidatesTokenCount", "thoughtsTokenCount"),
+            usage.get("outputTokens"),
+        ),
+        "reasoning": (
+            answered.get("reasoning_tokens"),
+            usage.get("reasoning_tokens"),
+            usage.get("thoughtsTokenCount"),
+        ),
+        "total": (
+            usage.get("total_tokens"),
+            usage.get("totalTokenCount"),
+            usage.get("totalTokens"),
+        ),
     }
+
+
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    return next((mapping(usage[name]) for name in names if usage.get(name)), {})
+
+
+def _sum_of(usage: Mapping[str, Any], name: str, *apart: str) -> object:
+    """Return a count with those that are counted apart; as it is if it is none."""
+    count = count_of(usage.get(name))
+    if count is None:
+        return usage.get(name)
+    more = (count_of(usage.get(each)) for each in apart)
+    return count + sum(each or 0 for each in more)
 
 
 # --- the limit of a run ---------------------------------------------------------------------------
@@ -202,6 +242,7 @@ class Budget:
         self.spent = 0.0
         self.committed = 0.0  # by batches, at most
         self.dearest = 0.0  # cost of one call so far
+        self.multiple = 1.0  # of the dearest tier that a reply stated
         self.refused = 0
         self._watchers: list[Callable[[], None]] = []
         self._in_flight = 0
@@ -221,7 +262,8 @@ class Budget:
             if not fits and self._in_flight == 0:
                 if self._unknown:
                     self._refuse(
-                        "the service does not say what calls cost, so no limit can be enforced"
+                        "the service does not say what calls cost, so no limit can be enforced: "
+                        "type --prices IN,OUT in US dollars a million tokens sent and answered"
                     )
                 spent = f"${self.spent:.4f} spent"
                 self._refuse(f"the next call could pass the limit of ${self.limit:g} ({spent})")

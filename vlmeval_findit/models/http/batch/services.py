@@ -34,6 +34,8 @@ from . import HALF, BatchKind, BatchLine, BatchRequest, BatchResults, BatchStatu
 _MOST_BYTES = 1 << 30  # of a file with results
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
+# Results of Anthropic's requests that cost nothing
+_UNBILLED = frozenset({"errored", "canceled", "expired"})
 _URL = "/v1/chat/completions"
 
 
@@ -115,7 +117,7 @@ class BatchService:
             return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
             raise error_of(json.dumps(body).encode(), status, "", None)
-        return _no_completion(result.get("error"))
+        return _no_completion(result.get("error"), is_billed=status in (200, "200"))
 
     async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         form = FormData({"purpose": "batch"})
@@ -262,9 +264,11 @@ class AnthropicBatches(BatchService):
         kind, message, error = map(outcome.get, ("type", "message", "error"))
         if kind == "succeeded" and isinstance(message, dict):
             return read_completion(chat_reply(message), rule=rule)
+        is_billed = kind not in _UNBILLED
         if isinstance(error, dict):
-            return _no_completion(error.get("error", error))
-        return _no_completion({"message": f"the request is {kind or 'without a result'}"})
+            return _no_completion(error.get("error", error), is_billed)
+        message = f"the request is {kind or 'without a result'}"
+        return _no_completion({"message": message}, is_billed)
 
     async def submit(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         return await self._created_id("messages/batches", lines)
@@ -311,8 +315,13 @@ def _anthropic_results(id: str) -> tuple[str]:
     return (f"messages/batches/{quote(id, safe='')}/results",)
 
 
-def _no_completion(error: object) -> Completion:
-    return read_completion({"error": error or {"message": "no reply"}})
+def _no_completion(error: object, is_billed: bool) -> Completion:
+    """Raise the error of a request without a reply."""
+    try:
+        return read_completion({"error": error or {"message": "no reply"}})
+    except CallError as problem:
+        problem.worked_on = is_billed
+        raise
 
 
 def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:

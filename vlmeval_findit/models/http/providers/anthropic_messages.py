@@ -67,8 +67,11 @@ def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
     counts = [count_of(usage.get(kind)) for kind in kinds]
     sent = [count for count in counts if count is not None]
     thought_tokens = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
+    tier = usage.get("service_tier")
     counted = {
         **usage,
+        # Priority is capacity that was paid beforehand.
+        "service_tier": "scale" if tier == "priority" else tier,
         "prompt_tokens": sum(sent) if sent else None,
         "completion_tokens": usage.get("output_tokens"),
         "completion_tokens_details": {"reasoning_tokens": thought_tokens},

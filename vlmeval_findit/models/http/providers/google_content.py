@@ -61,7 +61,7 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "model": reply.get("modelVersion"),
         "error": error,
         "choices": [_choice(candidate) for candidate in candidates[:1]],
-        "usage": _usage(mapping(reply.get("usageMetadata"))),
+        "usage": {**mapping(reply.get("usage")), **_usage(mapping(reply.get("usageMetadata")))},
     }
 
 
@@ -104,6 +104,7 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     thought = count_of(usage.get("thoughtsTokenCount"))
     answered = count_of(usage.get("candidatesTokenCount"))
     return {
+        "service_tier": usage.get("serviceTier"),
         "prompt_tokens": usage.get("promptTokenCount"),
         "prompt_tokens_details": {"cached_tokens": usage.get("cachedContentTokenCount")},
         # Thoughts are charged as output, but counted apart; an empty reply has no candidate tokens.

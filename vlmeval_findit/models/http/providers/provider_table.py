@@ -22,7 +22,9 @@ from . import anthropic_messages, google_content
 # For a plug-in's provider with another protocol. It is called in several threads, makes exactly one
 # request, waits for the whole reply, and raises CallError if there is none: with ``status``,
 # ``retry_after`` if stated, ``transient`` if a retry may pass, ``hopeless`` if every request would
-# fail (key, credit, model). Other exceptions are failed calls too.
+# fail (key, credit, model). Other exceptions are failed calls too. A failed call is charged as one
+# whose request was sent whole, unless the status refuses it, it is hopeless, or its cause is a
+# connection that was not made (:func:`..sent_whole.was_sent_whole`).
 Chat = Callable[[Mapping[str, Any], Endpoint, float], Mapping[str, Any]]
 
 
@@ -56,7 +58,7 @@ class Provider:
     version: str = ""  # appended to addresses without it
     schema_root: SchemaRoot | None = None  # supported JSON schemas; None: none
     gives_logprobs: bool = False
-    states_costs: bool = False  # in its replies, as cost of usage
+    states_costs: bool = False  # in its replies, where :mod:`..stated_costs` looks
     relays: bool = False  # to makers of models; in records and keys it is a plain server
 
 

@@ -1,0 +1,207 @@
+"""A call never costs less than any amount that its reply states, wherever and however it does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from asking import QUICK, ask_call, call_of
+from chat_server import Answer, ChatServer, in_turn
+from hypothesis import given
+from hypothesis import strategies as st
+from test_charges import PRICES, model_of
+
+from vlmeval_findit.engine.http_backend import HttpService
+from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
+from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.models.http.spending import Budget, charge, usage_of
+from vlmeval_findit.models.http.stated_costs import RESPONSE_HEADERS, amount_of, read_headers
+from vlmeval_findit.protocol.thoughts import USUAL
+
+Reply = dict[str, Any]
+
+TOKENS = {"prompt_tokens": 1000, "completion_tokens": 20}
+
+PLACES: Mapping[str, Callable[[Any], Reply]] = {
+    "usage.cost": lambda cost: {"usage": {"cost": cost}},
+    "usage.total_cost": lambda cost: {"usage": {"total_cost": cost}},
+    "usage.estimated_cost": lambda cost: {"usage": {"estimated_cost": cost}},
+    "cost": lambda cost: {"cost": cost},
+    "total_cost": lambda cost: {"total_cost": cost},
+    "estimated_cost": lambda cost: {"estimated_cost": cost},
+    "a header": lambda cost: {
+        RESPONSE_HEADERS: {
+            "x-litellm-response-cost": cost if isinstance(cost, str) else json.dumps(cost)
+        }
+    },
+    "the user's key": lambda cost: {
+        "usage": {"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": cost}}
+    },
+}
+
+SHAPES: Mapping[str, Callable[[float], Any]] = {
+    "a number": lambda usd: usd,
+    "text": str,
+    "text with a sign": lambda usd: f"${usd:.9f}",
+    "text with a unit": lambda usd: f"{usd:.9f} USD",
+    "an object": lambda usd: {"request_cost": usd / 2, "input_tokens_cost": 0, "total_cost": usd},
+    "parts": lambda usd: {"input_tokens_cost": usd / 4, "output_tokens_cost": usd * 3 / 4},
+    "parts of a total of 0": lambda usd: {"input_cost": usd, "total_cost": 0},
+}
+OBJECTS = ("an object", "parts", "parts of a total of 0")
+WHOLE_OR_TEXT = ("a header", "the user's key")
+CASES = [
+    (place, shape)
+    for place, shape in product(PLACES, SHAPES)
+    if not (place in WHOLE_OR_TEXT and shape in OBJECTS)
+]
+
+
+def with_tokens(reply: Reply, *, counted: bool) -> Reply:
+    if not counted:
+        return reply
+    return {**reply, "usage": {**reply.get("usage", {}), **TOKENS}}
+
+
+@pytest.mark.parametrize(("place", "shape"), CASES)
+@given(usd=st.floats(1e-6, 100.0), counted=st.booleans())
+def test_no_stated_amount_is_missed(place: str, shape: str, usd: float, counted: bool) -> None:
+    usage = usage_of(with_tokens(PLACES[place](SHAPES[shape](usd)), counted=counted))
+    for prices in (None, PRICES):
+        charged = charge(usage, prices, None if prices is None else 1000.0)
+        assert charged.cost is not None
+        assert charged.cost >= usd * (1 - 1e-3), prices
+    assert usage.stated == pytest.approx(usd, rel=1e-3)
+
+
+@given(st.lists(st.tuples(st.sampled_from(CASES), st.floats(1e-6, 9.0)), min_size=1, max_size=4))
+def test_the_largest_of_several_amounts_counts(stated: list[tuple[tuple[str, str], float]]) -> None:
+    reply: Reply = {}
+    dollars = {}
+    for (place, shape), usd in stated:
+        if place in dollars or {"usage.cost", "the user's key"} <= {place, *dollars}:
+            continue
+        dollars[place] = usd
+        for key, value in PLACES[place](SHAPES[shape](usd)).items():
+            is_joined = key in ("usage", RESPONSE_HEADERS)
+            reply[key] = {**reply.get(key, {}), **value} if is_joined else value
+    assert (usage_of(reply).stated or 0.0) >= max(dollars.values()) * (1 - 1e-3)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, -0.05, "-0.05", "", "None", "free", "1.2.3", float("nan"), float("inf"), 10**400,
+     [], {}, {"currency": "USD"}, {"total_tokens": 1020}, {"total_cost": "?"}],
+)  # fmt: skip
+def test_what_is_no_amount_is_not_read(value: object) -> None:
+    assert amount_of(value) is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "stated", "is_partial"),
+    [
+        # security/02: OpenRouter with the user's key of a provider
+        ((0.01, True, {"upstream_inference_cost": 0.04}), 0.05, False),
+        ((0.01, True, {"upstream_inference_cost": None, "upstream_inference_prompt_cost": 0.03,
+                       "upstream_inference_completions_cost": 0.01}), 0.05, False),
+        ((0, True, {"upstream_inference_prompt_cost": 0.03,
+                    "upstream_inference_completions_cost": 0.02}), 0.05, False),
+        ((0, True, {"upstream_inference_prompt_cost": 0.03}), 0.03, True),
+        ((0.05, True, {"upstream_inference_cost": 0}), 0.05, True),
+        ((0.05, True, None), 0.05, True),
+        ((None, True, {"upstream_inference_cost": 0.05}), 0.05, True),
+        (("0.01", "yes", {"upstream_inference_cost": "0.04"}), 0.05, False),
+        (({"total_cost": 0.01}, True, {"upstream_inference_cost": 0.04}), 0.05, False),
+        ((0.02, False, {"upstream_inference_cost": 0.05}), 0.05, False),
+    ],
+)  # fmt: skip
+def test_a_fee_and_what_the_provider_takes_are_added(
+    usage: tuple[Any, Any, Any], stated: float, is_partial: bool
+) -> None:
+    cost, is_byok, details = usage
+    said = {"cost": cost, "is_byok": is_byok, "cost_details": details}
+    read = usage_of({"usage": said})
+    assert (read.stated, read.is_partial) == (pytest.approx(stated), is_partial)
+    counted = usage_of({"usage": {**said, "prompt_tokens": 9000, "completion_tokens": 20}})
+    charged = charge(counted, PRICES, 7.0)
+    assert charged.cost == pytest.approx(max(stated, 0.091) if is_partial else stated)
+
+
+# --- token counts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"usage": {"prompt_tokens": 330, "completion_tokens": 40}},
+        {"usage": {"input_tokens": 330, "output_tokens": 40}},
+        {"usage": {"promptTokenCount": 330, "candidatesTokenCount": 40}},
+        {"usage": {"promptTokenCount": 330, "candidatesTokenCount": 35, "thoughtsTokenCount": 5}},
+        {"usageMetadata": {"promptTokenCount": 330, "candidatesTokenCount": 40}},
+        {"usage": {"inputTokens": 330, "outputTokens": 40, "totalTokens": 370}},
+        {"usage": {"input_tokens": 30, "cache_read_input_tokens": 300, "output_tokens": 40}},
+        {"usage": {"input_tokens": 330, "input_tokens_details": {"cached_tokens": 300},
+                   "output_tokens": 40}},
+        {"usage": {"prompt_tokens": None, "input_tokens": 330, "completion_tokens": None,
+                   "output_tokens": 40}},
+        {"usage": {"prompt_tokens": 0, "input_tokens": 330, "output_tokens": 40}},
+    ],
+)  # fmt: skip
+def test_tokens_are_read_under_their_usual_names(reply: Reply) -> None:
+    tokens = usage_of(reply).tokens or {}
+    assert (tokens["prompt"], tokens["completion"]) == (330, 40)
+
+
+# --- the whole way --------------------------------------------------------------------------------
+
+
+def answer_with(reply: Reply, headers: Mapping[str, str]) -> Answer:
+    choice = {"message": {"content": "[]"}, "finish_reason": "stop"}
+    return Answer(json.dumps({"choices": [choice], **reply}).encode(), 200, headers)
+
+
+@pytest.mark.parametrize(
+    ("reply", "headers"),
+    [
+        ({"usage": {"cost": 0.02, **TOKENS}}, {}),
+        ({"usage": TOKENS}, {"X-LiteLLM-Response-Cost": "0.02"}),
+        ({"cost": "0.02", "usage": TOKENS}, {"x-litellm-response-cost": "None"}),
+    ],
+)
+def test_a_stated_cost_is_in_the_record(reply: Reply, headers: Mapping[str, str]) -> None:
+    for prices in (None, PRICES):
+        with ChatServer(in_turn(answer_with(reply, headers))) as server:
+            budget = Budget(1.0)
+            service = HttpService(
+                model_of(prices), [Endpoint(server.url)], budget=budget, policy=QUICK
+            )
+            call = call_of(ask_call(service))
+        assert (call["cost"], budget.spent) == (0.02, 0.02)
+        assert "cost_from" not in call, "the service stated it"
+
+
+def test_only_headers_about_costs_are_kept() -> None:
+    headers = {
+        "X-LiteLLM-Response-Cost": "0.1",
+        "Set-Cookie": "secret",
+        "X-Gemini-Service-Tier": "x",
+    }
+    assert read_headers(headers) == {
+        "x-litellm-response-cost": "0.1",
+        "x-gemini-service-tier": "x",
+    }
+
+
+@pytest.mark.parametrize(("place", "shape"), [case for case in CASES if case[0] != "a header"])
+def test_results_of_batches_state_costs_alike(place: str, shape: str) -> None:
+    stated = PLACES[place](SHAPES[shape](0.05))
+    choice = {"message": {"content": "[]"}, "finish_reason": "stop"}
+    openai = {"response": {"status_code": 200, "body": {"choices": [choice], **stated}}}
+    message = {"content": [{"type": "text", "text": "[]"}], "stop_reason": "end_turn", **stated}
+    anthropic = {"result": {"type": "succeeded", "message": message}}
+    for service, result in ((BatchService, openai), (AnthropicBatches, anthropic)):
+        usage = service.completion(result, False, USUAL).usage
+        assert usage.stated == pytest.approx(0.05)

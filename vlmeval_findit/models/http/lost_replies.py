@@ -1,0 +1,88 @@
+"""Errors of attempts whose reply is lost on its way: the connection, the head or the body broke.
+
+Messages are in our words: the client's quote the server's bytes, and its status 400 is of no reply.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import aiohttp
+
+from .completion import CallError
+from .sent_whole import Sending, may_be_billed
+from .spending import usage_of
+from .stated_costs import RESPONSE_HEADERS
+
+# What the client says of a malformed reply, up to where it quotes it
+_UNTIL_QUOTED = re.compile(r"[^:\n]*?(?=:|\n| b?['\"]|$)")
+
+
+class BodyError(aiohttp.ClientError):
+    """A body that cannot be read; the message goes on after "the reply"."""
+
+
+def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
+    """Return the error of an attempt whose reply did not come whole.
+
+    Args:
+        error: of the client.
+        sending: how far the attempt came.
+        timeout: seconds that it might take.
+    """
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return _untrusted(error)
+    return CallError(
+        _words(error, sending, timeout),
+        sending.status,
+        transient=True,
+        worked_on=may_be_billed(is_whole=sending.is_whole, status=sending.status),
+        usage=usage_of({RESPONSE_HEADERS: sending.cost_headers}),
+    )
+
+
+def _words(error: Exception, sending: Sending, timeout: float) -> str:
+    came = "the reply" if sending.status < 300 else f"the reply (HTTP {sending.status})"
+    if isinstance(error, TimeoutError):
+        if sending.status:
+            return f"{came} did not end within {timeout:g} s"
+        return f"no reply within {timeout:g} s"
+    if isinstance(error, BodyError):
+        return f"{came} {error}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"no reply: the proxy answered HTTP {error.status}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the reply is not HTTP ({_said(error)})"
+    if sending.status:
+        return f"{came} broke off ({_kind(error)})"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "no reply: the server ended the connection (ServerDisconnectedError)"
+    return f"no reply ({_kind(error)})"
+
+
+def _said(error: aiohttp.ClientResponseError) -> str:
+    """Return what is malformed, without the server's bytes."""
+    lines = error.message.strip().splitlines()
+    found = _UNTIL_QUOTED.match(lines[0] if lines else "")
+    return (found[0] if found else "") or type(error).__name__
+
+
+def _kind(error: Exception) -> str:
+    """Return the kind of an error, with its words if it is of the operating system."""
+    reason = getattr(error, "os_error", None) or error.__cause__ or error
+    kind = type(reason).__name__
+    if not isinstance(reason, OSError) or reason.errno is None:
+        return kind
+    # A positive number is the system's; others are of names that are looked up.
+    words = os.strerror(reason.errno) if reason.errno > 0 else str(reason.strerror)
+    at = f" at {error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else ""
+    return f"{kind}: {words}{at}"
+
+
+def _untrusted(error: aiohttp.ClientConnectorCertificateError) -> CallError:
+    """Return the error of a certificate that will be refused every time."""
+    reason = error.certificate_error
+    told = getattr(reason, "verify_message", "") or str(reason)
+    hint = "if the authority is yours, name its file in SSL_CERT_FILE"
+    return CallError(f"no trusted certificate ({told}): {hint}", hopeless=True)
