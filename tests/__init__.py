@@ -1,0 +1,1 @@
+"""A package, so that ``python -m tests.…`` in a clone is ours, whatever others install as tests."""
