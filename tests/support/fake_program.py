@@ -191,7 +191,7 @@ def main() -> None:
                 return
             message = {"role": "assistant", "content": "[]"}
             choice = {"message": message, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 9, "completion_tokens": 1}
+            usage = {"prompt_tokens": 900, "completion_tokens": 1}
             self.say(200, {"id": "1", "choices": [choice], "usage": usage})
 
     child = None

@@ -33,6 +33,8 @@ from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import Settings, settings_from
 from ..scoring.pipeline import open_predictions
+from ..scoring.prompt_tokens import count_unseen, prompt_tokens
+from ..scoring.reply_note import count_replies, reply_note
 from ..storage.run_files import PROBE
 from ..sweeps.sweep_file import Sweep
 from ..sweeps.sweep_run import run_sweep
@@ -203,7 +205,9 @@ def _report(path: Path, declared: Declared) -> ProbeReport:
     result = judge_probe(run.queries, declared(run), asked)
     sizes = group_by_size(run.queries, result, asked)
     other_format = find_other_format(dataset.variant, replies)
-    return ProbeReport(model, dataset.name, run, result, sizes, asked, other_format)
+    counts = count_replies(replies) + count_unseen(prompt_tokens(predictions))
+    note = reply_note(counts)
+    return ProbeReport(model, dataset.name, run, result, sizes, asked, other_format, note)
 
 
 def _status(report: ProbeReport) -> int:

@@ -21,7 +21,6 @@ from ..core.command import as_called
 from ..core.formatting import printable
 from ..data.probe_scenes import COUNT
 from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
-from ..scoring.reply_note import count_replies, reply_note
 from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
 from .shared_options import say
@@ -35,7 +34,7 @@ class ProbeReport:
     """A probe: its run, and the result of its answers.
 
     ``asked`` is the convention in which boxes were asked for, ``other_format`` the format that more
-    replies have.
+    replies have, ``reply_note`` what is odd in them.
     """
 
     model: str
@@ -45,6 +44,7 @@ class ProbeReport:
     sizes: Sequence[SizeGroup]
     asked: Convention
     other_format: OtherFormat | None = None
+    reply_note: str | None = None
 
     @property
     def space(self) -> Space | None:
@@ -111,8 +111,8 @@ def _counts(report: ProbeReport) -> Iterator[str]:
     errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)
     for error, count in errors.most_common(3):
         yield f"  failed: {count} {printable(error)}"
-    if note := reply_note(count_replies(reply.reply for reply in matched)):
-        yield note
+    if report.reply_note is not None:
+        yield report.reply_note
 
 
 def _sizes_table(report: ProbeReport) -> Table:

@@ -18,10 +18,10 @@ from ..analysis.scored_tables import check_table
 from ..benchmarks.findit.error_costs import size_of
 from ..data.loading import load_dataset
 from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
-from ..protocol.custom_prompt import CustomPrompt, prompt_set
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant, PartKind
 from ..protocol.scored_row import ScoredRow
 from ..scoring.reviewed_score import accepted_answer
+from ..scoring.run_prompts import recorded_prompts
 from ..scoring.scored_run import Run
 from ..storage.folders import image_folder
 from ..storage.predictions import read_predictions
@@ -111,13 +111,8 @@ class _PromptHashes:
 def _transcript(run: Run, dataset: AnyDataset, hashes: _PromptHashes) -> Transcript:
     check_table(dataset, run)
     identity = run.provenance.identity
-    known = list(run.benchmark.prompts())
-    if identity is not None and identity.custom_prompt:
-        known = [prompt_set(run.benchmark, CustomPrompt(**identity.custom_prompt))]
-    # The prompt set of a run gives the recorded hash.
-    name = run.provenance.prompts
     recorded = run.provenance.prompt_hash
-    named = (each for each in known if each.name == name)
+    named = recorded_prompts(run.benchmark, identity) if identity is not None else ()
     prompts = next((each for each in named if hashes.of(each, dataset) == recorded), None)
     return Transcript(run, dataset, prompts, image_folder(run.variant.images).path)
 

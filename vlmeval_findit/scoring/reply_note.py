@@ -1,4 +1,4 @@
-"""What a run's replies say of its server: answers that went elsewhere, refusals, nothing."""
+"""What a run's replies say of its server: unseen images, answers elsewhere, refusals, nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..protocol.replies import Reply
+from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign
 
@@ -15,6 +16,15 @@ IN_THOUGHT = "empty beside a thought"
 IN_TOOLS = "empty beside a tool call"
 FILTERED = "filtered"
 ALL = "replies"
+
+_UNSEEN = {
+    FEWER_THAN_TEXT: ("fewer tokens than the text alone: the server may not see the images"),
+    FEWER_THAN_OTHERS: (
+        "far fewer tokens than others with images of the same sizes: the server may not have seen "
+        "theirs"
+    ),
+}
+_ASK_WITHOUT_GATEWAY = "Ask it without a gateway between, with another --work-dir"
 
 
 def count_replies(replies: Iterable[Reply]) -> Counter[str]:
@@ -42,6 +52,8 @@ def count_replies(replies: Iterable[Reply]) -> Counter[str]:
 def reply_note(counts: Mapping[str, float]) -> str | None:
     """Say what is odd in a run's replies, and what to type; None if nothing is.
 
+    ``counts`` are of :func:`count_replies` and :func:`.prompt_tokens.count_unseen`.
+
     >>> reply_note({"replies": 12, "filtered": 1})
     '1 of 12 replies was refused or cut by a content filter'
     >>> reply_note({"replies": 12, "empty": 1})
@@ -52,6 +64,9 @@ def reply_note(counts: Mapping[str, float]) -> str | None:
 def _notes(counts: Mapping[str, float]) -> Iterator[str]:
     empty = counts.get(EMPTY, 0)
     of = counts.get(ALL, 0)
+    for what, than in _UNSEEN.items():
+        if counts.get(what):
+            yield f"{_share(counts, what, 'counts', 'count')} {than}. {_ASK_WITHOUT_GATEWAY}"
     if counts.get(IN_THOUGHT):
         its = "its" if counts[IN_THOUGHT] == 1 else "their"
         yield (
@@ -69,12 +84,11 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
     if empty >= _MANY * of and empty > told:
         yield f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log"
     if counts.get(FILTERED):
-        yield f"{_share(counts, FILTERED)} refused or cut by a content filter"
+        share = _share(counts, FILTERED, "was", "were")
+        yield f"{share} refused or cut by a content filter"
 
 
-def _share(counts: Mapping[str, float], what: str) -> str:
+def _share(counts: Mapping[str, float], what: str, one: str = "is", more: str = "are") -> str:
+    """Return ``1 of 12 replies is``, with the verb for one reply, or for more."""
     count = int(counts[what])
-    verb = "is" if what != FILTERED else "was"
-    if count != 1:
-        verb = "are" if what != FILTERED else "were"
-    return f"{count:,} of {int(counts.get(ALL, 0)):,} replies {verb}"
+    return f"{count:,} of {int(counts.get(ALL, 0)):,} replies {one if count == 1 else more}"

@@ -29,6 +29,7 @@ from ..statistics.reviewed_estimates import sums_of_all_rows, value_of_all_rows
 from ..storage.predictions import SHOWN
 from ..storage.run_files import OTHER_SPACE, REVIEWED
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
+from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
 from .query_costs import COST, QueryCost, cost_in, cost_values
 from .reply_note import count_replies, reply_note
 from .score_reviews import ScoreReviews
@@ -47,6 +48,7 @@ class RunScore:
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
     counted: Mapping[str, float] = field(default_factory=dict)  # Of :func:`.count_replies`
     costs: tuple[QueryCost, ...] = ()  # Of the answers
+    prompt_tokens: tuple[PromptTokens, ...] = ()  # As far as servers counted them
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     thought_marks: ThoughtMarks | None = None  # That the user named
@@ -97,9 +99,14 @@ class RunScore:
         return answered_note(models_in(as_values(self.answered_by)), self.identity)
 
     @property
+    def reply_counts(self) -> Counter[str]:
+        """Its replies, and those in which something is odd."""
+        return Counter(self.counted) + count_unseen(self.prompt_tokens)
+
+    @property
     def reply_note(self) -> str | None:
         """What is odd in its replies; None if nothing is."""
-        return reply_note(self.counted)
+        return reply_note(self.reply_counts)
 
     @property
     def reasons(self) -> Counter[str]:
@@ -162,6 +169,7 @@ def _score_batch(opened: Predictions) -> RunScore:
         answered_by=count_models(replies),
         counted=count_replies(replies),
         costs=tuple(cost_in(row.details) for row in rows if not row.failed),
+        prompt_tokens=tuple(prompt_tokens(opened)),
         forced=opened.forced,
         scorer=batch.scorer,
         thought_marks=opened.settings.thought_marks,
@@ -198,6 +206,7 @@ def join_scores(parts: Iterable[RunScore]) -> RunScore:
         answered_by=_add_up(run.answered_by for run in runs),
         counted=add_up(run.counted for run in runs),
         costs=tuple(chain.from_iterable(run.costs for run in runs)),
+        prompt_tokens=tuple(chain.from_iterable(run.prompt_tokens for run in runs)),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
         sample=score_check.join_samples([run.sample for run in runs]),
         unnamed_marks=add_up(run.unnamed_marks for run in runs),

@@ -214,7 +214,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"reviews": asdict(run.reviews)} if run.reviews else {}),
         **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
         "answered_by": answered_by.as_values(run.answered_by),
-        "replies": dict(run.counted),
+        "replies": dict(run.reply_counts),
         "costs": asdict(sum_up(run.costs)),
         "table": {
             "file": run.dataset.table.name,

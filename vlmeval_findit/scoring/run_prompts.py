@@ -1,0 +1,22 @@
+"""The words that a run asked in, by what it recorded of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..protocol.benchmark import Benchmark, PromptSet
+from ..protocol.custom_prompt import CustomPrompt, prompt_set
+from ..protocol.identity import Identity
+
+
+def recorded_prompts(benchmark: Benchmark, identity: Identity) -> Iterator[PromptSet]:
+    """Yield the prompt sets that have the name which a run recorded, perhaps none.
+
+    A run's words are those of the set that gives its recorded hash, too.
+    """
+    known = list(benchmark.prompts())
+    if identity.custom_prompt:
+        known = [prompt_set(benchmark, CustomPrompt(**identity.custom_prompt))]
+    for each in known:
+        if each.name == identity.prompts:
+            yield each
