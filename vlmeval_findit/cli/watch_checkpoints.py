@@ -20,7 +20,7 @@ from ..leaderboard.comparable import of_one_scorer
 from ..leaderboard.learning_curve import curve_table, learning_curves
 from ..scoring.scored_run import RowData, Run, RunError, load_runs
 from ..storage.predictions import check_model_name
-from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate, unfinished_in
+from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate, is_refused, unfinished_in
 from .export import default_folder
 from .printing import print_folded, print_table
 from .run import command as run
@@ -142,8 +142,12 @@ def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
 
 
 def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:
-    """Refuse what `run` would refuse for the first checkpoint, or for a future checkpoint."""
-    checkpoint = checkpoints[0] if checkpoints else Checkpoint(0, Path("OWNER/NAME"))
+    """Refuse what `run` would refuse for the first checkpoint, or for a future checkpoint.
+
+    A checkpoint without some of its weights is refused when its turn comes: others may be whole.
+    """
+    whole = (checkpoint for checkpoint in checkpoints if not is_refused(checkpoint))
+    checkpoint = next(whole, Checkpoint(0, Path("OWNER/NAME")))
     model = f"{checkpoint.model(name)}={checkpoint.path}"
     arguments = ["--model", model, *flags, "--dry-run"]
     with redirect_stdout(io.StringIO()), run.make_context("run", arguments) as context:

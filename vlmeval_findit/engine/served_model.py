@@ -23,6 +23,7 @@ from ..models.http.chat import ChatModel, chat_model, once_a_variant, token_limi
 from ..models.http.endpoint import Endpoint
 from ..models.http.image_bounds import bounds_in_request
 from ..models.http.refused_fields import NEEDED
+from ..models.loading_report import judge, report_of_log
 from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
 from ..models.model_entry import ModelEntry
@@ -180,12 +181,17 @@ class ServedModel:
         flags = () if self.adapter is None else tuple(self.adapter.vllm_flags(self.name))
         weights, revision = self._weights
         options = log_folder, revision, self.settings.dtype, flags
-        servers = serve(LocalServers(self.serving, weights, self.name, *options))
+        servers = serve(LocalServers(self.serving, weights, self.name, *options, judge=_refusal))
 
         def living() -> list[Endpoint]:
             return [Endpoint(s.url, label=s.name, gpus=s.gpus) for s in servers.living()]
 
         return living
+
+
+def _refusal(log_text: str) -> str | None:
+    """Say which weights a program that loads with transformers has not found."""
+    return judge(report_of_log(log_text)).refusal
 
 
 def _type_another(name: str) -> str:

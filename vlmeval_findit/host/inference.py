@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -48,6 +48,7 @@ from ..storage.run_files import RunFiles
 from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
 from .datasets import VariantDataset
+from .judged_loading import judged_loading
 from .late_space import recorded_space
 from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 from .model_objects import attributes_of, note_calls
@@ -272,8 +273,10 @@ class HostModel:
                 arguments["use_vllm"] = self._use_vllm
         # With it set, transformers would spread one model over the processes of torchrun.
         world = os.environ.pop("WORLD_SIZE", None)
+        judged = nullcontext() if entry_of(self._name).is_api else judged_loading()
         try:
-            return maker(**arguments)
+            with judged:
+                return maker(**arguments)
         finally:
             if world is not None:
                 os.environ["WORLD_SIZE"] = world

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Answering, Described
 from ..protocol.settings import settings_from
 from .api import FindItOpenRouter, settings_of
+from .judged_loading import judged_loading
 from .model_descriptions import (
     Entry,
     described,
@@ -153,7 +155,8 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
 def _made(name: str, arguments: Mapping[str, Any]) -> Any:
     from vlmeval.config import supported_VLM
 
-    return supported_VLM[name](**arguments)
+    with nullcontext() if entry_of(name).is_api else judged_loading():
+        return supported_VLM[name](**arguments)
 
 
 Asked = tuple[BackendFactory, ModelEntry]

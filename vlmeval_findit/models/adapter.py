@@ -19,6 +19,7 @@ from .safetensors_header import read_header
 CONFIG = "adapter_config.json"
 BASE = "base_model_name_or_path"
 WEIGHTS = "adapter_model.safetensors"
+OF_ADAPTER = (WEIGHTS, "adapter_model.bin")  # The first that is there is loaded
 
 # Values of ``peft_type`` that change weights, so that they can be merged into them.
 KINDS = ("LORA", "ADALORA", "LOHA", "LOKR", "IA3", "OFT")
@@ -130,8 +131,8 @@ def refuse_adapter(adapter: Adapter) -> None:
             )
     elif not (adapter.base_folder / "config.json").is_file():
         raise ValueError(f"{where}: no config.json in this folder, so it is not a checkpoint")
-    if not any((adapter.folder / name).is_file() for name in (WEIGHTS, "adapter_model.bin")):
-        raise ValueError(f"{adapter.folder}: no weights: neither {WEIGHTS} nor adapter_model.bin")
+    if not any((adapter.folder / name).is_file() for name in OF_ADAPTER):
+        raise ValueError(f"{adapter.folder}: no weights: neither {' nor '.join(OF_ADAPTER)}")
 
 
 def refuse_without_peft(checkpoint: str) -> None:

@@ -18,6 +18,8 @@ from ..core.files import FileHashes, HashedFile, file_sha256, write_text_once
 from ..core.text_files import read_json
 from ..storage.folders import lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
+from .loading_report import refuse_wrapped
+from .weight_files import names_of_weights
 
 log = logging.getLogger(__name__)
 
@@ -104,15 +106,23 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
 
 
 def refuse_missing(checkpoint: str) -> None:
-    """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier."""
+    """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier.
+
+    So does a folder whose files tell that weights are not there; what they do not tell, the loading
+    does (:mod:`.loading_report`).
+    """
     adapter = adapter_of(checkpoint)
     if adapter is not None:
         refuse_adapter(adapter)
+        names_of_weights(adapter.folder)
+        if adapter.base_folder is not None:
+            refuse_wrapped(adapter.base, names_of_weights(adapter.base_folder))
     elif Path(checkpoint).is_dir():
         if not Path(checkpoint, "config.json").is_file():
             raise ValueError(
                 f"{checkpoint}: no config.json in this folder, so it is not a checkpoint"
             )
+        refuse_wrapped(checkpoint, names_of_weights(Path(checkpoint)))
     elif not HUB_IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
             f"{checkpoint}: the folder does not exist (an identifier of the Hugging Face hub is "

@@ -86,6 +86,8 @@ class TokenLogprobs:
 
 FAILED = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
 
+PROCESSOR = "processor_revision"  # In what a reply records of a model on this machine
+
 RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
 
 

@@ -36,7 +36,7 @@ def check_engine(evidence: Evidence) -> CauseLook:
             ENGINE,
             "The boxes are well formed and follow no object in any convention",
             None,
-            "See whether the server is shown pictures: python run_findit.py probe; then ask with "
+            "See whether pictures are shown: python run_findit.py probe; then ask with "
             f"another program than {here or 'the one that answers now'}",
             sure=False,
         )

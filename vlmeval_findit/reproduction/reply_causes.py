@@ -164,7 +164,7 @@ def _without_boxes(evidence: Evidence) -> Cause | None:
         "format",
         f"{_count_of_all(silent, evidence)} replies have no box, in any reading",
         value,
-        f"{_look_at_replies(evidence)} Perhaps the server is shown no picture: python "
+        f"{_look_at_replies(evidence)} Perhaps no picture is shown: python "
         "run_findit.py probe tells",
         sure=False,
     )

@@ -1,11 +1,12 @@
-"""What a run's replies say of its server: unseen images, answers elsewhere, refusals, nothing."""
+"""What a run's replies say of who answered: unseen images, answers elsewhere, refusals, nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..protocol.replies import Reply
+from ..core.command import as_called
+from ..protocol.replies import PROCESSOR, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign
@@ -13,6 +14,7 @@ _MANY = 0.5  # Share of empty replies that is reported without any other sign
 # What is counted; provenances have these words
 EMPTY = "empty"
 IN_THOUGHT = "empty beside a thought"
+HERE = "empty of a model on this machine"
 IN_TOOLS = "empty beside a tool call"
 FILTERED = "filtered"
 ALL = "replies"
@@ -44,6 +46,7 @@ def count_replies(replies: Iterable[Reply]) -> Counter[str]:
         if reply.answer.strip() or reply.ends_in_thought or reply.cut:
             continue
         counts[EMPTY] += 1
+        counts[HERE] += PROCESSOR in recorded.model
         counts[IN_TOOLS] += bool(recorded.call.get("tool_calls"))
         counts[IN_THOUGHT] += bool(recorded.thought.strip())
     return +counts
@@ -67,7 +70,9 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
     for what, than in _UNSEEN.items():
         if counts.get(what):
             yield f"{_share(counts, what, 'counts', 'count')} {than}. {_ASK_WITHOUT_GATEWAY}"
-    if counts.get(IN_THOUGHT):
+    if counts.get(HERE):
+        yield from _notes_here(counts)
+    elif counts.get(IN_THOUGHT):
         its = "its" if counts[IN_THOUGHT] == 1 else "their"
         yield (
             f"{_share(counts, IN_THOUGHT)} empty while {its} reasoning is not: does the server's "
@@ -81,11 +86,28 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
             "(vLLM: without --enable-auto-tool-choice), and ask again with another --work-dir"
         )
     told = counts.get(IN_THOUGHT, 0) + counts.get(IN_TOOLS, 0)
-    if empty >= _MANY * of and empty > told:
-        yield f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log"
+    if not counts.get(HERE) and empty >= _MANY * of and empty > told:
+        yield (
+            f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log, if a "
+            "server answered"
+        )
     if counts.get(FILTERED):
         share = _share(counts, FILTERED, "was", "were")
         yield f"{share} refused or cut by a content filter"
+
+
+def _notes_here(counts: Mapping[str, float]) -> Iterator[str]:
+    """Say what is odd in the replies of a model on this machine, where no server stands between."""
+    empty = counts[EMPTY]
+    in_thought = counts.get(IN_THOUGHT, 0)
+    if in_thought:
+        yield f"{_share(counts, IN_THOUGHT)} empty behind a thought: the model ended there"
+    if empty >= _MANY * counts[ALL] and empty > in_thought:
+        yield as_called(
+            f"{_share(counts, EMPTY)} empty, and nothing says why: the model ended at once. See "
+            "whether its chat template and its tokenizer are those of its weights: python "
+            "run_findit.py data show DATASET --model NAME=CHECKPOINT"
+        )
 
 
 def _share(counts: Mapping[str, float], what: str, one: str = "is", more: str = "are") -> str:

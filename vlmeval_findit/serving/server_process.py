@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,10 @@ _LAST_LINES = 12
 _LOADING = frozenset({404, 408, 429, 502, 503, 504})
 
 
+JudgeLog = Callable[[str], str | None]
+"""Says why a server may not answer, by the text that it has logged; None if it may."""
+
+
 class ServingError(RuntimeError):
     """No server of a model answers any more."""
 
@@ -44,7 +48,13 @@ class ServerProcess:
     """
 
     def __init__(
-        self, command: Sequence[str], name: str, url: str, log_file: Path, devices: str | None
+        self,
+        command: Sequence[str],
+        name: str,
+        url: str,
+        log_file: Path,
+        devices: str | None,
+        judge: JudgeLog = lambda text: None,
     ) -> None:
         self.name = name
         self.url = url
@@ -52,6 +62,7 @@ class ServerProcess:
         self.failed = ""  # why it will not answer
         self.gpus = len(devices.split(",")) if devices else 0
         self._log_file = log_file
+        self._judge = judge
         extra = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("ab") as output:
@@ -92,6 +103,11 @@ class ServerProcess:
                         break
                     continue
                 _ = reply.json()["choices"][0]["message"]
+                # Some programs load a model with its first call.
+                refusal = self._judge(self._log_text())
+                if refusal is not None:
+                    why = f"has not the whole model: {refusal}"
+                    break
                 self.answers = True
                 self._guard.wait()
             except (OSError, ValueError, LookupError, TypeError) as error:
@@ -105,10 +121,14 @@ class ServerProcess:
         if not closed.is_set():
             log.warning("%s %s", self.name, self.failed)
 
-    def _last_lines(self) -> str:
+    def _log_text(self, most: int = 10_000_000) -> str:
+        """Return the end of what it has logged: at most so many bytes."""
         with self._log_file.open("rb") as file:
-            file.seek(max(self._log_begin, self._log_file.stat().st_size - 20_000))
-            lines = file.read().decode("utf-8", "replace").splitlines()
+            file.seek(max(self._log_begin, self._log_file.stat().st_size - most))
+            return file.read().decode("utf-8", "replace")
+
+    def _last_lines(self) -> str:
+        lines = self._log_text(20_000).splitlines()
         return "\n  ".join(line[:300] for line in lines[-_LAST_LINES:]) or "(nothing)"
 
     def end(self) -> None:
@@ -134,6 +154,7 @@ class LocalServers:
     revision: str | None = None
     dtype: str | None = None
     adapter_flags: Sequence[str] = ()  # make ``name`` an adapter over ``checkpoint``, its base
+    judge: JudgeLog = field(default=lambda text: None, compare=False)
     _servers: list[ServerProcess] = field(default_factory=list, init=False, compare=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
@@ -156,7 +177,7 @@ class LocalServers:
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name = f"{program.name} {number}"
             url = f"http://127.0.0.1:{port}/v1"
-            server = ServerProcess(command, name, url, log_file, gpus)
+            server = ServerProcess(command, name, url, log_file, gpus, self.judge)
             self._servers.append(server)
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 

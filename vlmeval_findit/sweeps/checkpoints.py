@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.files import suffix_of
-from ..core.text_files import read_json
-from ..models.safetensors_header import read_header
+from ..models.revision import refuse_missing
+from ..models.weight_files import fault_of, is_one_of_many, shards_of
 from ..storage.predictions import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")
 _CONFIGS = ("config.json", "adapter_config.json")
-_ONE_OF_MANY = re.compile(r"-\d{5}-of-(?!00001)\d{5}\.")
 _TRAINER = "training_args.bin"
 _TRAINER_STATE = "trainer_state.json"
 """Files that transformers' trainer writes before and after the weights' neighbours."""
@@ -107,23 +105,22 @@ def is_complete(folder: Path) -> bool:
         weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
         indexes = list(folder.glob("*.index.json"))
         for index in indexes:
-            shards = read_json(index)["weight_map"].values()
-            weights |= {folder / name for name in shards}
-        if not indexes and any(_ONE_OF_MANY.search(file.name) for file in weights):
+            weights |= {*shards_of(index)}
+        if not indexes and any(map(is_one_of_many, weights)):
             return False  # the index is written after the last shard
-        return bool(weights) and all(map(_is_whole, weights))
+        return bool(weights) and not any(map(fault_of, weights))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         # It is being written, was just deleted, or is something else
         return False
 
 
-def _is_whole(file: Path) -> bool:
-    if suffix_of(file) != ".safetensors":
-        return file.stat().st_size > 0
-    header = read_header(file)
-    tensors = (tensor for name, tensor in header.values.items() if name != "__metadata__")
-    end = max((tensor["data_offsets"][1] for tensor in tensors), default=0)
-    return bool(file.stat().st_size == header.end + end)
+def is_refused(checkpoint: Checkpoint) -> bool:
+    """Return whether `run` refuses a checkpoint by its files: weights are not there."""
+    try:
+        refuse_missing(str(checkpoint.path))
+    except ValueError:
+        return True
+    return False
 
 
 def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:

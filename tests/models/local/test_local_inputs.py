@@ -104,7 +104,7 @@ def test_recorded_sizes_are_those_of_the_image_features(row: str) -> None:
         assert sum(query.types) == (width // SIDES[row]) * (height // SIDES[row])
     assert 0.8 < (width / height) / (640 / 360) < 1.25
     assert record.tokens == {"prompt": len(query.ids), "reply": record.tokens["reply"]}
-    assert set(record.model) == {"row", "identifier", "revision", "processor_revision"}
+    assert set(record.model) == {"row", "identifier", "weights", "revision", "processor_revision"}
 
 
 @pytest.mark.parametrize("row", ["Qwen2.5-VL", "Qwen3-VL", "GLM-4.6V"])

@@ -23,6 +23,7 @@ from ...core.command import installed
 from ...core.files import file_sha256, sha256_of, write_once
 from ...storage.folders import lmu_data_root
 from ...storage.image_files import decode
+from ..loading_report import checked, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
     NANO_SIGLIP,
@@ -91,12 +92,21 @@ class Towers:
 
     @cached_property
     def _model(self) -> Any:
-        load = partial(self._class.from_pretrained, self.checkpoint, dtype=torch.float32)
         try:
-            model = load(**self._pinned)
+            model, info = self._class.from_pretrained(
+                self.checkpoint,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # The report has them, and is judged
+                **self._pinned,
+            )
         except (OSError, RuntimeError, ValueError) as error:
             why = f"{self.checkpoint}: no weights that can be read: {error}"
             raise EncoderError(why) from error
+        try:
+            checked(self.checkpoint, report_of(info, model.state_dict()))
+        except ValueError as error:
+            raise EncoderError(str(error)) from None
         return model.eval().to(self.device)
 
     def images(self, paths: Sequence[Path]) -> Vectors:
@@ -144,7 +154,13 @@ class Towers:
             raise EncoderError(
                 f"{self.checkpoint}: {self._class.__name__} has no single vector of its {kind}s"
             )
-        return np.asarray(vectors.float().cpu().numpy(), dtype=np.float32)
+        result = np.asarray(vectors.float().cpu().numpy(), dtype=np.float32)
+        if not np.isfinite(result).all():
+            raise EncoderError(
+                f"{self.checkpoint}: the vectors of its {kind}s are not numbers, as after a "
+                "training that diverged. Name another checkpoint"
+            )
+        return result
 
 
 def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
@@ -210,7 +226,8 @@ def stored_vectors(
         origin: all that vectors depend on besides the content.
         contents: SHA-256 of each item; of equal ones only one is made.
     """
-    prefix = json.dumps(dict(origin), sort_keys=True).encode()
+    # Version 1.0 stored vectors of weights that were drawn at random, too.
+    prefix = json.dumps({**origin, "weights": "all there"}, sort_keys=True).encode()
     keys = [sha256_of(prefix, b"\0", content.encode()) for content in contents]
     folder = lmu_data_root() / FOLDER
     paths = [folder / key[:2] / f"{key}.f32" for key in keys]

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
@@ -140,6 +141,7 @@ class LocalRunner:
             query = encoder.encode_like(first, message)
             if query is None:
                 return []
+            self._loaded.refuse_unknown_tokens(query)
             encoded.append(replace(query, seed=seed))
         return encoded
 
@@ -153,14 +155,21 @@ class LocalRunner:
         answers: dict[int, LocalCompletion] = {}
         for at, (message, seed) in enumerate(batch):
             try:
-                encoded[at] = replace(self._loaded.encoder.encode(message, images), seed=seed)
+                query = self._loaded.encoder.encode(message, images)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", generation)
+                continue
+            self._loaded.refuse_unknown_tokens(query)
+            encoded[at] = replace(query, seed=seed)
         if encoded:
             asked = list(encoded.values())
             new = generate(self._loaded, asked, self._decoding(generation))
             answers |= zip(encoded, self._replies(asked, new, generation), strict=True)
         return [answers[at] for at in range(len(batch))]
+
+    @cached_property
+    def _not_numbers(self) -> str:
+        return self._loaded.not_numbers()
 
     def _decoding(self, generation: GenerationPlan) -> Decoding:
         from .transformer import Decoding
@@ -175,6 +184,9 @@ class LocalRunner:
         encoder = self._loaded.encoder
         replies = []
         for query, got in zip(queries, new, strict=True):
+            if got.failed:
+                replies.append(failed_answer(self._not_numbers, generation))
+                continue
             its_tokens = None
             count = len(got.ids)
             if got.logprobs is not None:

@@ -1,4 +1,5 @@
-"""Logits processors: enforce a JSON schema, sample, and record log-probabilities.
+"""Logits processors: see whether they are numbers, enforce a JSON schema, sample, and record
+log-probabilities.
 
 Each takes a step's ``input_ids`` (rows, tokens), which end with the last token, and its logits
 (rows, vocabulary). llguidance needs no torch extension or compile step, and takes any tokenizer of
@@ -26,6 +27,30 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
     from llguidance import hf
 
     return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
+
+
+class NumberCheck:
+    """Notes in which steps a row's logits are not numbers, and changes none.
+
+    It must come before processors that mask, and holds a truth value per row and step.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        # NaN and infinity are the largest of a row; minus infinity is if nothing else is there.
+        self._steps.append(~scores.amax(dim=-1).isfinite())
+        return scores
+
+    @property
+    def ended(self) -> Any:
+        """Rows whose last logits are not numbers: whatever comes next is no answer."""
+        return self._steps[-1]
+
+    def failed(self, row: int, tokens: int) -> bool:
+        """Return whether any of a row's first ``tokens`` tokens was chosen by no number."""
+        return any(bool(step[row]) for step in self._steps[:tokens])
 
 
 class SchemaMask:

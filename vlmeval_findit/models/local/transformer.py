@@ -8,11 +8,14 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ...core.formatting import counted, some
 from ...protocol.call_results import CancelledError
+from ...protocol.replies import PROCESSOR
 from ..adapter import Adapter, adapter_of
+from ..loading_report import LoadingReport, checked, report_of
 from ..revision import refuse_unreachable, revision_of
 from .encoding import Encoded, MessageEncoder, collate
-from .logits import LogprobRecorder, SchemaMask, SeededSampler
+from .logits import LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
 from .machine import DeviceChoice
 
 
@@ -22,6 +25,39 @@ class Loaded(NamedTuple):
     model: Any
     encoder: MessageEncoder
     record: Mapping[str, str]
+
+    def refuse_unknown_tokens(self, query: Encoded) -> None:
+        """Raise ValueError for a query with tokens that the model has no embedding of."""
+        known = self.model.get_input_embeddings().num_embeddings
+        # Places of image features may have any id: they get no embedding.
+        of_text = (i for i, kind in zip(query.ids, query.types, strict=True) if not kind)
+        largest = max(of_text, default=0)
+        if largest >= known:
+            raise ValueError(
+                f"token {self.encoder.tokenizer.convert_ids_to_tokens(largest)!r} has the id "
+                f"{largest:,}, and the model has embeddings of {known:,} tokens: the tokenizer is "
+                "that of another checkpoint. Copy the tokenizer that was saved with the weights"
+            )
+
+    def not_numbers(self) -> str:
+        """Say why logits are not numbers, and what to try."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        weights = self.model.named_parameters()
+        spoilt = [name for name, values in weights if _is_spoilt(values)]
+        if spoilt:
+            count = counted(len(spoilt), "weight")
+            verb = "holds" if len(spoilt) == 1 else "hold"
+            return (
+                f"logits are not numbers: {count} of the checkpoint {verb} NaN or infinity "
+                f"({some(spoilt)}), as after a training that diverged. Run an earlier checkpoint"
+            )
+        wider = {"float16": "bfloat16 or float32", "bfloat16": "float32"}.get(dtype)
+        if wider is not None:
+            return f"logits are not numbers: try --dtype {wider}"
+        return (
+            f"logits are not numbers in {dtype}, although all weights are: the checkpoint is "
+            "broken, or its config.json is another's. Run an earlier checkpoint"
+        )
 
     def inputs(self, batch: Sequence[Encoded]) -> dict[str, Any]:
         return collate(batch, self.encoder, self.model.device)
@@ -36,6 +72,15 @@ class Loaded(NamedTuple):
         of_checkpoint = [says] if isinstance(says, int) else says or []
         every = {*of_checkpoint, tokenizer.eos_token_id, *named}
         return sorted(token for token in every if token is not None)
+
+
+def _is_spoilt(values: Any) -> bool:
+    """Return whether a weight holds what no other type of weights would mend."""
+    if values.is_meta or values.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        return False  # Elsewhere, or quantized
+    if values.dtype == torch.float16:
+        return bool(values.isnan().any())  # Large numbers became infinite
+    return not bool(values.isfinite().all())
 
 
 def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -> Any:
@@ -61,7 +106,8 @@ def load(
 ) -> Loaded:
     """Load a checkpoint; of its generation settings only the end tokens are used.
 
-    ValueError if it is an adapter that does not fit its base, or lies on the hub.
+    ValueError if weights are missing, or it is an adapter that does not fit its base, or lies on
+    the hub.
     """
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
@@ -72,12 +118,14 @@ def load(
         weights = adapter.base
         processor = adapter.processor
         revision = adapter.base_revision(revision)
-    model = AutoModelForImageTextToText.from_pretrained(
+    model, info = AutoModelForImageTextToText.from_pretrained(
         weights,
         revision=revision,
         trust_remote_code=False,  # Known architectures only: foreign code never runs
         dtype=getattr(torch, placement.dtype),
         attn_implementation=placement.attention,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # The report has them, and is judged
         **({"device_map": "auto"} if placement.spread else {}),
     )
     if getattr(model, "_hf_peft_config_loaded", False):
@@ -85,10 +133,12 @@ def load(
             f"{weights} is an adapter at the hub. Download it, and name the folder: "
             f"hf download {weights} --local-dir DIR"
         )
+    all_there = checked(weights, report_of(info, model.state_dict()))
     files = ("processor_config.json", "preprocessor_config.json")
     record = {
+        "weights": all_there,
         "revision": checkpoint_revision(checkpoint, revision),
-        "processor_revision": checkpoint_revision(processor, revision, files),
+        PROCESSOR: checkpoint_revision(processor, revision, files),
     }
     if adapter is not None:
         model = with_adapter(model, adapter, merges=merges)
@@ -118,14 +168,16 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     adapted = PeftModel(model, config)
     mapping = getattr(model, "_checkpoint_conversion_mapping", {})
     device = str(model.device)
-    result = adapted.load_adapter(folder, "default", torch_device=device, key_mapping=mapping)
-    missing = result.missing_keys
-    foreign = result.unexpected_keys
-    if missing or foreign:
-        raise ValueError(
-            f"{folder} does not fit {adapter.base}: {len(missing)} of its weights are missing and "
-            f"{len(foreign)} fit nowhere; the first is {[*missing, *foreign][0]}"
-        )
+    result = adapted.load_adapter(
+        folder,
+        "default",
+        torch_device=device,
+        key_mapping=mapping,
+        ignore_mismatched_sizes=True,  # They are missing, then
+    )
+    names = tuple(result.missing_keys), tuple(result.unexpected_keys)
+    report = LoadingReport(missing=names[0], superfluous=names[1], of_adapter=True)
+    checked(f"{folder} does not fit {adapter.base}", report)
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
 
@@ -163,6 +215,7 @@ class Generated(NamedTuple):
     ids: tuple[int, ...]
     finish_reason: str
     logprobs: tuple[float, ...] | None = None
+    failed: bool = False  # Its logits are not numbers, so that this is no reply
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
@@ -180,8 +233,11 @@ def continue_rows(
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
+    numbers = NumberCheck()
     recorder = LogprobRecorder()
-    processors: list[Any] = [recorder] if decoding.logprobs else []
+    processors: list[Any] = [numbers]
+    if decoding.logprobs:
+        processors.append(recorder)
     if decoding.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the recorder of the model's distribution.
@@ -190,10 +246,10 @@ def continue_rows(
         processors.append(SeededSampler(decoding.temperature, seeds))
     cancelled = False
 
-    def ends_all(input_ids: Any, scores: Any, **_: Any) -> Any:
+    def ends_some(input_ids: Any, scores: Any, **_: Any) -> Any:
         nonlocal cancelled
         cancelled = decoding.is_cancelled()
-        return torch.full((len(input_ids),), cancelled, device=input_ids.device)
+        return numbers.ended | cancelled
 
     with torch.inference_mode():
         output = loaded.model.generate(
@@ -202,14 +258,18 @@ def continue_rows(
             do_sample=False,  # the sampler decides by the largest number
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
-            stopping_criteria=[ends_all],
-            **({"logits_processor": processors} if processors else {}),
+            stopping_criteria=[ends_some],
+            logits_processor=processors,
         )
     if cancelled:
         raise CancelledError
     new = output[:, prompt:]
     logprobs = recorder.logprobs_of(new) if decoding.logprobs else [None] * len(new)
-    return [_ended(row, stops, values) for row, values in zip(new.tolist(), logprobs, strict=True)]
+    replies = []
+    for at, (row, values) in enumerate(zip(new.tolist(), logprobs, strict=True)):
+        reply = _ended(row, stops, values)
+        replies.append(reply._replace(failed=numbers.failed(at, len(reply.ids) + 1)))
+    return replies
 
 
 def _ended(row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None) -> Generated:

@@ -1,0 +1,242 @@
+"""Whether all weights of a model were in its checkpoint: verdicts, and who asks for them."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from adapters import write_adapter
+from paths import ROOT
+
+from vlmeval_findit.models.loading_report import (
+    LoadingReport,
+    Shapes,
+    checked,
+    judge,
+    report_of_log,
+)
+from vlmeval_findit.models.revision import refuse_missing
+
+BLOCKS = {f"model.layers.{at}.{of}.weight" for at in range(4) for of in ("q_proj", "norm")}
+NAMES = frozenset({*BLOCKS, "model.visual.merger.weight", "model.cls_token", "lm_head.weight"})
+ONE = "model.layers.1.q_proj"
+
+
+# --- verdicts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "superfluous",
+    [
+        (),
+        ("model.layers.0.self_attn.rotary_emb.inv_freq", "model.visual.embeddings.position_ids"),
+        ("mtp.layers.0.q_proj.weight", "mtp.norm.weight"),
+        ("model.layers.4.q_proj.weight", "model.layers.4.eh_proj.weight"),
+        ("model.layers.4.shared_head.norm.weight", "model.layers.4.norm.weight"),
+        ("bn.num_batches_tracked", f"{ONE}._extra_state"),
+    ],
+)
+def test_what_no_answer_depends_on_passes_without_a_word(superfluous: tuple[str, ...]) -> None:
+    assert judge(LoadingReport(NAMES, superfluous=superfluous)) == (None, ())
+    assert judge(LoadingReport(NAMES | {"rotary_emb.inv_freq"}, ("rotary_emb.inv_freq",)))[0] is None
+
+
+@pytest.mark.parametrize(
+    "head", ["value_head.weight", "v_head.summary.bias", "score.weight", "talker.layers.0.w"]
+)
+def test_superfluous_weights_beside_the_model_pass_with_a_word(
+    head: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    report = LoadingReport(NAMES, superfluous=(head,))
+    assert judge(report) == (None, (head,))
+    assert checked("ft", report) == f"all there; ignored: {head}"
+    assert f"ft: its model has no place for {head}" in caplog.text
+    assert checked("ft", LoadingReport(NAMES)) == "all there"
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (
+            LoadingReport(NAMES, missing=(f"{ONE}.weight", "model.visual.merger.weight")),
+            "2 of its 11 weights are missing .*: a part of the model was not saved",
+        ),
+        (LoadingReport(NAMES, missing=("lm_head.weight",)), '"tie_word_embeddings": true'),
+        (
+            LoadingReport(NAMES, (f"{ONE}.weight",), (f"{ONE}.base_layer.weight",)),
+            "1 of its 11 weights is missing .* 1 of the weights in its files fits nowhere .*LoRA .*merge_and_unload",
+        ),
+        (LoadingReport(NAMES, superfluous=(f"{ONE}.lora_A.weight",)), "LoRA"),
+        (LoadingReport(NAMES, superfluous=(f"{ONE}.lora_B.default.weight",)), "LoRA"),
+        (LoadingReport(NAMES, superfluous=(f"{ONE}.weight_scale_inv",)), "are quantized"),
+        (LoadingReport(NAMES, superfluous=(f"{ONE}.bias",)), "1 of the weights in its files fits nowhere .* another model"),
+        (
+            LoadingReport(NAMES, superfluous=("model.layers.4.q_proj.weight",)),
+            "config.json is that of another model",
+        ),
+        (
+            LoadingReport(NAMES, mismatched=(Shapes("lm_head.weight", (8, 4), (9, 4)),)),
+            r"1 of its 11 weights is of another shape \(lm_head.weight: \(8, 4\) in the files, "
+            r"\(9, 4\) by config.json\): .* size or vocabulary",
+        ),
+        (
+            LoadingReport(NAMES, tuple(NAMES), tuple(f"actor.{name}" for name in NAMES)),
+            "11 of its 11 .* its names begin with actor.,",
+        ),
+        (
+            LoadingReport(NAMES, tuple(NAMES), ("encoder.a.weight", "decoder.b.weight")),
+            "another architecture",
+        ),
+        (
+            LoadingReport(missing=("a.lora_A.weight",), of_adapter=True),
+            "1 of its weights is missing .* trained over another base",
+        ),
+        (LoadingReport(superfluous=("score.weight",), of_adapter=True), "files fits nowhere"),
+        *(
+            (
+                LoadingReport(NAMES, tuple(NAMES), tuple(f"{prefix}{name}" for name in NAMES)),
+                f"11 of the weights in its files fit nowhere .*: .*{mend}",
+            )
+            for prefix, mend in (
+                ("module.", "model.module.save_pretrained"),
+                ("_orig_mod.", "model._orig_mod.save_pretrained"),
+                ("base_model.model.", "merge_and_unload"),
+                ("_fsdp_wrapped_module.", "get_state_dict"),
+                ("model._checkpoint_wrapped_module.", "get_state_dict"),
+            )
+        ),
+    ],
+)
+def test_all_else_is_refused_with_cause_and_remedy(report: LoadingReport, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^ft: .*{said}"):
+        checked("ft", report)
+
+
+def test_a_server_that_transformers_loaded_is_judged_by_its_log() -> None:
+    table = (
+        "\x1b[1mQwen3VLForConditionalGeneration LOAD REPORT\x1b[0m from: m\n"
+        "Key                     | Status     |  | \n"
+        "------------------------+------------+--+-\n"
+        "model.layers.{0, 1}.x   | MISSING    | \n"
+        "module.model.layers.0.x | UNEXPECTED |  | \n"
+    )
+    refusal = judge(report_of_log(table)).refusal or ""
+    assert refusal.startswith("weights are missing (model.layers.{0, 1}.x) and weights fit nowhere")
+    assert "model.module.save_pretrained" in refusal
+    old = "Some weights of M were not initialized from m and are newly initialized: ['a.b', 'c.d']"
+    assert "(a.b, c.d)" in (judge(report_of_log(old)).refusal or "")
+    head = "v_head.weight | UNEXPECTED | | \n"
+    assert judge(report_of_log(f"INFO: Uvicorn running\n{head}")).refusal is None
+
+
+# --- what files tell before anything is loaded ----------------------------------------------------
+
+
+def write_weights(path: Path, *names: str) -> None:
+    """Write a file of tensors without numbers."""
+    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps(dict.fromkeys(names, entry)).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.json").write_text("{}")
+    return tmp_path
+
+
+def refused(folder: Path, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        refuse_missing(str(folder))
+
+
+def test_shards_that_an_index_lists_must_be_there(folder: Path) -> None:
+    index = folder / "model.safetensors.index.json"
+    names = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
+    index.write_text(json.dumps({"weight_map": dict(zip("abc", names, strict=True))}))
+    write_weights(folder / names[0], "a")
+    refused(folder, rf"2 of the 3 shards that it lists are missing \({names[1]}, {names[2]}\)\. Co")
+    write_weights(folder / names[1], "b")
+    refused(folder, rf"1 of the 3 shards that it lists is missing \({names[2]}\)")
+    write_weights(folder / names[2], "c")
+    refuse_missing(str(folder))
+    (folder / names[2]).write_bytes((folder / names[2]).read_bytes()[:-1])
+    refused(folder, f"{names[2]}: .*Copy or save it again")
+    index.write_text("{")
+    refused(folder, "index.json: no index of shards: ")
+    write_weights(folder / "model.safetensors", "a")
+    refuse_missing(str(folder))  # What is loaded first is whole
+
+
+def test_files_that_are_cut_off_are_refused(folder: Path) -> None:
+    single = folder / "model.safetensors"
+    write_weights(single, "a")
+    single.write_bytes(single.read_bytes() + b"1")
+    refused(folder, r"model.safetensors: it has \d+ bytes; its header says \d+\. Copy or save")
+    single.write_bytes(b"")
+    refused(folder, "model.safetensors: no header of safetensors")
+    single.unlink()
+    (folder / "pytorch_model.bin").touch()
+    refused(folder, "pytorch_model.bin: it is empty")
+    (folder / "pytorch_model.bin").write_bytes(b"1")
+    refuse_missing(str(folder))
+
+
+@pytest.mark.parametrize(
+    "prefix", ["module.", "_orig_mod.", "base_model.model.", "_fsdp_wrapped_module."]
+)
+def test_names_that_all_begin_with_a_wrapper_are_refused(prefix: str, folder: Path) -> None:
+    names = [f"{prefix}{name}" for name in sorted(NAMES)]
+    write_weights(folder / "model.safetensors", *names)
+    refused(folder, f"the names of all 11 weights begin with {prefix}: .*save_pretrained")
+    write_weights(folder / "model.safetensors", *names, "lm_head.weight")
+    refuse_missing(str(folder))  # The loading is judged
+
+
+def test_the_files_of_an_adapter_and_its_base_are_looked_at(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text("{}")
+    adapter = write_adapter(tmp_path / "ft", base)
+    refuse_missing(str(adapter))
+    write_weights(base / "model.safetensors", "module.a")
+    refused(adapter, "base: the names of all 1 weights begin with module.")
+    (base / "model.safetensors").unlink()
+    (adapter / "adapter_model.safetensors").write_bytes(b"1")
+    refused(adapter, "adapter_model.safetensors: no header")
+
+
+# --- who asks -------------------------------------------------------------------------------------
+
+LOADERS = {"from_pretrained", "load_state_dict", "load_adapter", "load_checkpoint_and_dispatch"}
+WITHOUT_WEIGHTS = ("Processor", "Config", "Tokenizer")
+
+
+def unjudged(path: Path) -> list[str]:
+    """Return the places of a module that load weights in a function that asks for no verdict."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    asking: set[ast.AST] = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            nodes = [*ast.walk(function)]
+            names = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
+            asking |= set(nodes) if "checked" in names else set()
+    return [
+        f"{path.name}:{node.lineno}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in LOADERS
+        and not ast.unparse(node.value).endswith(WITHOUT_WEIGHTS)
+        and node not in asking
+    ]
+
+
+def test_every_loading_in_the_package_is_judged(tmp_path: Path) -> None:
+    package = ROOT / "vlmeval_findit"
+    places = [place for path in package.rglob("*.py") for place in unjudged(path)]
+    assert places == []
+    fault = tmp_path / "fault.py"
+    fault.write_text("def f(hf):\n    return hf.AutoModel.from_pretrained('a')\n")
+    assert unjudged(fault) == ["fault.py:2"]

@@ -1,0 +1,303 @@
+"""Whether all weights of a model were in its checkpoint: a loader's report in, a verdict out.
+
+Loaders draw weights that a checkpoint lacks at random, and go on.  Every loader of the package asks
+:func:`checked`; nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..core.formatting import some
+from .weight_files import lacking_shards
+
+log = logging.getLogger(__name__)
+
+# Names of tensors that no answer depends on: buffers that the code computes, heads that are only
+# trained with, and what a loader keeps for itself.
+WITHOUT_EFFECT = re.compile(
+    r"(^|\.)(rotary_emb\.inv_freq|position_ids|num_batches_tracked|masked_bias"
+    r"|relative_position_index|_extra_state)$"
+    r"|(^|\.)mtp\."  # predicts the token after the next
+)
+# The same head as a further block of the language model: these tensors are in no other
+_NEXT_TOKEN = re.compile(r"(.*\blayers\.\d+\.)(?:eh_proj|enorm|hnorm|shared_head)\b")
+
+
+class Shapes(NamedTuple):
+    """A weight whose shape in the files is not that of the model."""
+
+    name: str
+    stored: tuple[int, ...]
+    expected: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.stored} in the files, {self.expected} by config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadingReport:
+    """What a loader says of the weights of a checkpoint; tied weights are not missing."""
+
+    expected: frozenset[str] = frozenset()  # All names of the model (empty: not known)
+    missing: tuple[str, ...] = ()
+    superfluous: tuple[str, ...] = ()  # As the files name them
+    mismatched: tuple[Shapes, ...] = ()
+    of_adapter: bool = False  # All that an adapter has must fit its base
+    is_whole: bool = True  # False: a name may stand for several blocks, so they are not counted
+
+
+class Verdict(NamedTuple):
+    """Whether a model may answer."""
+
+    refusal: str | None  # What is wrong and what to type (None: all weights were there)
+    ignored: tuple[str, ...] = ()  # Superfluous weights beside the model
+
+
+class Cause(NamedTuple):
+    """What names of tensors say of how they were saved."""
+
+    names: re.Pattern[str]  # Matches what should not be in a name
+    what: str
+    mend: str
+
+
+_MERGE = "Merge it, and save the whole: model.merge_and_unload().save_pretrained(FOLDER)"
+_LORA = Cause(
+    re.compile(r"(?:^|\.)(?:base_layer|lora_(?:[AB]|embedding_[AB]|magnitude_vector))(?:\.|$)"),
+    "this is a LoRA that was not merged into its base",
+    _MERGE,
+)
+WRAPPERS = (
+    Cause(re.compile(r"base_model\.model\."), "peft's wrapper was saved", _MERGE),
+    Cause(
+        re.compile(r"(?:^|(?<=\.))_orig_mod\."),
+        "the wrapper of torch.compile was saved",
+        "Save what is in it: model._orig_mod.save_pretrained(FOLDER)",
+    ),
+    Cause(
+        re.compile(r"(?:^|(?<=\.))_(?:fsdp_wrapped|checkpoint_wrapped|forward)_module\."),
+        "the wrapper of FSDP or of activation checkpointing was saved",
+        "Save what is in it: accelerator.unwrap_model(model).save_pretrained(FOLDER, "
+        "state_dict=accelerator.get_state_dict(model))",
+    ),
+    Cause(
+        re.compile(r"(?:^|(?<=\.))module\."),
+        "the wrapper of DistributedDataParallel or DeepSpeed was saved",
+        "Save what is in it: model.module.save_pretrained(FOLDER)",
+    ),
+)
+_QUANTIZED = Cause(
+    re.compile(r"\.(?:qweight|qzeros|scales|g_idx|weight_scale(?:_inv)?|absmax|quant_map)\b"),
+    "its weights are quantized, and its config.json does not say so",
+    "Copy the config.json that was saved with them",
+)
+CAUSES = (_LORA, *WRAPPERS, _QUANTIZED)
+
+
+def report_of(info: Mapping[str, Any], expected: Iterable[str]) -> LoadingReport:
+    """Return transformers' ``output_loading_info`` for a model with these names of tensors."""
+    shapes = sorted(info.get("mismatched_keys", ()))
+    return LoadingReport(
+        frozenset(expected),
+        tuple(sorted(info.get("missing_keys", ()))),
+        tuple(sorted(info.get("unexpected_keys", ()))),
+        tuple(Shapes(name, tuple(stored), tuple(own)) for name, stored, own in shapes),
+    )
+
+
+def report_of_log(text: str) -> LoadingReport:
+    """Return what a program that loads with transformers has written of its loading.
+
+    >>> report_of_log("model.norm.weight      | MISSING | \\n").missing
+    ('model.norm.weight',)
+    """
+    rows = _ROW.findall(text)
+    named = [name for listed in _LISTED.findall(text) for name in re.findall(r"'([^']+)'", listed)]
+    return LoadingReport(
+        missing=(*(name for name, status in rows if status == "MISSING"), *named),
+        superfluous=tuple(name for name, status in rows if status == "UNEXPECTED"),
+        is_whole=False,
+    )
+
+
+# Its table, and before version 5 its sentence
+_ROW = re.compile(r"^(\S.*?) *\| (MISSING|UNEXPECTED) *\|", re.MULTILINE)
+_LISTED = re.compile(r"newly initialized: \[(.*?)\]")
+
+
+def checked(where: str, report: LoadingReport) -> str:
+    """Return what a run records of a loading; log which weights of the files were ignored.
+
+    Args:
+        where: the checkpoint, as the user named it, or more words.
+
+    Raises:
+        ValueError: as :func:`judge` refuses.
+    """
+    verdict = judge(report, lacking_shards(Path(where)))
+    if verdict.refusal is not None:
+        raise ValueError(f"{where}: {verdict.refusal}")
+    if not verdict.ignored:
+        return "all there"
+    names = some(verdict.ignored)
+    log.warning("FindIt: %s: its model has no place for %s, which are ignored", where, names)
+    return f"all there; ignored: {names}"
+
+
+def judge(report: LoadingReport, lacking: str | None = None) -> Verdict:
+    """Judge a loading: all weights have to be there, in their shapes.
+
+    Superfluous weights are ignored if they lie beside the model, as a value head does.  In one of
+    its modules, or as a further block of it, they say that another model was saved.
+
+    Args:
+        lacking: what the files of the checkpoint say of shards that are not listed.
+
+    >>> judge(LoadingReport(frozenset({"a.weight"}), superfluous=("v_head.weight",)))
+    Verdict(refusal=None, ignored=('v_head.weight',))
+    >>> judge(LoadingReport(frozenset({"a.weight", "b.weight"}), missing=("b.weight",))).refusal
+    '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random numbers \
+would stand there. Save all of it: model.save_pretrained(FOLDER)'
+    """
+    missing = _with_effect(report.missing)
+    superfluous = _with_effect(report.superfluous)
+    inside = _in_modules(superfluous, report)
+    if not missing and not report.mismatched and not inside:
+        return Verdict(None, tuple(superfluous))
+    foreign = superfluous if missing or report.mismatched else inside
+    shapes = [*map(str, report.mismatched)]
+    of = f"of its {len(report.expected):,} weights" if report.expected else "of its weights"
+    said = (
+        _said(report, missing, of, "is missing", "are missing"),
+        _said(report, shapes, of, "is of another shape", "are of another shape"),
+        _said(report, foreign, "of the weights in its files", "fits nowhere", "fit nowhere"),
+    )
+    why, mend = _cause(report, missing, foreign, lacking)
+    return Verdict(f"{' and '.join(filter(None, said))}: {why}. {mend}")
+
+
+def refuse_wrapped(where: str, names: Collection[str]) -> None:
+    """Raise ValueError if all names in the files of weights are those that a wrapper gives."""
+    for cause in WRAPPERS if names else ():
+        begins = cause.names.match(next(iter(names)))
+        if begins and all(map(cause.names.match, names)):
+            raise ValueError(
+                f"{where}: the names of all {len(names):,} weights begin with {begins[0]}: "
+                f"{cause.what}. {cause.mend}"
+            )
+
+
+def _said(report: LoadingReport, names: Sequence[str], of: str, one: str, many: str) -> str:
+    """Say how many weights something holds for, and the first of them; empty for none."""
+    if not names:
+        return ""
+    if not report.is_whole:
+        return f"weights {many} ({some(names)})"
+    return f"{len(names):,} {of} {one if len(names) == 1 else many} ({some(names)})"
+
+
+def _with_effect(names: Iterable[str]) -> list[str]:
+    names = list(names)
+    heads = {match[1] for match in map(_NEXT_TOKEN.match, names) if match}
+    return [
+        name
+        for name in names
+        if not WITHOUT_EFFECT.search(name) and not name.startswith(tuple(heads))
+    ]
+
+
+def _in_modules(names: Sequence[str], report: LoadingReport) -> list[str]:
+    """Return the superfluous weights that are within modules of the model, or blocks beyond it."""
+    if report.of_adapter:
+        return list(names)
+    modules = {name.rpartition(".")[0] for name in report.expected} - {""}
+    blocks = set(map(_without_numbers, report.expected))
+    return [
+        name
+        for name in names
+        if not modules.isdisjoint(_modules_above(name)) or _without_numbers(name) in blocks
+    ]
+
+
+def _modules_above(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _without_numbers(name: str) -> str:
+    """Return a name in which all blocks of a list are the same."""
+    return re.sub(r"(?<=\.)\d+(?=\.|$)", "*", name)
+
+
+def _cause(
+    report: LoadingReport, missing: Sequence[str], foreign: Sequence[str], lacking: str | None
+) -> tuple[str, str]:
+    """Return the likely cause, and what mends it."""
+    if report.of_adapter:
+        return (
+            "it was trained over another base, or its settings are another's",
+            "Name its base in adapter_config.json (base_model_name_or_path), beside the settings "
+            "that were saved with it",
+        )
+    for cause in CAUSES:
+        if any(map(cause.names.search, foreign)):
+            return cause.what, cause.mend
+    if lacking is not None:
+        return lacking, "Copy all shards and their index, or save the model again"
+    for applies, why, mend in _OTHER_CAUSES:
+        if applies(report, missing, foreign):
+            return why.format(prefix=_prefix(report, foreign)), mend
+    raise AssertionError("the last cause always applies")
+
+
+_COPY_CONFIG = "Copy the config.json that was saved with these weights"
+
+_Applies = Callable[[LoadingReport, Sequence[str], Sequence[str]], bool]
+_OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
+    (
+        lambda report, missing, foreign: bool(report.mismatched),
+        "config.json is that of another size or vocabulary",
+        _COPY_CONFIG,
+    ),
+    (
+        lambda report, missing, foreign: not missing,
+        "config.json is that of another model",
+        _COPY_CONFIG,
+    ),
+    (
+        lambda report, missing, foreign: bool(missing) and bool(_prefix(report, foreign)),
+        "its names begin with {prefix}, as something that holds the model was saved",
+        "Save the model alone: model.save_pretrained(FOLDER)",
+    ),
+    (
+        lambda report, missing, foreign: len(missing) == len(report.expected) and bool(foreign),
+        "config.json is that of another architecture",
+        _COPY_CONFIG,
+    ),
+    (
+        lambda report, missing, foreign: all(name.endswith("lm_head.weight") for name in missing),
+        "config.json does not say that it is the embedding of its tokens",
+        'Save it, or write "tie_word_embeddings": true in config.json if it was trained so',
+    ),
+    (
+        lambda report, missing, foreign: True,
+        "a part of the model was not saved, and random numbers would stand there",
+        "Save all of it: model.save_pretrained(FOLDER)",
+    ),
+)
+
+
+def _prefix(report: LoadingReport, names: Sequence[str]) -> str:
+    """Return what all of these names have before names of the model's; empty if nothing."""
+    first = {name.partition(".")[0] for name in report.expected}
+    parts = commonprefix(list(names)).split(".")[:-1] if len(names) > 1 else []
+    before = [*takewhile(lambda part: part not in first, parts)]
+    return "".join(f"{part}." for part in before)
