@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ from paths import ROOT
 from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.cli import main, watch_checkpoints
+from vlmeval_findit.models.revision import refuse_missing
+from vlmeval_findit.models.safetensors_header import read_header
 from vlmeval_findit.sweeps.checkpoints import Checkpoint
 
 __all__ = ["world"]
@@ -94,6 +97,22 @@ def test_a_checkpoint_whose_writing_was_ended_is_named_once(
     assert main(["watch-checkpoints", "training", *FLAGS, "--until", "30"]) == 1
     assert capsys.readouterr().out.count("checkpoint-30 is not complete") == 1
     assert [step for step, _ in evaluated][-1] == 30
+
+
+def test_a_checkpoint_that_lacks_weights_keeps_no_other_waiting(evaluated: list[Any]) -> None:
+    """Its own run refuses it; the watch goes on."""
+    whole = read_header(NANO / "model.safetensors")
+    tensors = {name: value for name, value in whole.values.items() if name != "__metadata__"}
+    names = {f"module.{name}": value for name, value in tensors.items()}
+    numbers = (NANO / "model.safetensors").read_bytes()[whole.end :]
+    add_checkpoint(Path("training"), 5)
+    header = json.dumps(names).encode()
+    wrapped = Path("training", "checkpoint-5", "model.safetensors")
+    wrapped.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
+    with pytest.raises(ValueError, match="begin with module"):
+        refuse_missing(str(wrapped.parent))
+    assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 0
+    assert [step for step, _ in evaluated] == [5, 10, 20]
 
 
 def test_the_curve_is_logged_after_each_checkpoint(

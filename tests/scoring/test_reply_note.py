@@ -65,6 +65,23 @@ def test_what_is_odd_in_replies(replies: list[Reply], note: str | None) -> None:
         assert note in (said or "")
 
 
+@pytest.mark.parametrize(
+    ("replies", "note"),
+    [
+        ([{}] * 6, "6 of 6 replies are empty, and nothing says why: the model ended at once"),
+        ([{"thought": BOX}] * 6, "6 of 6 replies are empty behind a thought"),
+        ([{"thought": BOX}] + [{}] * 5, "6 of 6 replies are empty, and nothing says why"),
+    ],
+)
+def test_no_server_is_named_where_none_answered(replies: list[dict[str, Any]], note: str) -> None:
+    """Version 1.0 recorded the processor's revision of a model on this machine, too."""
+    here = {"processor_revision": "sha256:0"}
+    said = reply_note(count_replies(reply(model=here, **each) for each in replies)) or ""
+    assert note in said
+    assert "server" not in said
+    assert "reasoning-parser" not in said
+
+
 THOUGHT = {"content": None, "reasoning_content": BOX}
 TOOL = {
     "content": None,

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import fake_program
@@ -15,7 +15,10 @@ import pytest
 from fake_program import Machine, ends
 from waits import until
 
-from vlmeval_findit.serving import guard
+from vlmeval_findit.engine.served_model import ServedModel
+from vlmeval_findit.models.checkpoint_row import OTHER
+from vlmeval_findit.models.local.run_plan import RunSettings
+from vlmeval_findit.serving import guard, server_process
 from vlmeval_findit.serving.programs import ServeOptions
 from vlmeval_findit.serving.server_process import LocalServers, ServerProcess, ServingError
 
@@ -108,6 +111,18 @@ def test_a_server_that_fails_leaves_its_work_to_the_others(
         os.kill(pids[second.url], signal.SIGKILL)
         with pytest.raises(ServingError, match="server of Qwen3-VL ended with SIGKILL"):
             living(running, 2)
+
+
+def test_a_server_whose_model_lacks_weights_answers_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    why = r"the server of M has not the whole model: weights are missing \(model.norm.weight\): "
+    for fake, ends_so in (("lacks", pytest.raises(ServingError, match=why)), ("", nullcontext())):
+        monkeypatch.setenv("FAKE", fake)
+        model = ServedModel("M", "org/model", OTHER, ServeOptions("vllm", 1), RunSettings())
+        with ends_so:
+            until(model.started(tmp_path / f"logs{fake}"))
+        server_process.end()
 
 
 def test_a_missing_program_is_refused_with_what_to_type(

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from weight_headers import write_weights
+
 LORA = {"peft_type": "LORA", "r": 8, "bias": "none", "use_dora": False, "modules_to_save": None}
 TENSOR = "base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight"
 
@@ -15,10 +17,7 @@ def write_adapter(folder: Path, base: Path | str | None, *tensors: str, **values
     folder.mkdir(parents=True, exist_ok=True)
     config = {**LORA, "base_model_name_or_path": base and str(base), **values}
     (folder / "adapter_config.json").write_text(json.dumps(config))
-    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    header = json.dumps(dict.fromkeys(tensors or (TENSOR,), entry)).encode()
-    weights = len(header).to_bytes(8, "little") + header
-    (folder / "adapter_model.safetensors").write_bytes(weights)
+    write_weights(folder / "adapter_model.safetensors", *(tensors or (TENSOR,)))
     return folder
 
 

@@ -5,9 +5,9 @@ for them, ``old`` takes them and knows no flag for it, ``oldest`` has a help wit
 field that a program does not know is refused.
 
 The variable FAKE says what goes wrong: ``dies`` before it listens, ``dies-later`` after three
-calls, ``refuses`` every call, ``stubborn`` heeds no SIGTERM, ``children`` starts a process in a
-separate session.  A call takes FAKE_SECONDS.  Its command line is appended to the file FAKE_RECORD,
-its calls to FAKE_CALLS.
+calls, ``refuses`` every call, ``lacks`` weights and says so as transformers does, ``stubborn``
+heeds no SIGTERM, ``children`` starts a process in a separate session.  A call takes FAKE_SECONDS.
+Its command line is appended to the file FAKE_RECORD, its calls to FAKE_CALLS.
 """
 
 from __future__ import annotations
@@ -182,6 +182,8 @@ def main() -> None:
             if fake == "dies-later" and next(numbers) > 3:
                 print("CUDA error: an illegal memory access", flush=True)
                 os._exit(7)
+            if fake == "lacks":
+                print("model.norm.weight | MISSING | ", flush=True)
             if fake == "refuses" or body["model"] != served:
                 self.say(500, {"error": {"message": "the engine is broken"}})
                 return

@@ -14,6 +14,7 @@ from custom_data import coco_values, make_images, write_coco, write_listing, wri
 from refcoco_stand_ins import write_answers, write_lines
 from review_files import Reviewer
 from scored_runs import World, scored_outputs
+from weight_headers import write_index, write_weights
 
 from vlmeval_findit.protocol.reviews import Answer, Verdict
 from vlmeval_findit.scoring.scored_run import load_runs
@@ -172,6 +173,19 @@ def make_folder(folder: Path, patch: pytest.MonkeyPatch) -> None:
     write_answers(folder / "refcoco" / "mixed")
     write_lines(folder / "refcoco" / "without_images")
     shutil.copytree(folder / "pictures", folder / "no_checkpoint")
+    _checkpoints(folder / "checkpoints")
+
+
+def _checkpoints(folder: Path) -> None:
+    """Write checkpoints whose files tell that weights are not there."""
+    for name in ("no_shards", "cut_off", "wrapped"):
+        _write(folder / name / "config.json", {"model_type": "qwen3_vl"})
+    write_index(folder / "no_shards", *(f"model-0000{at}-of-00003.safetensors" for at in (1, 2, 3)))
+    write_weights(folder / "no_shards" / "model-00002-of-00003.safetensors", "1.weight")
+    write_weights(folder / "cut_off" / "model.safetensors", "lm_head.weight")
+    whole = (folder / "cut_off" / "model.safetensors").read_bytes()
+    (folder / "cut_off" / "model.safetensors").write_bytes(whole[:-1])
+    write_weights(folder / "wrapped" / "model.safetensors", "module.lm_head.weight", "module.norm")
 
 
 def _write(path: Path, content: object) -> Path:

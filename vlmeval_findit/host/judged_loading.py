@@ -22,7 +22,7 @@ def judged_loading() -> Iterator[None]:
         return
     from transformers import PreTrainedModel
 
-    plain = PreTrainedModel.from_pretrained
+    plain = vars(PreTrainedModel)["from_pretrained"]  # Not bound to the class
 
     def from_pretrained(cls: Any, checkpoint: Any, *arguments: Any, **options: Any) -> Any:
         load = plain.__func__

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,8 +163,8 @@ def judge(report: LoadingReport, lacking: str | None = None) -> Verdict:
     >>> judge(LoadingReport(frozenset({"a.weight"}), superfluous=("v_head.weight",)))
     Verdict(refusal=None, ignored=('v_head.weight',))
     >>> judge(LoadingReport(frozenset({"a.weight", "b.weight"}), missing=("b.weight",))).refusal
-    '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random numbers \
-would stand there. Save all of it: model.save_pretrained(FOLDER)'
+    '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random \
+numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     """
     missing = _with_effect(report.missing)
     superfluous = _with_effect(report.superfluous)
@@ -297,7 +296,10 @@ _OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
 
 def _prefix(report: LoadingReport, names: Sequence[str]) -> str:
     """Return what all of these names have before names of the model's; empty if nothing."""
+    if len(names) < 2:
+        return ""
     first = {name.partition(".")[0] for name in report.expected}
-    parts = commonprefix(list(names)).split(".")[:-1] if len(names) > 1 else []
-    before = [*takewhile(lambda part: part not in first, parts)]
-    return "".join(f"{part}." for part in before)
+    modules = names[0].split(".")[:-1]
+    before = takewhile(lambda module: module not in first, modules)
+    prefix = "".join(f"{module}." for module in before)
+    return prefix if all(name.startswith(prefix) for name in names) else ""

@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.files import suffix_of
+from ..core.files import open_regular, suffix_of
 from ..core.formatting import some
 from ..core.text_files import read_json
+from ..protocol.call_results import error_line
 from .adapter import CONFIG, OF_ADAPTER
 from .safetensors_header import read_header
 
@@ -22,6 +23,10 @@ _OF_MODEL = (
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )
+# What reading a file raises that is cut off, deleted meanwhile, or something else
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+
+_POINTER = b"version https://git-lfs"
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")  # Its number, and that of all
 
 
@@ -34,9 +39,7 @@ def loaded_file(folder: Path) -> Path | None:
 def shards_of(index: Path) -> list[Path]:
     """Return the files that an index lists.
 
-    Raises:
-        OSError: it cannot be read.
-        ValueError, LookupError, TypeError, AttributeError: it is no index.
+    Raises one of :data:`UNREADABLE` if it is no index.
     """
     names = dict.fromkeys(read_json(index)["weight_map"].values())
     return [index.parent / name for name in names]
@@ -45,11 +48,12 @@ def shards_of(index: Path) -> list[Path]:
 def fault_of(file: Path) -> str | None:
     """Return why a file of weights is not whole; None if it is.
 
-    Raises:
-        OSError: it is not there, or cannot be read.
-        ValueError, LookupError, TypeError, AttributeError: its header is none.
+    Raises one of :data:`UNREADABLE` if it is not there, or its header is none.
     """
     size = file.stat().st_size
+    with open_regular(file) as f:
+        if f.read(len(_POINTER)) == _POINTER:
+            return "a pointer of Git LFS, not the file (git lfs pull)"
     if suffix_of(file) != ".safetensors":
         return None if size else "it is empty"
     header = read_header(file)
@@ -70,7 +74,7 @@ def lacking_shards(folder: Path) -> str | None:
         index = loaded_file(folder)
         listed = shards_of(index) if index is not None and suffix_of(index) == ".json" else []
         numbered = [match for match in (_SHARD.search(each.name) for each in listed) if match]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except UNREADABLE:
         return None
     most = max((int(match[2]) for match in numbered), default=0)
     if len(numbered) >= most or index is None:
@@ -86,41 +90,36 @@ def names_of_weights(folder: Path) -> list[str]:
     Raises:
         ValueError: a shard that the index lists is missing, or a file is cut off or broken.
     """
-    first = loaded_file(folder)
-    if first is None:
-        return []
-    files = [first]
-    if suffix_of(first) == ".json":
-        try:
-            files = shards_of(first)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"{first}: no index of shards: {_line(error)}. {_AGAIN}") from None
-        _refuse_missing_shards(first, files)
     names: list[str] = []
-    for file in files:
+    for file in _loaded_files(folder):
         try:
             why = fault_of(file)
             header = read_header(file).values if suffix_of(file) == ".safetensors" else {}
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            why = f"no header of safetensors: {_line(error)}"
+        except UNREADABLE as error:
+            why = f"cut off, or no safetensors file ({error_line(error)})"
         if why is not None:
-            raise ValueError(f"{file}: {why}. {_AGAIN}")
+            raise ValueError(f"{file}: {why}. Copy or save it again")
         names += [name for name in header if name != "__metadata__"]
     return names
 
 
-_AGAIN = "Copy or save it again"
-
-
-def _refuse_missing_shards(index: Path, shards: Sequence[Path]) -> None:
+def _loaded_files(folder: Path) -> Sequence[Path]:
+    """Return the files of weights that are loaded; ValueError if an index lists others."""
+    first = loaded_file(folder)
+    if first is None:
+        return []
+    if suffix_of(first) != ".json":
+        return [first]
+    try:
+        shards = shards_of(first)
+    except UNREADABLE as error:
+        why = f"no index of shards ({error_line(error)})"
+        raise ValueError(f"{first}: {why}. Copy or save it again") from None
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         raise ValueError(
-            f"{index}: {len(missing):,} of the {len(shards):,} shards that it lists {verb} missing "
+            f"{first}: {len(missing):,} of the {len(shards):,} shards that it lists {verb} missing "
             f"({some(missing)}). Copy them into the folder, or save the model again"
         )
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+    return shards

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..models.revision import refuse_missing
-from ..models.weight_files import fault_of, is_one_of_many, shards_of
+from ..models.weight_files import UNREADABLE, fault_of, is_one_of_many, shards_of
 from ..storage.predictions import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
@@ -109,7 +109,7 @@ def is_complete(folder: Path) -> bool:
         if not indexes and any(map(is_one_of_many, weights)):
             return False  # the index is written after the last shard
         return bool(weights) and not any(map(fault_of, weights))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except UNREADABLE:
         # It is being written, was just deleted, or is something else
         return False
 

@@ -1,4 +1,4 @@
-"""Checkpoints without some of their weights are refused; logits that are not numbers are no reply."""
+"""Checkpoints that lack weights are refused; logits that are not numbers are no reply."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_weights_that_are_not_there_are_refused_by_name(row: str, tmp_path: Path
         folder = damaged(whole, tmp_path / name, change)
         with pytest.raises(ValueError, match=f"^{folder}: .*{why}"):
             load(row, folder)
-    with pytest.raises(ValueError, match="index.json lists 1 of 2 shards"):
+    with pytest.raises(ValueError, match=r"index\.json lists 1 of 2 shards"):
         load(row, in_shards(whole, tmp_path / "half", listed=1))
     with pytest.raises(ValueError, match="1 of the 2 shards that it lists is missing"):
         load(row, in_shards(whole, tmp_path / "absent", written=1))
