@@ -90,6 +90,10 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
             "11 of its 11 .* its names begin with actor.,",
         ),
         (
+            LoadingReport(NAMES, tuple(NAMES), ("actor.vision.a.weight", "actor.text.b.weight")),
+            "its names begin with actor.,",  # As files call modules that the model has elsewhere
+        ),
+        (
             LoadingReport(NAMES, tuple(NAMES), ("encoder.a.weight", "decoder.b.weight")),
             "another architecture",
         ),

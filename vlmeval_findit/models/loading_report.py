@@ -52,6 +52,10 @@ class LoadingReport:
     of_adapter: bool = False  # All that an adapter has must fit its base
     is_whole: bool = True  # False: a name may stand for several blocks, so they are not counted
 
+    @property
+    def lacks_all(self) -> bool:
+        return len(self.missing) == len(self.expected) > 0
+
 
 class Verdict(NamedTuple):
     """Whether a model may answer."""
@@ -272,12 +276,12 @@ _OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
         _COPY_CONFIG,
     ),
     (
-        lambda report, missing, foreign: bool(missing) and bool(_prefix(report, foreign)),
+        lambda report, missing, foreign: report.lacks_all and bool(_prefix(report, foreign)),
         "its names begin with {prefix}, as something that holds the model was saved",
         "Save the model alone: model.save_pretrained(FOLDER)",
     ),
     (
-        lambda report, missing, foreign: len(missing) == len(report.expected) and bool(foreign),
+        lambda report, missing, foreign: report.lacks_all and bool(foreign),
         "config.json is that of another architecture",
         _COPY_CONFIG,
     ),
@@ -299,7 +303,7 @@ def _prefix(report: LoadingReport, names: Sequence[str]) -> str:
     if len(names) < 2:
         return ""
     first = {name.partition(".")[0] for name in report.expected}
-    modules = names[0].split(".")[:-1]
-    before = takewhile(lambda module: module not in first, modules)
-    prefix = "".join(f"{module}." for module in before)
-    return prefix if all(name.startswith(prefix) for name in names) else ""
+    modules = zip(*(name.split(".") for name in names), strict=False)
+    shared = takewhile(lambda at_one_depth: len(set(at_one_depth)) == 1, modules)
+    before = takewhile(lambda module: module not in first, (module for module, *_ in shared))
+    return "".join(f"{module}." for module in before)
