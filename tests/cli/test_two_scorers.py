@@ -176,6 +176,7 @@ def test_scores_of_two_scorers_are_told_apart(
     said = _said(NAMES[reader], outputs, capsys)
     command = "reproduce" if reader == "reproduce --against" else "score outputs"
     assert f"run_findit.py {command}" in said
+    assert "two scorers" in said or "the rest by" in said
     part = "plug-in plates" if "plug-in" in scorers else "vlmeval_findit"
     assert f"{part} " in said
     assert "significant" not in said.replace("rank above is not significant", "")
@@ -277,6 +278,23 @@ def test_a_board_of_an_old_scorer_ranks_and_says_so(
         "Scored earlier: Pascal: 2 runs by vlmeval_findit 1.0.0 (code not recorded), not by the "
         "present scorer; score again: python run_findit.py score outputs" in said
     )
+
+
+def test_a_training_goes_on_after_an_upgrade(
+    outputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checkpoints of the earlier scorer are named, and are on the curve once they are scored."""
+    record(outputs, (NOW, RELEASED))
+    _watch()
+    said = capsys.readouterr().out
+    assert "not on the curve: outputs/M-step-2/" in said
+    assert "best: step 1" in said
+    assert main(["score", "outputs"]) == 0
+    capsys.readouterr()
+    _watch()
+    said = capsys.readouterr().out
+    assert "not on the curve" not in said
+    assert "step 2" in said
 
 
 def test_what_is_said_to_type_makes_the_runs_comparable(
