@@ -200,7 +200,7 @@ def test_thought_marks_come_from_the_user_or_the_row(
     with pytest.raises(SettingsError, match="not a pair of marks"):
         settings_from({"thought_marks": "<plan>"})
     monkeypatch.setenv("FINDIT_THOUGHT_MARKS", "<plan> </plan>")
-    assert settings_from({}).thought_marks == PLAN
+    assert settings_from({}).of_unknown.thought_marks == PLAN
     row = replace(MODELS["InternVL3"], thought=PLAN, local=None)
     assert row.thoughts == ThoughtRule(PLAN)
     got = read_completion({"choices": [{"message": {"content": text}}]}, rule=row.thoughts)

@@ -20,10 +20,13 @@ from ..core.validation import validate
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.providers.provider_table import OPENROUTER
 from ..models.model_row import ModelRow
+from ..models.model_settings import space_source
 from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
 from ..protocol.custom_prompt import CustomPrompt, custom_prompt, prompt_set
 from ..protocol.dataset_variant import DatasetVariant, Message
+from ..protocol.identity import Described
 from ..protocol.replies import Reply, parse_record
+from ..protocol.settings import settings_from
 from ..storage.image_files import header
 from .custom_variants import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
@@ -240,14 +243,24 @@ def _refuse(settings: dict[str, Any], why: str) -> None:
         raise ValueError(f"{', '.join(settings)}: settings are of models on this machine; {why}")
 
 
+def _tell_space(model: str, stated: Any, described: Described) -> None:
+    """Say what a stated space overrides, and what a variable decides or does not."""
+    space_source(model, settings_from({"space": stated}), described)
+
+
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch is imported only if a model is loaded.
     from ..models.local.local_runner import load_local
-    from ..models.local.run_plan import RunSettings
+    from ..models.local.run_plan import RunSettings, describe
 
     runner = load_local(checkpoint, row, validate(RunSettings, settings))
 
+    def tell(variant: DatasetVariant) -> None:
+        given = validate(RunSettings, settings)
+        _tell_space(row.name, given.space, describe(row, checkpoint, variant, given))
+
     def ask(message: Message, variant: DatasetVariant) -> Reply:
+        tell(variant)
         (answer,) = runner.answer_batch([message], variant)
         assert answer.recorded.space is not None  # Of a model on this machine
         space = space_of_whole_images(space_from(answer.recorded.space))
@@ -278,9 +291,14 @@ def _served(
     model = chat_model(short, provider, served, **asked)
     backend = HttpBackend(lambda: HttpService(model, servers))
 
-    def ask(message: Message, variant: DatasetVariant) -> Reply:
+    def tell(variant: DatasetVariant) -> None:
         # An unknown space is an error of the caller, not a failed call.
         model.space(variant)
+        if variant.in_boxes:
+            _tell_space(short, asked.get("space"), model.describe(variant, ()))
+
+    def ask(message: Message, variant: DatasetVariant) -> Reply:
+        tell(variant)
         answer = backend.ask(message, variant)
         return Reply(0, answer.text, parse_record(answer.extra))
 

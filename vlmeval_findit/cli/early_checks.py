@@ -333,11 +333,12 @@ def check_answers(
 ) -> None:
     """Refuse a model that cannot answer a variant, or whose coordinate space is unknown."""
     if access is Access.BASELINE:
-        described = Described(Answering(), baseline_for(entry.name, variant).space)
+        space = baseline_for(entry.name, variant).space
+        described = Described(Answering(), space, space)
     elif access is Access.VLMEVALKIT:
         row = find_model(entry.name)
         space = row.space(variant).as_dict() if row else None
-        described = Described(Answering(in_vlmevalkit=True), space)
+        described = Described(Answering(in_vlmevalkit=True), space, space)
     else:
         return
     benchmark_of(variant).space(entry.name, variant, settings, described)

@@ -29,6 +29,7 @@ from ..data.probe_scenes import COUNT, SIZES
 from ..models.checkpoint_row import contradiction
 from ..models.http.chat import server_space
 from ..models.model_entry import ModelEntry, ModelOptions
+from ..models.model_settings import space_or_variable
 from ..models.model_table import find_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import Settings, settings_from
@@ -138,8 +139,9 @@ Declared = Callable[[RunReplies], Convention | None]
 
 def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Declared]:
     """Return the model as it is asked, and what is declared of it."""
-    space = settings_from({"space": entry.space}).space
     name = entry.like or entry.name
+    stated = settings_from({"space": entry.space}).space
+    space = stated
 
     def declared(run: RunReplies) -> Convention:
         if space is None:
@@ -148,6 +150,7 @@ def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Dec
 
     if entry.base_url or entry.provider is not None:
         # The declared space decides how images are sent, as in every run.
+        space = space_or_variable(stated, find_model(name))
         if space is None:
             try:
                 server_space(name, None)(variant)
@@ -158,7 +161,7 @@ def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Dec
         return replace(entry, space=None), declared
     elif space is None:
         refuse_untabled(entry, ", or --base-url URL")
-    return replace(entry, space=space), declared
+    return replace(entry, space=stated), declared
 
 
 def _runs_otherwise(entry: ModelEntry) -> bool:

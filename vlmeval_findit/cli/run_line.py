@@ -34,6 +34,7 @@ from .early_checks import (
     parse_ours,
 )
 from .other_words import refuse_other_flags
+from .overriding import check_overridden
 from .shared_options import Command, print_note
 
 _MODES = ("all", "infer", "eval")
@@ -219,6 +220,7 @@ def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None
     """Refuse models that are not there, or that cannot answer the variants."""
     settings = settings_from(run.settings)
     check_settings(settings)
+    check_overridden(run.options, run.settings, [_as_named(run, entry) for entry, _ in run.entries])
     check_image_roots(run)
     for entry, access in run.entries:
         check_entry(entry, access, run.variants, needs_key=run.asks, needs_device=run.asks)
@@ -230,6 +232,12 @@ def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None
                 factory.describe(entry, variant)
             else:
                 check_answers(entry, access, variant, settings)
+
+
+def _as_named(run: RunLine, entry: ModelEntry) -> ModelEntry:
+    """Return a model without the options of the command line."""
+    like = entry.like if run.options.like is None else None
+    return ModelEntry(entry.name, checkpoint=entry.checkpoint, like=like)
 
 
 def check_image_roots(run: RunLine) -> None:

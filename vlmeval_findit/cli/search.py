@@ -12,6 +12,7 @@ from ..benchmarks.findit.grid import AnnotationTable
 from ..benchmarks.findit.variant import MARKS
 from ..core.formatting import nearest
 from ..models.model_entry import ModelOptions
+from ..models.model_settings import space_or_variable
 from ..models.model_table import find_model
 from ..sweeps.format_search import search_sweep, search_target
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
@@ -92,7 +93,7 @@ def command(
     entry = options.entry(model)
     name = entry.like or entry.name
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
-    if reads_boxes and entry.space is None and find_model(name) is None:
+    if reads_boxes and find_model(name) is None and space_or_variable(entry.space, None) is None:
         refuse_untabled(entry)
     places = (
         work_dir or Path("outputs/search"),

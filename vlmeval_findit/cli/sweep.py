@@ -51,6 +51,7 @@ from .early_checks import (
     note_of_shared_names,
 )
 from .model_options import MODEL_GROUPS, model_options
+from .overriding import check_overridden
 from .printing import print_folded, report_spending
 from .progress import SweepProgress
 from .result_lines import print_doubts, print_results, print_sampling, report_formats
@@ -96,6 +97,7 @@ def command(
     """
     sweep = read_sweep(config_here_or_shipped(config), work_dir)
     check_amounts(options, limit=limit)
+    check_overridden(options, {"space": options.space_value}, sweep.models)
     sweep = with_options(sweep, options)
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
     refuse_samples(sweep)

@@ -24,6 +24,7 @@ from ..core.files import file_sha256, left_behind, suffix_of
 from ..core.redaction import known_secrets
 from ..models.model_table import thought_rule
 from ..protocol.call_results import CallResult, refused_if_it_quotes
+from ..protocol.choices import stated_note
 from ..protocol.identity import Identity
 from ..protocol.replies import (
     FAILED,
@@ -419,5 +420,6 @@ def unchanged_result(output: Output, basis: ScoreBasis | None) -> CellResult | N
         coords_doubt=values["coords_doubt"],
         answered_note=answered_note(models_in(values["answered_by"]), output.identity),
         reply_note=reply_note(values["replies"]),
+        space_note=stated_note(values["spaces"]),
         sample=cell.sample,
     )

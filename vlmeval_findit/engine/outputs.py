@@ -8,6 +8,9 @@ from pathlib import Path
 
 from ..benchmarks import benchmark_of
 from ..boxes.spaces import SpaceError
+from ..models.model_settings import settings_of_model, space_source
+from ..models.model_table import find_model
+from ..protocol.choices import SPACE
 from ..protocol.contradictions import (
     apply_force,
     identity_conflicts,
@@ -56,6 +59,7 @@ def prepare_output(
     """
     variant = cell.variant
     benchmark = benchmark_of(variant)
+    settings = _for_model(settings, cell.model, described.answering.row)
     benchmark.check(variant, settings)
     try:
         space = benchmark.space(cell.model, variant, settings, described)
@@ -72,6 +76,7 @@ def prepare_output(
     identity = replace(
         identity,
         left_out=cell.left_out,
+        space_source=space_source(cell.model, settings, described) if space is not None else None,
         reads_like=settings.reads_like,
         host=host,
         custom_prompt=asdict(custom) if custom else {},
@@ -79,8 +84,14 @@ def prepare_output(
     recorded = read_identity(path)
     if recorded is not None:
         conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
-        refuse_variable(settings, conflicts, f"{path}")
+        if identity.space_source == SPACE.variable:
+            refuse_variable(conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
+
+
+def _for_model(settings: Settings, model: str, row: str | None) -> Settings:
+    """Return the settings in force for a model; ``row`` is that of the model table."""
+    return settings_of_model(settings, model, find_model(row or model))
 
 
 def begin(

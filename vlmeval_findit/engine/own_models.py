@@ -34,7 +34,7 @@ def describe_baseline(variant: DatasetVariant, baseline: str = "FullImage") -> D
     """Describe a run of a baseline; ValueError if it cannot answer the variant."""
     row = baseline_for(baseline, variant)
     settings = {"baseline": row.answer.__name__}
-    return Described(Answering("FindItBaseline", settings=settings), row.space)
+    return Described(Answering("FindItBaseline", settings=settings), row.space, row.space)
 
 
 def baseline_key(baseline: str = "FullImage") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..boxes.spaces import Space
+from ..boxes.spaces import Space, SpaceError, space_from
 from ..core.formatting import nearest
 from ..core.text_files import read_json
 from ..core.validation import validate
@@ -28,6 +28,7 @@ from ..models.local.layout import Bounds
 from ..models.local.run_plan import RunSettings
 from ..models.model_entry import ModelEntry
 from ..models.model_row import LocalFamily, ModelRow, space_within
+from ..models.model_settings import space_or_variable
 from ..models.model_table import local_names
 from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
 from ..protocol.dataset_variant import DatasetVariant
@@ -113,14 +114,17 @@ class ServedModel:
         limit = settings.max_new_tokens
         row = None if self.row is OTHER else self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
+        assert chat.known is not None
+        known = once_a_variant(partial(self._space, chat.known))
         space = chat.space
         if settings.space is None:
-            space = once_a_variant(partial(self._space, chat.space))
+            space = once_a_variant(partial(self._space_or_variable, known))
         return replace(
             chat,
             row=self.row,
             thoughts=self.row.thoughts,
             space=space,
+            known=known,
             by_variant=self._processor,
             started=program.name,
         )
@@ -148,8 +152,21 @@ class ServedModel:
             raise unknown_bounds(self.name, space, f"\n{_type_another(BOUNDS)}")
         return usual(variant)  # its error says what to type
 
+    def _space_or_variable(
+        self, known: Callable[[DatasetVariant], Space], variant: DatasetVariant
+    ) -> Space:
+        """Return the known space; where its bounds are not known, a variable may state them."""
+        try:
+            return known(variant)
+        except SpaceError:
+            said = space_or_variable(None, self.row)
+            if said is None:
+                raise
+            return space_from(said)
+
     def describe(self, variant: DatasetVariant) -> Described:
-        answering, space = self.chat().describe(variant, [])
+        described = self.chat().describe(variant, [])
+        answering = described.answering
         asked = self.settings
         checkpoint = self.checkpoint
         more = {"server arguments": list(self.serving.arguments), "dtype": asked.dtype}
@@ -157,7 +174,8 @@ class ServedModel:
         settings = {**answering.settings, **{k: v for k, v in more.items() if v}, **base}
         who: Any = {"checkpoint": checkpoint, "server": self.program.described}
         revision = known_revision(checkpoint, asked.revision)
-        return Described(replace(answering, **who, revision=revision, settings=settings), space)
+        answering = replace(answering, **who, revision=revision, settings=settings)
+        return described._replace(answering=answering)
 
     def on_this_machine(self, answering: Answering) -> Answering:
         """Add the commit from the hub, if its client is installed."""

@@ -160,7 +160,8 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             run = score_file(path, settings)
             files = write_score(run, path)
             log.info("FindIt: score in %s, details in %s", files.score, files.details)
-            for doubt in filter(None, (run.answered_note, run.reply_note, run.coords_doubt)):
+            notes = (run.space_note, run.answered_note, run.reply_note, run.coords_doubt)
+            for doubt in filter(None, notes):
                 log.warning("FindIt: %s %s: %s", run.model, run.dataset.name, doubt)
             row = out.score = score_row(run)
         metrics = {n: round(row[n], 4) for n in run.metric_values if row[n] is not None}

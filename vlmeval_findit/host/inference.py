@@ -198,7 +198,7 @@ def prepare_run(
     cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
-    settings = dataset.settings
+    settings = replace(dataset.settings, space=entry.space)
     is_theirs = described_run.answering.in_vlmevalkit
     later = dataset.space_may_come and is_theirs and described_run.space is None
     if later:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes.spaces import space_from
+from ..protocol.choices import SPACE, STATED
 from ..protocol.settings import Settings
 from ..storage.identity_file import read_identity, write_identity
 from ..storage.run_files import RunFiles
@@ -17,18 +18,24 @@ from ..storage.run_files import RunFiles
 
 def recorded_space(predictions: Path, settings: Settings) -> Settings:
     """Return settings with the space that a run recorded, unless they have one."""
-    recorded = None if settings.space is not None else read_identity(predictions)
+    is_stated = settings.space is not None or settings.of_unknown.space is not None
+    recorded = None if is_stated else read_identity(predictions)
     return settings if recorded is None else replace(settings, space=recorded.space)
 
 
 def complete_space(predictions: Path, settings: Settings) -> None:
     """Record the space of scoring for a run that did not know one when it began."""
     recorded = read_identity(predictions)
-    if settings.space is None or recorded is None or recorded.space is not None:
+    if recorded is None or recorded.space is not None:
+        return
+    space, source = settings.space, STATED
+    if space is None:
+        space, source = settings.of_unknown.space, SPACE.variable
+    if space is None:
         return
     if not recorded.answering.in_vlmevalkit:
         return  # Every reply records its space
-    completed = replace(recorded, space=space_from(settings.space).as_dict())
+    completed = replace(recorded, space=space_from(space).as_dict(), space_source=source)
     above = predictions.parent.parent / predictions.name
     for path in (predictions, above):
         if RunFiles(path).identity.is_file():

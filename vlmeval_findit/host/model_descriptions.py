@@ -14,6 +14,7 @@ from ..core.files import file_sha256, sha256_of
 from ..engine.calls import given_key
 from ..engine.own_models import local_key
 from ..models.model_row import ModelRow
+from ..models.model_settings import space_or_variable
 from ..models.model_table import find_model
 from ..models.revision import known_revision
 from ..protocol.custom_prompt import CustomPrompt
@@ -205,7 +206,8 @@ def described(model: str, entry: Entry, variant: DatasetVariant) -> Described:
         runs_here=not entry.is_api,
         in_vlmevalkit=True,
     )
-    return Described(answering, _stock_space(model, entry, variant))
+    space = _stock_space(model, entry, variant)
+    return Described(answering, space, space)
 
 
 def on_this_machine(entry: Entry, answering: Answering) -> Answering:
@@ -263,6 +265,8 @@ def refuse_unknown_bounds(model: str, entry: Entry, variant: DatasetVariant) -> 
     """
     row = _row_of(model, entry)
     if entry.is_findit or row is None or _stock_space(model, entry, variant) is not None:
+        return
+    if space_or_variable(None, row) is not None:
         return
     example = '{"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}'
     where = f"the server at {entry.endpoint}" if entry.endpoint else "VLMEvalKit's class"

@@ -127,6 +127,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
             *_answering_lines(board),
         ],
         "Replies": by_run(lambda run: run.provenance.reply_note),
+        "Coordinate space stated": by_run(lambda run: run.provenance.space_note),
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
         "Part of a table": by_dataset(_part),

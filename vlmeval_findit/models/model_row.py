@@ -140,10 +140,14 @@ class ModelRow:
         return self.name.replace(" ", "-")
 
     @property
+    def named_marks(self) -> ThoughtMarks | None:
+        """The marks of its thoughts, also where the table of all models has them."""
+        return self.thought or (self.local.thought if self.local else None)
+
+    @property
     def thoughts(self) -> ThoughtRule:
         """How its thoughts are marked in replies of servers and prediction files."""
-        of_family = self.local.thought if self.local else None
-        return rule_of(self.thought or of_family, self.opens_thought)
+        return rule_of(self.named_marks, self.opens_thought)
 
     def reads(self, asked: ReplyFormat) -> ReplyFormat:
         """Return the format in which its replies are read."""
@@ -161,8 +165,8 @@ def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
 
 # --- checks of a plug-in's row -------------------------------------------------------------------
 
-_ANY_QUESTION = PlainVariant("any", table="any", images="any", family_name="any", in_boxes=True)
-_SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
+ANY_QUESTION = PlainVariant("any", table="any", images="any", family_name="any", in_boxes=True)
+_SCENES = replace(ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
 def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
@@ -182,7 +186,7 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
     for name in _entries(row):
         if name in model_names():
             return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
-    for variant in (_ANY_QUESTION, _SCENES):
+    for variant in (ANY_QUESTION, _SCENES):
         space = row.space(variant)
         if not isinstance(space, Space):
             return f"its space is {shown(space, 40)}"

@@ -15,7 +15,8 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.formatting import nearest
 from ..core.plugin_rows import Group, PluginTable
-from ..protocol.settings import SPACE_VARIABLE, Settings
+from ..protocol.choices import READS_LIKE, SPACE
+from ..protocol.settings import Settings
 from ..protocol.thoughts import CHANNEL, THINK, USUAL, ThoughtMarks, ThoughtRule
 from . import prices
 from .local.layout import Grid, Positions, Tiles
@@ -296,7 +297,10 @@ def find_model(name: str) -> ModelRow | None:
 
 
 def thought_rule(name: str, marks: ThoughtMarks | None) -> ThoughtRule:
-    """Return how a model marks its thoughts: with the user's ``marks``, else as its row says."""
+    """Return how a model marks its thoughts: with the user's ``marks``, else as its row says.
+
+    ``marks`` are those of :func:`.settings_of_model`.
+    """
     row = find_model(name)
     rule = row.thoughts if row is not None else USUAL
     return rule if marks is None else ThoughtRule(marks, rule.opened)
@@ -315,22 +319,27 @@ def known_model(name: str, key: str) -> ModelRow:
 
 
 def space_of_settings(settings: Settings) -> Space | None:
-    """Return the space that settings name, or raise SpaceError, which says if a variable did."""
-    if settings.space is None:
-        return None
+    """Return the space that the user states, or raise SpaceError."""
+    return None if settings.space is None else space_from(settings.space)
+
+
+def space_of_variable(settings: Settings) -> Space | None:
+    """Return the space of models of which none is known, or raise SpaceError."""
+    value = settings.of_unknown.space
     try:
-        return space_from(settings.space)
+        return None if value is None else space_from(value)
     except SpaceError as error:
-        if settings.source != SPACE_VARIABLE:
-            raise
-        raise SpaceError(f"{SPACE_VARIABLE}={settings.space}: {error}") from None
+        raise SpaceError(f"{SPACE.variable}={value}: {error}") from None
 
 
 def check_settings(settings: Settings) -> None:
     """Raise SpaceError for settings with an unknown space or model."""
     space_of_settings(settings)
+    space_of_variable(settings)
     if settings.reads_like is not None:
         known_model(settings.reads_like, "reads_like")
+    if settings.of_unknown.reads_like is not None:
+        known_model(settings.of_unknown.reads_like, READS_LIKE.variable)
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:

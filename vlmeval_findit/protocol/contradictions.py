@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.files import file_sha256
 from .benchmark import Benchmark
+from .choices import SPACE as SPACE_SETTING
 from .dataset_variant import AnyDataset, DatasetVariant, rows_text
 from .identity import (
     ATTRIBUTE,
@@ -115,6 +116,8 @@ def merge_for_resume(
     return replace(
         now,
         answering=_completed(recorded.answering, now.answering),
+        space_source=recorded.space_source or now.space_source,
+        reads_like=now.reads_like or recorded.reads_like,
         host=recorded.host or now.host,
         versions=recorded.versions or now.versions,
         forced=recorded.forced,
@@ -194,13 +197,11 @@ def overrule(predictions: Predictions, conflicts: Sequence[Contradiction]) -> Pr
     """Return predictions that may be scored; ``forced`` says which contradictions they have.
 
     Raises:
-        IdentityError: a contradiction is not forced. A space of the environment is never forced;
-            any other space may be scored separately.
+        IdentityError: a contradiction is not forced. A space may be scored separately.
     """
     settings = predictions.settings
     identity = predictions.identity
     spaces = [conflict for conflict in conflicts if conflict.is_space]
-    refuse_variable(settings, spaces, str(predictions))
     separate = spaces if settings.separately else []
     others = [conflict for conflict in conflicts if conflict not in separate]
     forced = apply_force(others, settings.force, f"{predictions}: {OF_SOMETHING_ELSE}")
@@ -313,10 +314,10 @@ def apply_force(
     return [str(conflict) for conflict in conflicts]
 
 
-def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: str) -> None:
-    """Raise IdentityError if the space of the environment contradicts a record, even if forced."""
-    if spaces and settings.space is not None and settings.source != "setting":
+def refuse_variable(spaces: Sequence[Contradiction], where: str) -> None:
+    """Raise IdentityError where a space by a variable contradicts a record, even if forced."""
+    if spaces:
         raise IdentityError(
-            f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not "
+            f"{where}:\n  {spaces[0]} ({SPACE_SETTING.variable})\nAn environment variable does not "
             "override what a run recorded: unset it, or name the space with --space."
         )

@@ -100,6 +100,8 @@ class Described(NamedTuple):
 
     answering: Answering
     space: Mapping[str, Any] | None
+    # What would be its space if the user stated none; None: not known
+    known: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Identity(Config):
     rows: StoredRows | None = None  # The indices that are asked
     left_out: StoredRows = ()  # Those without a usable image
     space: Values | None = None  # Settings for :func:`.space_from`
+    space_source: Text | None = None  # Who stated it (:func:`.choose`)
     reads_like: Text | None = None
     host: Mapping[str, Text] = field(default_factory=dict)  # At inference, as are the versions
     versions: Mapping[str, Text] = field(default_factory=dict)

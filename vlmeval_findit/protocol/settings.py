@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.text_files import parse_json
+from .choices import READS_LIKE, SPACE, THOUGHT_MARKS
 from .thoughts import MarksError, ThoughtMarks, thought_marks
 
 
@@ -24,23 +25,30 @@ class ChosenEncoder(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class OfUnknown:
+    """What environment variables say: of models of which nothing else says it, and no others."""
+
+    space: str | Mapping[str, Any] | None = None
+    reads_like: str | None = None
+    thought_marks: ThoughtMarks | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """User settings for scoring a run."""
 
     space: str | Mapping[str, Any] | None = None  # A name or the fields of :class:`.Space`
     reads_like: str | None = None  # Row of a model whose replies to ``unconstrained`` look the same
     force: bool = False  # Overrides what the run recorded
-    source: str = "setting"  # Of the space; a variable never overrides a record
     encoder: ChosenEncoder | None = None  # None: the dataset's default
     thought_marks: ThoughtMarks | None = None  # None: those of the table and of the model's row
     separately: bool = False  # Where the run recorded another space: score into separate files
+    of_unknown: OfUnknown = OfUnknown()
 
 
-SPACE_VARIABLE = "FINDIT_SPACE"
 FORCE_VARIABLE = "FINDIT_FORCE"
 LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"
 ENCODER_VARIABLE = "FINDIT_ENCODER"
-MARKS_VARIABLE = "FINDIT_THOUGHT_MARKS"
 
 # Our keys of ``--judge-args``; others are the host's
 NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
@@ -64,19 +72,9 @@ def judge_args(text: str | None) -> dict[str, Any]:
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Make settings from ``--judge-args`` or flags, else from ``FINDIT_…`` variables."""
-    space = values.get("space")
-    source = "setting"
-    if not space and os.environ.get(SPACE_VARIABLE):
-        space = os.environ[SPACE_VARIABLE]
-        source = SPACE_VARIABLE
-    if isinstance(space, str) and space.lstrip().startswith("{"):
-        try:
-            space = parse_json(space)
-        except ValueError as error:
-            where = "space" if source == "setting" else source
-            raise SettingsError(f"{where}={space}: {error}") from None
-    reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
+    """Make settings from ``--judge-args`` or flags, and of what ``FINDIT_…`` variables say."""
+    space = _space(values.get("space"), "space")
+    reads_like = values.get("reads_like") or None
     if not isinstance(reads_like, str | None):
         raise SettingsError(f"--judge-args: reads_like: {reads_like!r} is not a name")
     force = values.get("force") or False
@@ -89,13 +87,40 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     chosen = ChosenEncoder(encoder) if encoder else None
     if chosen is None and named:
         chosen = ChosenEncoder(named, ENCODER_VARIABLE)
-    named_marks = values.get("thought_marks") or os.environ.get(MARKS_VARIABLE)
+    return Settings(
+        space=space,
+        reads_like=reads_like,
+        force=force or _is_on(FORCE_VARIABLE),
+        encoder=chosen,
+        thought_marks=_marks(values.get("thought_marks")),
+        of_unknown=variables(),
+    )
+
+
+def variables() -> OfUnknown:
+    """Return what environment variables say of models of which nothing else says it."""
+    return OfUnknown(
+        space=_space(os.environ.get(SPACE.variable), SPACE.variable),
+        reads_like=os.environ.get(READS_LIKE.variable) or None,
+        thought_marks=_marks(os.environ.get(THOUGHT_MARKS.variable), THOUGHT_MARKS.variable),
+    )
+
+
+def _space(value: Any, where: str) -> str | Mapping[str, Any] | None:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = parse_json(value)
+        except ValueError as error:
+            raise SettingsError(f"{where}={value}: {error}") from None
+    return value or None
+
+
+def _marks(value: Any, variable: str = "") -> ThoughtMarks | None:
     try:
-        marks = thought_marks(named_marks) if named_marks else None
+        return thought_marks(value) if value else None
     except MarksError as error:
-        raise SettingsError(str(error)) from None
-    forced = force or _is_on(FORCE_VARIABLE)
-    return Settings(space or None, reads_like, forced, source, chosen, marks)
+        where = f"{variable}: " if variable else ""
+        raise SettingsError(f"{where}{error}") from None
 
 
 def wants_logprobs() -> bool:

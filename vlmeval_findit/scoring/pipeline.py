@@ -12,7 +12,8 @@ from pathlib import Path
 
 from .. import benchmarks
 from ..data.loading import load_dataset
-from ..models.model_table import thought_rule
+from ..models.model_settings import settings_of_model
+from ..models.model_table import find_model, thought_rule
 from ..protocol.contradictions import (
     OF_SOMETHING_ELSE,
     Predictions,
@@ -72,6 +73,9 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
             recorded_variant = benchmarks.parse(identity.dataset)
             if identity.resolved_options:
                 dataset = benchmark.for_model(dataset, model, identity.resolved_options)
+        row = find_model(recorded_row or model)
+        like = identity.reads_like if identity is not None else None
+        settings = settings_of_model(settings, model, row, like)
         rule = thought_rule(recorded_row or model, settings.thought_marks)
         if rule != USUAL:
             replies = [replace(reply, thoughts=rule) for reply in replies]
@@ -102,7 +106,10 @@ def check_replies(
     Raises:
         IdentityError: a reply or a setting contradicts the table or what the run recorded.
     """
-    settings = settings or settings_from({})
+    recorded_row = identity.answering.row if identity is not None else None
+    row = find_model(recorded_row or model)
+    like = identity.reads_like if identity is not None else None
+    settings = settings_of_model(settings or settings_from({}), model, row, like)
     benchmark = benchmarks.benchmark_of(dataset.variant)
     of_benchmark = benchmark.identity_conflicts(dataset, replies, settings, identity)
     predictions = Predictions(model, dataset, benchmark, replies, settings, identity)

@@ -18,6 +18,7 @@ from ..coords.run_arrays import AnsweredQuery
 from ..models.dual_encoder.encoder import EncoderError
 from ..models.model_table import UnknownModelError
 from ..protocol.benchmark import Benchmark, Scorer
+from ..protocol.choices import stated_note
 from ..protocol.contradictions import Predictions
 from ..protocol.dataset_variant import AnyDataset, DatasetVariant
 from ..protocol.identity import GIVEN, Identity
@@ -92,6 +93,11 @@ class RunScore:
     @property
     def failed(self) -> int:
         return sum(row.failed for row in self.rows)
+
+    @property
+    def space_note(self) -> str | None:
+        """Say which coordinate space was stated in place of the known one."""
+        return stated_note(self.spaces)
 
     @property
     def answered_note(self) -> str | None:
@@ -256,8 +262,9 @@ class CellResult:
 
     ``rows`` of the ``table_rows`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a variant which the sweep names.
-    ``coords_doubt`` says why its coordinate space is in doubt, ``answered_note`` that several
-    models answered, or another than was asked, ``reply_note`` what is odd in its replies.
+    ``space_note`` says that its coordinate space was stated in place of the known one,
+    ``coords_doubt`` why it is in doubt, ``answered_note`` that several models answered, or another
+    than was asked, ``reply_note`` what is odd in its replies.
     ``dropped``: a race stopped asking in its format, so it is never compared with results over more
     queries.
     """
@@ -273,6 +280,7 @@ class CellResult:
     coords_doubt: str | None = None
     answered_note: str | None = None
     reply_note: str | None = None
+    space_note: str | None = None
     dropped: DroppedFormat | None = None
     sample: int = 1
 
@@ -295,6 +303,7 @@ def result_of(run: RunScore, path: Path) -> CellResult:
         coords_doubt=run.coords_doubt,
         answered_note=run.answered_note,
         reply_note=run.reply_note,
+        space_note=run.space_note,
     )
 
 

@@ -18,6 +18,7 @@ from ..core.formatting import as_csv
 from ..core.text_files import read_json
 from ..models.model_table import find_model
 from ..protocol.benchmark import Scorer
+from ..protocol.choices import stated_note
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.identity import Identity
 from ..protocol.scored_row import ScoredRow
@@ -156,6 +157,7 @@ class Provenance:
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
     answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
     reply_note: str | None = None  # What is odd in the replies (None: nothing)
+    space_note: str | None = None  # The space that was stated in place of the known one
     costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
@@ -292,6 +294,7 @@ def provenance_from(
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
+        space_note=stated_note(stored.spaces),
         costs=costs,
         reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
@@ -332,7 +335,7 @@ def settings_of_score(predictions: Path, settings: Settings) -> Settings:
     sources = [space["source"] for space in stored.spaces]
     if len(sources) != 1 or sources[0].startswith(_NOT_SET):
         return settings
-    return replace(settings, space=_first_space(stored), source="setting")
+    return replace(settings, space=_first_space(stored))
 
 
 def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
@@ -347,7 +350,7 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     settings = _with_marks(settings, stored)
     predictions = files.provenance.with_name(stored.predictions.file)
     space = _first_space(stored)
-    return predictions, replace(settings, space=space, source="setting", separately=True)
+    return predictions, replace(settings, space=space, separately=True)
 
 
 def _with_marks(settings: Settings, stored: StoredProvenance) -> Settings:

@@ -45,6 +45,7 @@ from ..engine.calls import Cell, CellBuilder
 from ..models.checkpoint_row import row_of_checkpoint
 from ..models.http.batch import BatchKind
 from ..models.model_entry import KEYS_OF_SERVICES, ModelEntry, entry_values, like_its_checkpoint
+from ..models.model_settings import space_or_variable
 from ..models.model_table import MODELS, find_model, same_checkpoint
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.metric import Better
@@ -247,7 +248,8 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
                 "checkpoint",
             )
         # Boxes are scored at the end, but the space must be known at the start.
-        has_space = entry.space is not None or entry.like is not None or not in_boxes
+        states_space = entry.like is not None or space_or_variable(entry.space, None) is not None
+        has_space = states_space or not in_boxes
         if not has_space and find_model(name) is None and name not in baselines():
             if entry.checkpoint is not None:
                 _refuse_checkpoint(entry, at)

@@ -10,17 +10,32 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.models.model_table import check_settings
-from vlmeval_findit.protocol.settings import Settings, settings_from
+from vlmeval_findit.protocol.settings import OfUnknown, Settings, settings_from
+from vlmeval_findit.protocol.thoughts import ThoughtMarks
 
 
 @pytest.mark.parametrize(
     ("values", "environment", "expected"),
     [
         ({}, {}, Settings()),
-        ({}, {"SPACE": ' {"kind": "unit"}'}, Settings({"kind": "unit"}, source="FINDIT_SPACE")),
+        (
+            {},
+            {"SPACE": ' {"kind": "unit"}', "THOUGHT_MARKS": "<a> </a>"},
+            Settings(
+                of_unknown=OfUnknown({"kind": "unit"}, thought_marks=ThoughtMarks("<a>", "</a>"))
+            ),
+        ),
         ({}, {"FORCE": "1"}, Settings(force=True)),
-        ({"space": "pixels"}, {"SPACE": "unit"}, Settings("pixels")),
-        ({"reads_like": "Qwen3-VL"}, {"READS_LIKE": "x"}, Settings(reads_like="Qwen3-VL")),
+        (
+            {"space": "pixels"},
+            {"SPACE": "unit"},
+            Settings("pixels", of_unknown=OfUnknown("unit")),
+        ),
+        (
+            {"reads_like": "Qwen3-VL"},
+            {"READS_LIKE": "x"},
+            Settings(reads_like="Qwen3-VL", of_unknown=OfUnknown(reads_like="x")),
+        ),
     ],
     ids=str,
 )

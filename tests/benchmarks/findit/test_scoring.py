@@ -114,9 +114,10 @@ def test_what_goes_before_what(predicted: Predict, monkeypatch: pytest.MonkeyPat
     path = predicted(SVG, [RIGHT])
     assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
     monkeypatch.setenv("FINDIT_SPACE", "unit")
-    assert sources(score_file(path)) == [("unit", "FINDIT_SPACE")]
+    assert sources(score_file(path)) == [("grid1000", "model table: Qwen3-VL")]
     settings = settings_from({"space": {"kind": "claude_standard"}, "nproc": 4})
-    assert sources(score_file(path, settings)) == [("claude_standard", "setting")]
+    in_place = "setting, in place of grid1000 (model table: Qwen3-VL)"
+    assert sources(score_file(path, settings)) == [("claude_standard", in_place)]
     monkeypatch.delenv("FINDIT_SPACE")
     record(path, {"kind": "openai_high"})
     assert sources(score_file(path)) == [("openai_high", "recorded by the run")]
@@ -146,7 +147,7 @@ def test_a_space_that_contradicts_the_record_is_refused(
     # Forced or not: an environment variable never goes before a record.
     for name, value in (("FINDIT_SPACE", "unit"), ("FINDIT_FORCE", "1")):
         monkeypatch.setenv(name, value)
-        assert "unset it" in refusal(path, settings_from({}))
+        assert sources(score_file(path)) == [("pixels", "recorded by the run")]
     monkeypatch.setenv("FINDIT_SPACE", "pixels")
     assert score_file(path).forced == ()
 

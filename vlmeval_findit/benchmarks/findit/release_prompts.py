@@ -16,6 +16,7 @@ from typing import Any
 
 from ...boxes.representation import GRID
 from ...core.vlmevalkit import git_revision
+from ...protocol.choices import say
 from ...protocol.dataset_variant import Message, Part, image, reference, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
@@ -36,6 +37,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     if not named:
         return prompts.NAME, prompts.message
     if named in FAMILY_PROMPTS:
+        _say_words(named)
         return named, FAMILY_PROMPTS[named].message
     clone = Path(named)
     # The release's first state had a folder src.
@@ -46,6 +48,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
             f"name the top folder of a clone of the FindIt release, {prompts_help(named)}"
         )
     doc_to_text = _from(sources[0].resolve())
+    _say_words(named)
 
     def message(query: FindItQuery, variant: FindItVariant) -> Message:
         requested = variant.mark or variant.representation
@@ -57,6 +60,12 @@ def prompt_set() -> tuple[str, MessageMaker]:
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
     return f"findit-release-{git_revision(clone) or 'unknown'}", message
+
+
+def _say_words(named: str) -> None:
+    say(
+        f"all models are asked in the words of {named} (FINDIT_PROMPTS), in place of {prompts.NAME}"
+    )
 
 
 def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...boxes.representation import ReplyFormat
@@ -15,8 +15,11 @@ from ...models.model_table import (
     find_model,
     known_model,
     space_of_settings,
+    space_of_variable,
     unknown_space,
 )
+from ...protocol.choices import SPACE as SPACE_SETTING
+from ...protocol.choices import STATED, Known, choose, in_words, is_stated, say
 from ...protocol.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
 from ...protocol.replies import Replies, Reply
 from ...protocol.settings import Settings
@@ -41,19 +44,27 @@ def run_space(
     settings: Settings,
     recorded: Mapping[str, Any] | None = None,
 ) -> SpaceInForce:
-    """Choose a run's space: as recorded, else the user's, else the model's; else a SpaceError.
+    """Choose a run's space: as recorded, else the user's, else the model's, else a variable's.
+
+    If none is known, a SpaceError; what is overridden or ignored is said.
 
     Whether a setting contradicts the record is checked by :func:`contradicting_spaces`.
     """
-    if recorded is not None:
-        return SpaceInForce(space_from(recorded), "recorded by the run")
-    named = space_of_settings(settings)
-    if named is not None:
-        return SpaceInForce(named, settings.source)
+    stated = space_of_settings(settings)
+    variable = space_of_variable(settings)
     row = find_model(model)
-    if row is None:
+    choice = choose(
+        SPACE_SETTING,
+        model,
+        recorded=space_from(recorded).as_dict() if recorded is not None else None,
+        stated=stated.as_dict() if stated is not None else None,
+        known=Known(row.space(variant).as_dict(), f"model table: {row.name}") if row else None,
+        variable=variable.as_dict() if variable is not None else None,
+    )
+    if choice.value is None:
         raise unknown_space(model)
-    return SpaceInForce(row.space(variant), f"model table: {row.name}")
+    say(choice.remark)
+    return SpaceInForce(space_from(choice.value), choice.source)
 
 
 def space_of_new_run(
@@ -67,8 +78,8 @@ def space_of_new_run(
         space = named.as_dict()
         if described.space not in (None, space) and not described.answering.in_vlmevalkit:
             raise SpaceError(
-                f"{model} answers in {described.space}, and records it with every reply: "
-                f"{settings.source} {space} cannot change that"
+                f"{model} answers in {in_words(described.space)}, and records it with every reply: "
+                f"--space {in_words(space)} cannot change that. Leave it out"
             )
     return run_space(model, variant, settings, space).space.as_dict()
 
@@ -79,6 +90,7 @@ def contradicting_spaces(
     """Find spaces of a setting or a reply that contradict the record."""
     of_run = run.space if run is not None else None
     of_settings = space_of_settings(settings)
+    space_of_variable(settings)  # refuses an unknown one, also where it has no effect
     conflicts: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
         of_reply = space_from(reply.recorded.space) if reply.recorded.space else None
@@ -126,14 +138,17 @@ def _declared_spaces(
     recorded = run.space if run is not None else None
     named = space_of_settings(settings)
     if named is not None and (settings.force or settings.separately):
-        source = settings.source
+        source = STATED
         if settings.separately:
             conflicts = contradicting_spaces(replies, settings, run)
             if conflicts:
                 source = f"{GIVEN}; {conflicts[0]}"
         return [SpaceInForce(named, source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
-        return [run_space(model, variant, settings, recorded)] * len(replies)
+        in_force = run_space(model, variant, settings, recorded)
+        if run is not None and recorded is not None and is_stated(run.space_source):
+            in_force = replace(in_force, source=f"{in_force.source}: {run.space_source}")
+        return [in_force] * len(replies)
     return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]
 
 

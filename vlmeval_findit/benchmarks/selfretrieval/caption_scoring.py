@@ -20,7 +20,8 @@ from ...core.command import missing
 from ...core.formatting import nearest
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
 from ...protocol.benchmark import Scorer
-from ...protocol.settings import Settings, SettingsError
+from ...protocol.choices import say
+from ...protocol.settings import ENCODER_VARIABLE, Settings, SettingsError
 from .caption_reading import Caption, Captions
 from .image_pairs import SETS, ImagePair, PairSide, PerSide
 
@@ -172,6 +173,8 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
             f"encoder {name!r} ({source}): neither a folder nor an OWNER/NAME of Hugging Face"
             f"{nearest(name, ENCODERS)}"
         )
+    if source == ENCODER_VARIABLE and name != SETS[table]:
+        say(f"{table}: captions are scored by {name} ({source}), in place of {SETS[table]}")
     return name, source
 
 

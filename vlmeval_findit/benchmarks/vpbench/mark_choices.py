@@ -14,9 +14,10 @@ from ...core.files import write_text_once
 from ...core.formatting import nearest
 from ...core.text_files import read_json
 from ...marks.style import COLOURS, Shape
+from ...protocol.choices import VP_MARK, Known, choose, say
 from ...storage.folders import lmu_data_root
 
-BY_HAND = "FINDIT_VP_MARK"  # environment variable: the mark of every model
+BY_HAND = VP_MARK.variable  # the mark of models of which the file has none
 SEED = 0  # for choosing a good mark for each row
 
 
@@ -110,19 +111,21 @@ def read_marks() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
 
 
 def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
-    """Return a model's best mark and its source: the environment variable, else the file.
+    """Return a model's best mark and its source: the file, else the environment variable.
 
     Raises:
         BestMarkError: the mark is unknown, or the file is missing or has none for this model; the
             message names ``dataset``, which needs it.
     """
     named = os.environ.get(BY_HAND)
-    if named:
-        return MarkChoice.from_name(named), BY_HAND
+    by_hand = MarkChoice.from_name(named).name if named else None
     stored = read_marks()
     models = {} if stored is None else stored[0]
-    if model in models:
-        return models[model], marks_path().name
+    known = Known(models[model].name, marks_path().name) if model in models else None
+    choice = choose(VP_MARK, model, known=known, variable=by_hand)
+    say(choice.remark)
+    if choice.value is not None:
+        return MarkChoice.from_name(choice.value), choice.source
     why = (
         f"{marks_path()} has none of it{nearest(model, models)}"
         if models

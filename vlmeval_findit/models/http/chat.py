@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +14,10 @@ from ...core.text_files import parse_json
 from ...protocol.dataset_variant import DatasetVariant, Message, PartKind, split_system
 from ...protocol.identity import PROVIDER, Answering, Described
 from ...protocol.replies import ReplyRecord
-from ...protocol.settings import settings_from
 from ...protocol.thoughts import USUAL, ThoughtRule
 from ...serving.programs import BOUNDS
 from ..model_row import NO_API, ApiFacts, ModelRow
+from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
 from ..tiers import Surcharge, surcharge, tiers_in
@@ -60,6 +61,8 @@ class ChatModel:
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
     thoughts: ThoughtRule = USUAL  # how its thoughts are marked
     started: str = ""  # the program that FindIt started to serve it; empty: others' servers
+    # Its space by variant if the user stated none; it raises SpaceError if that is not known
+    known: Callable[[DatasetVariant], Space] | None = None
 
     @property
     def facts(self) -> ApiFacts:
@@ -203,7 +206,18 @@ class ChatModel:
             endpoint=", ".join(sorted({server.name for server in servers})) or None,
             settings=settings,
         )
-        return Described(answering, self._recorded_space(variant))
+        return Described(answering, self._recorded_space(variant), self._known_space(variant))
+
+    def _known_space(self, variant: DatasetVariant) -> dict[str, Any] | None:
+        """Return what its row says of its space, as far as the server's bounds are known."""
+        if self.known is None or self.row is None or not variant.in_boxes:
+            return None
+        with suppress(SpaceError):
+            return self.known(variant).as_dict()
+        with suppress(SpaceError):  # Only the server knows its bounds
+            kind = self.row.space(variant).kind
+            return None if kind == self.space(variant).kind else {"kind": kind}
+        return None
 
     def _recorded_space(self, variant: DatasetVariant) -> dict[str, Any] | None:
         space = self.space(variant)
@@ -288,8 +302,10 @@ def chat_model(
     known = known_model(like, "like") if like else find_model(name)
     facts = _facts_of(known)
     root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
-    stated = settings_from({"space": space}).space
+    bounds_known = provider is not None and known is not None and known.api is not None
+    stated = space_or_variable(space, known, bounds_known=bounds_known)
     rule = server_space(like or name, stated)
+    usual = known.space if bounds_known and known is not None else server_space(like or name, None)
     sent: dict[str, Any] = {"temperature": facts.temperature}
     if provider is None:
         if name.lower().endswith("-nothink"):
@@ -303,14 +319,15 @@ def chat_model(
         sent |= _reasoning_fields(provider_row, facts)
         if not provider_row.relays:
             root = provider_row.schema_root
-        if known is not None and known.api is not None and not stated:
-            rule = known.space
+        if not stated:
+            rule = usual
     return ChatModel(
         name=name,
         served=service_name,
         row=known,
         thoughts=known.thoughts if known is not None else USUAL,
         space=once_a_variant(rule),
+        known=usual,
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
         removed=frozenset(key for key, it in (fields or {}).items() if it is None),
         provider=provider or "",

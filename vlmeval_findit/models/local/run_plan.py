@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from ...boxes.spaces import space_from
+from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.command import install
 from ...core.formatting import nearest
 from ...core.validation import Config, Count, Name, Number, Values, YesNo
@@ -48,6 +48,7 @@ class GenerationPlan:
     bounds: Bounds
     limit: int
     space: dict[str, Any]
+    known: dict[str, Any] | None = None  # its space if the user stated none; None: not known
     schema: Mapping[str, Any] | None = None
     logprobs: bool = False
 
@@ -69,15 +70,20 @@ def plan(
             takes = nearest(key, sorted(row.local.layout.takes))
             raise ValueError(f"{key}: the image processor of {row.name} takes no {key}{takes}")
     bounds = row.local.bounds(variant).overridden(limits)
-    if settings.space is not None:
-        space = space_from(settings.space)
-    else:
-        space = space_within(row.space(variant), bounds)
+    known: Space | None = None
+    try:
+        known = space_within(row.space(variant), bounds)
+    except SpaceError:
+        if settings.space is None:
+            raise
+    space = known if settings.space is None else space_from(settings.space)
+    assert space is not None
     return GenerationPlan(
         family=row.local,
         bounds=bounds,
         limit=settings.max_new_tokens or variant.max_new_tokens,
         space=space.as_dict(),
+        known=known.as_dict() if known is not None else None,
         schema=variant.reply_schema,
         logprobs=logprobs,
     )
@@ -112,7 +118,7 @@ def describe(
         settings=set_by_user,
         runs_here=True,
     )
-    return Described(answering, generation.space)
+    return Described(answering, generation.space, generation.known)
 
 
 def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:

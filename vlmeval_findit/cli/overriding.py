@@ -1,0 +1,133 @@
+"""Flags that are said of all models of a command, where some models say otherwise.
+
+Over several models such a flag is refused: each may have its own value in a sweep's file. Over one
+it goes first, and what it overrides is printed at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..boxes.spaces import SpaceError, space_from
+from ..models.http.chat import extra_fields
+from ..models.model_entry import ModelEntry, ModelOptions
+from ..models.model_row import ANY_QUESTION, ModelRow
+from ..models.model_table import find_model
+from ..protocol.choices import IN_PLACE, in_words
+from ..protocol.thoughts import thought_marks
+from .shared_options import print_note
+
+_ENTRY = "its entry"
+
+
+class Overridden(NamedTuple):
+    """A value that a flag overrides for a model."""
+
+    flag: str
+    value: str
+    model: str
+    known: str
+    source: str
+    key: str  # of a model in a sweep's file
+
+    def __str__(self) -> str:
+        return f"{self.model}: {self.flag} {self.value}{IN_PLACE}{self.known} ({self.source})"
+
+
+def check_overridden(
+    options: ModelOptions, judged: Mapping[str, Any], entries: Sequence[ModelEntry]
+) -> None:
+    """Refuse flags over several models that some know otherwise; say what is overridden of one.
+
+    Args:
+        options: of the command line.
+        judged: its settings of scoring, as ``--judge-args`` has them, with ``--space``.
+        entries: the models as they are without the options.
+    """
+    found = [each for entry in entries for each in _overridden(options, judged, entry)]
+    if found and len(entries) > 1:
+        first = found[0]
+        raise ValueError(
+            f"{first.flag} {first.value} is said of {len(entries)} models, but {first.model} has "
+            f"{first.known} ({first.source}). Run {first.model} in a command without {first.flag}, "
+            f"or write `{first.key}` of each model in a sweep's file: findit sweep FILE.yaml"
+        )
+    for each in found:
+        if each.key != "space":  # said where its run begins, with the bounds in force
+            print_note(str(each))
+
+
+def _overridden(
+    options: ModelOptions, judged: Mapping[str, Any], entry: ModelEntry
+) -> Iterator[Overridden]:
+    """Yield what the flags of a command override for a model."""
+    row = find_model(options.like or entry.like or entry.name)
+    table = f"model table: {row.name}" if row is not None else ""
+    yield from _like(options, entry)
+    for key, flag in (("system", "--system"), ("prompt_template", "--prompt-template")):
+        value, known = getattr(options, key), getattr(entry, key)
+        if None not in (value, known) and value != known:
+            yield Overridden(flag, value, entry.name, known, _ENTRY, key)
+    if options.temperature is not None:
+        yield from _setting("--temperature", entry, "temperature", options.temperature)
+    for key, value in extra_fields(options.extra_body).items():
+        yield from _setting("--extra-body", entry, key, value)
+    if judged.get("space"):
+        flag = "--space" if options.space is not None else "--judge-args space"
+        yield from _space(flag, judged["space"], entry, row, table)
+    if row is not None:
+        yield from _reading(judged, entry.name, row)
+
+
+def _reading(judged: Mapping[str, Any], model: str, row: ModelRow) -> Iterator[Overridden]:
+    """Yield what ``--judge-args`` overrides of how a row's replies are read."""
+    table = f"model table: {row.name}"
+    flag = "--judge-args"
+    if judged.get("reads_like"):
+        like = find_model(judged["reads_like"])
+        if like is not None and like.name != row.name:
+            yield Overridden(f"{flag} reads_like", like.name, model, row.name, table, "reads_like")
+    marks = row.named_marks
+    if judged.get("thought_marks") and marks is not None:
+        given = thought_marks(judged["thought_marks"])
+        if given != marks:
+            words = in_words(given), in_words(marks)
+            key = "thought_marks"
+            yield Overridden(f"{flag} {key}", words[0], model, words[1], table, key)
+
+
+def _setting(flag: str, entry: ModelEntry, key: str, value: Any) -> Iterator[Overridden]:
+    """Yield a field of every request that a sweep's file has for a model, if it differs."""
+    known = entry.settings.get(key)
+    if known is not None and value != known:
+        yield Overridden(flag, f"{key}={value}", entry.name, f"{key}={known}", _ENTRY, "settings")
+
+
+def _like(options: ModelOptions, entry: ModelEntry) -> Iterator[Overridden]:
+    if options.like is None:
+        return
+    like, own = find_model(options.like), find_model(entry.like or entry.name)
+    if like is not None and own is not None and like.name != own.name:
+        source = _ENTRY if entry.like else "model table"
+        yield Overridden("--like", options.like, entry.name, own.name, source, "like")
+
+
+def _space(
+    flag: str, value: Any, entry: ModelEntry, row: ModelRow | None, table: str
+) -> Iterator[Overridden]:
+    """Yield the known space of a model, if it differs; bounds of a resize are often a server's."""
+    stated = space_from(value)
+    try:
+        if entry.space is not None:
+            known, source = space_from(entry.space), _ENTRY
+        elif row is not None:
+            known, source = row.space(ANY_QUESTION), table
+        else:
+            return
+    except SpaceError:  # a row without a space of its own
+        return
+    is_resize = stated.kind == known.kind == "smart_resize" and source != _ENTRY
+    if stated != known and not is_resize:
+        words = in_words(stated.as_dict()), in_words(known.as_dict())
+        yield Overridden(flag, words[0], entry.name, words[1], source, "space")
