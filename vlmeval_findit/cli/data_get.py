@@ -25,7 +25,7 @@ from ..data.fetch.base_addresses import base_addresses
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
 from ..data.sources import NOTHING, DataSource, made_sources, published_sets
-from ..storage.folders import find_table, image_folder, lmu_data_root
+from ..storage.folders import find_table, image_folder, lmu_data_root, make_lmu_data_root
 from ..storage.lock import Lock
 from ..storage.table_files import WrittenTable
 from .data_import import make_set
@@ -94,6 +94,7 @@ def command(
 
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
+    make_lmu_data_root()
     given = {**made_sources(), **published_sets()}
     if name := next((name for name in names if name in given), None):
         row = given[name]

@@ -25,6 +25,7 @@ from ..protocol.settings import (
     wants_logprobs,
 )
 from ..serving.server_process import end
+from ..storage.folders import make_folders_of_host
 from ..sweeps.single_runs import SingleRuns, ask_runs
 from ..sweeps.sweep_file import Sweep, refuse_samples
 from .access import ASKED_BY_US, flag_name
@@ -132,6 +133,7 @@ def _run(
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
+    make_folders_of_host()
     try:
         from ..host import preflight, register
         from ..host.outcomes import OUTCOMES

@@ -21,6 +21,7 @@ from ..models.model_table import check_settings, known_model
 from ..protocol.dataset_variant import DatasetVariant
 from ..protocol.settings import NAMES as SETTING_NAMES
 from ..protocol.settings import judge_args, settings_from
+from ..storage.folders import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
     check_amounts,
@@ -250,7 +251,7 @@ def check_image_roots(run: RunLine) -> None:
                 f"--image-root {pair}: no dataset of --data has images called {key!r}"
                 f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
-        if not Path(folder).is_dir() or not folder:
+        if not folder or not folder_from(folder).is_dir():
             raise ValueError(
                 f"--image-root {pair}: the folder does not exist. Type: --image-root {key}=DIR"
             )

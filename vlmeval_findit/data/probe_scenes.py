@@ -19,7 +19,7 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..boxes.box_records import Truth
 from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
-from ..storage.folders import image_folder, lmu_data_root
+from ..storage.folders import image_folder, make_lmu_data_root
 from ..storage.table_files import source_checksum
 from .rendered import scene_drawing as drawing
 from .rendered.scene_drawing import COLOURS, SHAPES, Masks, Pixels, Rng
@@ -141,16 +141,17 @@ TABLE = "Probe"  # also the key of its image folder
 
 def ensure_probe() -> None:
     """Make the table and its images, unless they are up to date."""
-    if source_checksum(lmu_data_root() / f"{TABLE}.tsv") != _recipe_sha256():
+    if source_checksum(make_lmu_data_root() / f"{TABLE}.tsv") != _recipe_sha256():
         prepare_probe()
 
 
 def prepare_probe() -> PreparedTable:
     """Draw the images and write the table, below the LMUData root."""
+    root = make_lmu_data_root()
     folder = image_folder(TABLE).path
     queries = [_query(folder, index) for index in range(COUNT)]
     origin = {"source": "rendered", "source_sha256": _recipe_sha256()}
-    return write_table(lmu_data_root(), TABLE, queries, origin)
+    return write_table(root, TABLE, queries, origin)
 
 
 def _recipe_sha256() -> str:

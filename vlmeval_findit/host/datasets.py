@@ -29,6 +29,7 @@ from ..protocol.settings import NAMES, settings_from, skips_missing
 from ..protocol.settings import judge_args as read_judge_args
 from ..scoring.pipeline import score_file
 from ..scoring.score_files import score_row, write_score
+from ..storage.folders import make_folders_of_host
 from ..storage.image_files import rows_to_leave_out
 from ..storage.table_files import is_users_table
 from .late_space import complete_space
@@ -111,6 +112,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of(ANY, dataset):
+            make_folders_of_host()
             self.loaded = load_dataset(dataset)
             _refuse_what_is_not_scored(dataset)
             if class_of(dataset) != type(self).__name__:

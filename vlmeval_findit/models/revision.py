@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.files import FileHashes, HashedFile, file_sha256, write_text_once
 from ..core.text_files import read_json
-from ..storage.folders import lmu_data_root
+from ..storage.folders import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 from .loading_report import refuse_wrapped
 from .weight_files import names_of_weights
@@ -59,8 +59,8 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
     seen = sorted({**_remembered(), **hashes.seen}.items()) if unread else ()
     large = {at: state for at, state in seen if state.size > _LARGE and os.path.exists(at)}
     if large:
-        with suppress(OSError):
-            write_text_once(lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
+        with suppress(OSError, FolderError):
+            write_text_once(make_lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
     return result
 
 

@@ -33,12 +33,78 @@ log = logging.getLogger(__name__)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
+_DATA_ROOT = "LMUData"  # the variable in the host's spelling
+_CACHES = ("HF_HOME", "HF_HUB_CACHE")  # VLMEvalKit overlooks them, too, until they are there
+
+
 def lmu_data_root() -> Path:
-    """Find VLMEvalKit's data folder as VLMEvalKit does, but without creating it."""
-    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's spelling)
-    if named and os.path.exists(named):  # called often; a Path is slower
+    """Find VLMEvalKit's data folder to read from: LMUData, else ``~/LMUData``; nothing is made.
+
+    A named folder that does not exist is told, once.
+
+    Raises:
+        FolderError: what LMUData names is no folder.
+    """
+    named = os.environ.get(_DATA_ROOT)
+    if named and os.path.isdir(named):  # called often; a Path is slower
         return Path(named)
-    return Path.home() / "LMUData"
+    home = Path.home() / "LMUData"
+    folder = _settled(_DATA_ROOT)
+    if folder is None:
+        return home
+    if not folder.is_dir():
+        _warn_once(f"FindIt: LMUData={folder} does not exist; {home} is used")
+        return home
+    return folder
+
+
+def make_lmu_data_root() -> Path:
+    """Return VLMEvalKit's data folder to write to; the named one is made if it does not exist.
+
+    Raises:
+        FolderError: it cannot be made, or what LMUData names is no folder.
+    """
+    return _made(_DATA_ROOT) or lmu_data_root()
+
+
+def make_folders_of_host() -> None:
+    """Make the folders of data and caches that are named: VLMEvalKit overlooks missing ones."""
+    for variable in (_DATA_ROOT, *_CACHES):
+        _made(variable)
+
+
+def _made(variable: str) -> Path | None:
+    """Make the folder that a variable names, and return it; None: it names none."""
+    folder = _settled(variable)
+    if folder is not None and not folder.is_dir():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(
+                f"{variable}={folder} cannot be made ({error.strerror}). Set {variable} to a "
+                "folder that can be written to"
+            ) from None
+    return folder
+
+
+def _settled(variable: str) -> Path | None:
+    """Return the folder that a variable names, without blanks around it and with ``~`` expanded.
+
+    The variable is set to it, so that VLMEvalKit and processes of ours find the same.
+    """
+    named = os.environ.get(variable, "")
+    if not named.strip():
+        return None
+    folder = folder_from(named)
+    if folder.exists() and not folder.is_dir():
+        raise FolderError(f"{variable}={folder}: a file, not a folder. Type {variable}=DIR")
+    os.environ[variable] = str(folder)
+    return folder
+
+
+def folder_from(named: str) -> Path:
+    """Return the folder that a setting names: no shell expands ``~`` in a file or behind ``=``."""
+    return Path(named.strip()).expanduser()
 
 
 def advice(error: OSError) -> str:
@@ -162,7 +228,7 @@ class FolderError(ValueError):
 def table_folders() -> list[Path]:
     """Return the folders that are searched for tables, in order."""
     named = os.environ.get("FINDIT_TABLES")
-    first = [Path(named)] if named else []
+    first = [folder_from(named)] if named else []
     folder = clone()
     in_clone = [folder / "datasets_tsv"] if folder else []
     return [*first, Path("datasets_tsv"), *in_clone, lmu_data_root()]
@@ -218,9 +284,10 @@ def config_file() -> Path | None:
     """Find ``configs/datasets.yaml``: by FINDIT_CONFIG (else a FolderError), here, in the clone."""
     named = os.environ.get("FINDIT_CONFIG")
     if named:
-        if not Path(named).is_file():
+        path = folder_from(named)
+        if not path.is_file():
             raise FolderError(f"FINDIT_CONFIG={named}: the file does not exist")
-        return Path(named)
+        return path
     for base in filter(None, (Path(), clone())):
         path = base / "configs" / "datasets.yaml"
         if path.is_file():
@@ -240,7 +307,7 @@ def image_folder(key: str) -> Folder:
         if not is_pair:
             raise FolderError(f"FINDIT_IMAGES={pair}: should be KEY=DIR, as {key}={pair}")
         if name == key:
-            return Folder(key, Path(folder), "FINDIT_IMAGES")
+            return Folder(key, folder_from(folder), "FINDIT_IMAGES")
     config = config_file()
     if config is not None:
         values = read_config(config)

@@ -15,7 +15,7 @@ from ...core.formatting import nearest
 from ...core.text_files import read_json
 from ...marks.style import COLOURS, Shape
 from ...protocol.choices import VP_MARK, Known, choose, say
-from ...storage.folders import lmu_data_root
+from ...storage.folders import lmu_data_root, make_lmu_data_root
 
 BY_HAND = VP_MARK.variable  # the mark of models of which the file has none
 SEED = 0  # for choosing a good mark for each row
@@ -96,6 +96,7 @@ def marks_path() -> Path:
 
 def write_marks(values: Mapping[str, Any]) -> Path:
     """Write the file atomically."""
+    make_lmu_data_root()
     write_text_once(marks_path(), json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     return marks_path()
 

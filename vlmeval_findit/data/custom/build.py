@@ -23,6 +23,7 @@ from ...storage.folders import (
     custom_datasets_file,
     forget_custom_datasets,
     lmu_data_root,
+    make_lmu_data_root,
 )
 from ...storage.image_content import contents_path
 from ...storage.lock import Lock
@@ -78,6 +79,7 @@ def import_samples(
             then.
     """
     choices = choices or ImportChoices()
+    make_lmu_data_root()  # before anything asks what it has
     check_name(name, choices.replace)
     check_samples(samples)
     with _unpack_images(name, samples) as (now, settle):

@@ -26,7 +26,7 @@ from PIL import Image
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK
 from ...core.files import sha256_of, write_once
-from ...storage.folders import image_folder, lmu_data_root, shipped_table
+from ...storage.folders import image_folder, make_lmu_data_root, shipped_table
 from ...storage.image_files import decode
 from ...storage.table_files import source_checksum
 
@@ -124,6 +124,7 @@ def prepare_demo() -> list[PreparedTable]:
         FileNotFoundError: a package whose photographs are shown is not installed.
         ValueError: a photograph is not what was annotated.
     """
+    root = make_lmu_data_root()
     origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path
     tables = {name: read_table(shipped_table(name)) for name in demo_tables()}
@@ -134,7 +135,7 @@ def prepare_demo() -> list[PreparedTable]:
         encoded = io.BytesIO()
         image(name).save(encoded, format="PNG")
         write_once(folder / name, encoded.getvalue())
-    return [write_table(lmu_data_root(), name, rows, origin) for name, rows in tables.items()]
+    return [write_table(root, name, rows, origin) for name, rows in tables.items()]
 
 
 def recipe_sha256() -> str:
@@ -146,6 +147,7 @@ def recipe_sha256() -> str:
 def ensure_demo() -> None:
     """Make all tables and images, unless the tables are up to date."""
     recipe = recipe_sha256()
-    paths = (lmu_data_root() / f"{name}.tsv" for name in demo_tables())
+    root = make_lmu_data_root()
+    paths = (root / f"{name}.tsv" for name in demo_tables())
     if any(source_checksum(path) != recipe for path in paths):
         prepare_demo()

@@ -25,7 +25,7 @@ from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core.files import sha256_of, write_once
 from ...marks import style as marks_style
 from ...storage import stored_png
-from ...storage.folders import image_folder, lmu_data_root, shipped_table
+from ...storage.folders import image_folder, make_lmu_data_root, shipped_table
 from ...storage.stored_png import png
 from ...storage.table_files import NESTED, source_checksum
 from ...storage.table_files import read_table as read_rows
@@ -45,12 +45,13 @@ def _scene(path: str) -> Pixels:
 
 def ensure_scenes(table: str) -> None:
     """Make a table of FindIt's and its images, unless they are up to date."""
-    if source_checksum(lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
+    if source_checksum(make_lmu_data_root() / f"{table}.tsv") != recipe_sha256(table):
         prepare_scenes(table)
 
 
 def prepare_scenes(table: str) -> PreparedTable:
     """Render a table's images and write it, below the LMUData root."""
+    root = make_lmu_data_root()
     dataset = BENCHMARK[table.removesuffix("_multilabel")]
     folder = image_folder(dataset.images).path
     queries = read_table(shipped_table(table))
@@ -62,7 +63,7 @@ def prepare_scenes(table: str) -> PreparedTable:
             look = Look(shape, colour, texture)
             write_once(folder / name, png(drawing.as_pixels(shot(int(Path(name).stem), look)[0])))
     origin = {"source": "rendered", "source_sha256": recipe_sha256(table)}
-    return write_table(lmu_data_root(), table, queries, origin)
+    return write_table(root, table, queries, origin)
 
 
 def recipe_sha256(table: str, *more: Path) -> str:
@@ -104,14 +105,14 @@ class MarkedRow(VPQuery):
 def ensure_marked_scenes(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = marked_recipe_sha256(table)
-    if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
+    if source_checksum(make_lmu_data_root() / f"{table}.tsv") == recipe:
         return
     rows: list[MarkedRow] = read_rows(shipped_table(table), MarkedRow, _REINSTALL)
     folder = image_folder(table).path
     for row in rows:
         write_once(folder / row.images[0], png(_with_marks(row)))
     origin = {"source": rows[0].source, "source_sha256": recipe}
-    write_vp_table(lmu_data_root(), table, rows, origin)
+    write_vp_table(make_lmu_data_root(), table, rows, origin)
 
 
 def marked_recipe_sha256(table: str) -> str:
@@ -153,7 +154,7 @@ class PairRow(ImagePair):
 def ensure_scene_pairs(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
     recipe = recipe_sha256(table)
-    if source_checksum(lmu_data_root() / f"{table}.tsv") == recipe:
+    if source_checksum(make_lmu_data_root() / f"{table}.tsv") == recipe:
         return
     rows: list[PairRow] = read_rows(shipped_table(table), PairRow, _REINSTALL)
     folder = image_folder(table).path
@@ -163,7 +164,7 @@ def ensure_scene_pairs(table: str) -> None:
         background = drawing.background(rng, *size)
         for name, caption, first in zip(row.images, row.captions or (), row.first, strict=True):
             write_once(folder / name, png(_pair_pixels(background, caption, (first, *row.others))))
-    write_pairs(lmu_data_root(), table, rows, {"source": "rendered", "source_sha256": recipe})
+    write_pairs(make_lmu_data_root(), table, rows, {"source": "rendered", "source_sha256": recipe})
 
 
 def pair_stream(seed: int) -> tuple[Rng, tuple[int, int]]:

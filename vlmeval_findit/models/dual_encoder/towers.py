@@ -21,7 +21,7 @@ import transformers as hf
 
 from ...core.command import installed
 from ...core.files import file_sha256, sha256_of, write_once
-from ...storage.folders import lmu_data_root
+from ...storage.folders import make_lmu_data_root
 from ...storage.image_files import decode
 from ..loading_report import checked, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
@@ -229,7 +229,7 @@ def stored_vectors(
     # Version 1.0 stored vectors of weights that were drawn at random, too.
     prefix = json.dumps({**origin, "weights": "all there"}, sort_keys=True).encode()
     keys = [sha256_of(prefix, b"\0", content.encode()) for content in contents]
-    folder = lmu_data_root() / FOLDER
+    folder = make_lmu_data_root() / FOLDER
     paths = [folder / key[:2] / f"{key}.f32" for key in keys]
     known: dict[Path, Any] = {}
     missing: dict[Path, Item] = {}
