@@ -451,3 +451,35 @@ def test_a_journal_that_could_not_be_synced_is_closed_once(
             journal.close()
     journal.close()
     Journal(tmp_path / "calls.jsonl").close()
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.EACCES]
+)
+@pytest.mark.parametrize("where", ["stat", "read_bytes"])
+def test_an_error_of_the_disk_is_not_another_program(
+    where: str,
+    number: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of the journal's state, or of its lease, of which filelock says nothing then."""
+
+    def fail(*_: object, **__: object) -> object:
+        raise OSError(number, os.strerror(number))
+
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        with monkeypatch.context() as patch:
+            if where == "stat":
+                patch.setattr(os, "stat", fail)
+            else:
+                patch.setattr(type(journal._lock._lease), "owner", None)  # type: ignore[union-attr]
+                patch.setattr(Path, "read_bytes", fail)
+            journal.append([record("one")])
+            journal.append([record("two")])
+        (said,) = caplog.messages
+        assert "whether another run writes it cannot be told" in said
+        assert ("ulimit -n" in said) is (number in (errno.EMFILE, errno.ENFILE))
+        journal.append([record("three")])
+        assert all(key(name) in journal for name in ("one", "two", "three"))

@@ -18,6 +18,7 @@ from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
+from ..core.open_files import limit, room_for_files, too_many_files
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
@@ -199,8 +200,8 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         service = backend.service
         super().__init__(Scheduler(calls, {}, service.policy), cancel)
         self._service = service
-        self._at_once = backend.calls  # at each server
         servers = service.servers()
+        self._at_once = _calls_with_files(backend.calls, len(servers))
         for name, endpoint in servers.items():
             self._scheduler.add_server(name, self._at_once, endpoint)
         self._budget = service.budget
@@ -299,9 +300,14 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             reason = str(error)
         except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
-            outcome = CallOutcome.INVALID
-            reason = error_line(error)
-            call.unreadable = reason
+            reason = too_many_files(error)
+            if reason:  # which passes, and is no fault of the image
+                outcome = CallOutcome.FAILED
+                call.error = failure = CallError(reason, transient=True)
+            else:
+                outcome = CallOutcome.INVALID
+                reason = error_line(error)
+                call.unreadable = reason
         finally:
             self._budget.end(None if call.cost is None else call.cost - before)
         now = self._loop.time()
@@ -316,6 +322,27 @@ class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             return
         patience = math.inf if scheduler.servers_may_come else server.patience
         self._service.say_waiting(server.name, error, patience)
+
+
+_SPARE_FILES = 32  # for images, the journal, scores and libraries
+
+
+def _calls_with_files(calls: int, servers: int) -> int:
+    """Return how many calls at a time each server gets: each is a connection, an open file.
+
+    A warning says where the limit of the process allows fewer than ``calls``.
+    """
+    servers = max(servers, 1)
+    possible = max(1, room_for_files(calls * servers, _SPARE_FILES) // servers)
+    if possible < calls:
+        log.warning(
+            "%d calls at a time instead of %d: this process may have %d open files. More: "
+            "ulimit -n 4096 before the command",
+            possible,
+            calls,
+            limit(),
+        )
+    return possible
 
 
 def _outcome_of(error: CallError) -> CallOutcome:

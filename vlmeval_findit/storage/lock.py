@@ -50,8 +50,17 @@ class Lock:
         self.release()
 
     def held(self) -> bool:
-        """Return whether this process still holds it: others may believe that it died."""
+        """Return whether this process still holds it: others may believe that it died.
+
+        Raises OSError where that cannot be told: no file can be opened, the disk does not answer.
+        """
         owner = self._lease.owner
+        if owner is None:  # It is gone, another's, or could not be read
+            try:
+                self._path.read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            owner = self._lease.owner
         return owner is not None and owner.token == self._lease.token
 
     def release(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import is_disk_full
+from ...core.open_files import too_many_files
 from ...storage.lock import Lock
 from .view import JournalError, JournalView, Record, check_journal, encode
 
@@ -75,6 +76,7 @@ class Journal(JournalView):
         self._file = -1
         self._synced = time.monotonic()
         self._dirty = False
+        self._is_unsure = False
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
@@ -115,7 +117,7 @@ class Journal(JournalView):
             self.sync()
         if full:
             raise DiskFullError(self.path, 0)
-        if not self._is_held():
+        if self._is_taken():
             if os.fstat(self._file).st_nlink == 0:
                 with self.path.open("ab") as f:
                     f.write(lines)
@@ -163,11 +165,23 @@ class Journal(JournalView):
             self._free_reserve()
             lock.release()
 
-    def _is_held(self) -> bool:
-        with suppress(OSError):
+    def _is_taken(self) -> bool:
+        """Return whether another run writes or removed the journal.
+
+        Where that cannot be told (too many open files, a disk that does not answer), a warning says
+        so, once: nothing shows another run, and the reply is stored.
+        """
+        try:
             is_same = os.path.samestat(os.fstat(self._file), os.stat(self.path))
-            return is_same and (self._lock is None or self._lock.held())
-        return False
+            return not is_same or (self._lock is not None and not self._lock.held())
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError as error:
+            if not self._is_unsure:
+                why = too_many_files(error) or error.strerror or str(error)
+                log.warning("%s: whether another run writes it cannot be told (%s)", self.path, why)
+            self._is_unsure = True
+            return False
 
     def _read_others(self) -> None:
         """Index what others appended; end an unterminated last line."""

@@ -10,6 +10,7 @@ import re
 
 import aiohttp
 
+from ...core.open_files import too_many_files
 from .completion import CallError
 from .sent_whole import Sending, may_be_billed
 from .spending import usage_of
@@ -43,6 +44,8 @@ def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
 
 
 def _words(error: Exception, sending: Sending, timeout: float) -> str:
+    if why := too_many_files(error):
+        return why
     came = "the reply" if sending.status < 300 else f"the reply (HTTP {sending.status})"
     if isinstance(error, TimeoutError):
         if sending.status:
