@@ -70,21 +70,35 @@ def ranked(
     benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Sums]]
 ) -> list[FormatAverage]:
     """Rank the formats of one model, the best first, given (variant, sums of the run)."""
-    by_format: dict[str, dict[str, tuple[DatasetVariant, Sums]]] = {}
-    for variant, sums in scored:
-        by_format.setdefault(variant.format, {})[variant.board_dataset] = variant, sums
+    return ranked_by_values(
+        benchmark, [(variant, ranking_values(benchmark, sums)) for variant, sums in scored]
+    )
+
+
+def ranking_values(benchmark: Benchmark, sums: Sums) -> dict[str, float]:
+    """Return the values that formats are ranked by, of a run, by the names of metrics."""
+    return {metric.name: _value(metric, sums) for metric in benchmark.ranking}
+
+
+def ranked_by_values(
+    benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Mapping[str, float]]]
+) -> list[FormatAverage]:
+    """Rank the formats of one model, the best first, given (variant, ranking values of the run)."""
+    by_format: dict[str, dict[str, tuple[DatasetVariant, Mapping[str, float]]]] = {}
+    for variant, values in scored:
+        by_format.setdefault(variant.format, {})[variant.board_dataset] = variant, values
     averages = []
     for by_dataset in by_format.values():
         rivals = (set(other) for other in by_format.values() if len(other) == len(by_dataset))
         # Where no dataset is common to all, each is ranked by those that it has.
         shared = set.intersection(*rivals) or set(by_dataset)
-        scores = [sums for dataset, (_, sums) in by_dataset.items() if dataset in shared]
-        values = {
-            metric.name: fmean(_value(metric, sums) for sums in scores)
+        known = [values for dataset, (_, values) in by_dataset.items() if dataset in shared]
+        means = {
+            metric.name: fmean(values[metric.name] for values in known)
             for metric in benchmark.ranking
         }
         first, _ = next(iter(by_dataset.values()))
-        averages.append(FormatAverage(first, len(by_dataset), values))
+        averages.append(FormatAverage(first, len(by_dataset), means))
     return sorted(averages, key=lambda average: _rank(benchmark, average))
 
 

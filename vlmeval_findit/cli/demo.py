@@ -27,7 +27,8 @@ from ..engine.answering import StoppedError
 from ..engine.signals import cancelled_by_signals
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
-from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, value
+from ..leaderboard.board_tables import tested_cell
+from ..leaderboard.result_table import Field, FieldType, Table, Value, value
 from ..models.model_entry import ModelEntry, ModelOptions
 from ..models.model_table import NANO, NANO_PX
 from ..protocol.settings import settings_from
@@ -250,7 +251,7 @@ def _families(board: Board) -> Table:
     rows: list[list[Value]] = []
     for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
-        rows.append([name, *(TableCell(each.value, each.interval, each.mark) for each in entries)])
+        rows.append([name, *map(tested_cell, entries)])
     return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
 
 
@@ -258,7 +259,7 @@ def _of_each(board: Board, dataset: str) -> str:
     """Return the models' values on a dataset, in the order of the board."""
     name = board.headline.name
     entries = [board.cells[model, dataset].entries[name] for model in board.models]
-    return " and ".join(f"{entry.value:.1f}" for entry in entries)
+    return " and ".join(f"{entry.tested:.1f}" for entry in entries)
 
 
 def _report(demo: Demonstration, runs: Sequence[Path]) -> int:

@@ -14,12 +14,12 @@ from ..core.formatting import counted
 from ..leaderboard.board import Board
 from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
-from ..leaderboard.board_tables import metric_table
+from ..leaderboard.board_tables import elsewhere, metric_table
 from ..leaderboard.cost_tables import cost_table
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence
 from ..leaderboard.latex_tables import PaperStyle
-from ..leaderboard.notes import SIGNS, formats_chosen, remarks
+from ..leaderboard.notes import formats_chosen, remarks, signs_of
 from ..protocol.reviews import Reviews
 from ..scoring.reviewed_runs import reviewed_runs
 from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
@@ -146,14 +146,15 @@ def _print_board(board: Board) -> None:
     datasets = counted(len(board.counted_datasets), "dataset")
     say(f"{board.headline.title}{unit}: means over {datasets}")
     say(f"Intervals: {INTERVALS}.")
-    for sign in SIGNS:
+    for sign in signs_of(board):
         say(f"{sign}.")
     names = [average.name for average in board.means]
     for dataset in board.datasets:
         if dataset.reviews is not None:
             names += [dataset.runs[0].variant.board_dataset, dataset.name]
     names = [name for name in board.names() if name in names]
-    table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
+    columns = [*names, *map(elsewhere, names)]
+    table = metric_table(board, board.headline.name, names).only("rank", "model", *columns)
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):
         print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from ..analysis.held_out_answers import HeldOutAnswers
 from ..analysis.run_statistics import estimate, is_favoured
 from ..protocol.benchmark import Benchmark, Published
 from ..protocol.metric import Better, Metric
@@ -15,7 +16,14 @@ from ..statistics.influences import Estimate, mean
 from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .published_rows import published_rows
-from .reported_formats import FormatRow, choose, formats_by_model, make_format_rows
+from .reported_formats import (
+    FormatRow,
+    answers_elsewhere,
+    choose,
+    formats_by_model,
+    make_format_rows,
+    model_and_table,
+)
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
@@ -23,7 +31,16 @@ OVERALL = "Overall"
 
 TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
 UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested
+ELSEWHERE = "elsewhere"  # Of a value on images that did not choose the format
 VOTED = "†"  # Sign of a value with reviews whose reviewers saw the model's answers
+
+
+@dataclass(frozen=True, slots=True)
+class ValueElsewhere:
+    """A metric of a model on images that did not choose its format."""
+
+    value: float | None  # None: not known
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +48,25 @@ class RankedValue:
     """A metric of a model in percent, with its rank in a dataset or mean."""
 
     value: float
-    interval: Interval | None
+    interval: Interval | None  # None, too, of a format that was chosen on these images
+    # What it is ranked and tested by where its format was chosen; else None
+    elsewhere: ValueElsewhere | None = None
     rank: int | None = None  # None: failed calls, and the metric is over answered calls only
     # Paired difference to the model a rank above, corrected for the comparisons of this metric
     # here; None for the first, and without a rank
     to_above: Difference | None = None
     voted: bool = False  # Reviewers of the labels that it is scored with saw the model's answers
+
+    @property
+    def tested(self) -> float:
+        """The value that it is ranked and tested by; the value itself where no other is known."""
+        known = self.elsewhere.value if self.elsewhere else None
+        return self.value if known is None else known
+
+    @property
+    def tested_interval(self) -> Interval | None:
+        """The interval of the value that it is ranked and tested by."""
+        return self.elsewhere.interval if self.elsewhere else self.interval
 
     @property
     def mark(self) -> str:
@@ -83,6 +113,8 @@ class Board:
     cells: Mapping[tuple[str, str], BoardCell]  # By (model, dataset or mean)
     runs: tuple[FormatRow, ...]  # Every comparable run, in every format
     excluded: tuple[ExcludedRun, ...]
+    # By (model, dataset): the answers elsewhere of models whose format was chosen
+    elsewhere: Mapping[tuple[str, str], HeldOutAnswers] = field(default_factory=dict)
     published: tuple[Published, ...] = ()  # Published values on its datasets
 
     @property
@@ -125,6 +157,16 @@ class Board:
         cell = self.cells.get((model, dataset))
         return cell.run if cell else None
 
+    def tested_estimate(
+        self, model: str, datasets: Iterable[str], metrics: Sequence[Metric]
+    ) -> Estimate | None:
+        """Estimate what a model is tested by in a dataset or mean; None if it is not known."""
+        reported = []
+        for name in datasets:
+            if (run := self.run(model, name)) is not None:
+                reported.append(_Reported(run, self.elsewhere.get((model, name))))
+        return _tested_estimate(reported, metrics)
+
 
 def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
     """Make the leaderboards of runs, one for each benchmark: FindIt's first, then by name.
@@ -160,9 +202,11 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     benchmark = runs[0].benchmark
     datasets, excluded = group_comparable(runs)
     comparable = [run for dataset in datasets for run in dataset.runs]
-    reported = choose(datasets, formats_by_model(formats, comparable))
+    fixed = formats_by_model(formats, comparable)
+    reported = choose(datasets, fixed)
+    elsewhere = answers_elsewhere(datasets, reported, runs, fixed)
     means = _means_over(datasets)
-    cells = _make_cells(datasets, means, reported, runs)
+    cells = _make_cells(datasets, means, reported, elsewhere, runs)
     headline = benchmark.metrics[0]
     if any(run.failed for run in comparable):
         headline = benchmark.headline_counting_failures
@@ -176,6 +220,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         cells=cells,
         runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
+        elsewhere=elsewhere,
         published=published_rows(benchmark, datasets),
     )
 
@@ -205,7 +250,7 @@ def _order_models(
         overall = cells.get((model, OVERALL))
         if overall is None or metric.name not in overall.entries:
             return True, -in_datasets[model], model
-        return False, _sign(metric) * overall.entries[metric.name].value, model
+        return False, _sign(metric) * overall.entries[metric.name].tested, model
 
     return tuple(sorted({model for model, _ in cells}, key=rank))
 
@@ -214,6 +259,7 @@ def _make_cells(
     datasets: Sequence[ComparableRuns],
     means: Sequence[DatasetMean],
     reported: Mapping[tuple[str, str], Run],
+    elsewhere: Mapping[tuple[str, str], HeldOutAnswers],
     runs: Sequence[Run],
 ) -> dict[tuple[str, str], BoardCell]:
     """Make the cells of all models by (model, dataset or mean).
@@ -222,23 +268,26 @@ def _make_cells(
         datasets: the datasets of the leaderboard.
         means: the means over them.
         reported: the reported runs by (model, dataset).
+        elsewhere: the answers elsewhere of models whose format was chosen.
         runs: all runs, comparable or not.
     """
     metrics = runs[0].benchmark.all_metrics
     places: dict[str, tuple[str, ...]] = {each.name: (each.name,) for each in datasets}
     places |= {mean.name: mean.datasets for mean in means}
     single = {dataset.name for dataset in datasets}
-    runs_by_table = grouped(runs, _model_and_table)
-    groups = {members: _reported_on_all(reported, members) for members in places.values()}
+    runs_by_table = grouped(runs, model_and_table)
+    held_out = {at: _Reported(run, elsewhere.get(at)) for at, run in reported.items()}
+    groups = {members: _reported_on_all(held_out, members) for members in places.values()}
     # Once, though a dataset may be all of its family, and of the leaderboard
     values = {members: _ranked_values(group, metrics) for members, group in groups.items()}
     cells = {}
     for place, members in places.items():
         group = groups[members]
         entries = values[members]
-        for model, runs_of_model in group.items():
+        for model, its in group.items():
+            runs_of_model = [each.run for each in its]
             tried = [
-                _formats_tried(run, runs_by_table[_model_and_table(run)]) for run in runs_of_model
+                _formats_tried(run, runs_by_table[model_and_table(run)]) for run in runs_of_model
             ]
             cells[model, place] = BoardCell(
                 model=model,
@@ -252,9 +301,39 @@ def _make_cells(
     return cells
 
 
+@dataclass(frozen=True, slots=True)
+class _Reported:
+    """A reported run, and the model's answers elsewhere if its format was chosen."""
+
+    run: Run
+    elsewhere: HeldOutAnswers | None
+
+    @property
+    def failed(self) -> int:
+        """Number of failed calls, of those in other formats, too."""
+        return self.run.failed + (self.elsewhere.failed if self.elsewhere else 0)
+
+    def tested(self, metrics: Sequence[Metric]) -> Estimate | None:
+        """Estimate what it is tested by; None if that is not known."""
+        if self.elsewhere is None:
+            return estimate(self.run, metrics)
+        return self.elsewhere.estimate(metrics)
+
+
+def _tested_estimate(reported: Iterable[_Reported], metrics: Sequence[Metric]) -> Estimate | None:
+    """Estimate what a model is tested by in a dataset or mean; None if one is not known."""
+    estimates = []
+    for each in reported:
+        known = each.tested(metrics)
+        if known is None:
+            return None
+        estimates.append(known)
+    return mean(estimates) if len(estimates) > 1 else estimates[0]
+
+
 def _reported_on_all(
-    reported: Mapping[tuple[str, str], Run], datasets: Sequence[str]
-) -> dict[str, list[Run]]:
+    reported: Mapping[tuple[str, str], _Reported], datasets: Sequence[str]
+) -> dict[str, list[_Reported]]:
     """Return the reported runs on datasets by model.
 
     Models that lack a dataset are left out: their mean would not be comparable with the others.
@@ -264,10 +343,6 @@ def _reported_on_all(
         if all((model, name) in reported for name in datasets):
             runs_by_model[model] = [reported[model, name] for name in datasets]
     return runs_by_model
-
-
-def _model_and_table(run: Run) -> tuple[str, str, str]:
-    return run.model, run.board_dataset, run.provenance.table_sha256
 
 
 def _formats_tried(run: Run, others: Iterable[Run]) -> int:
@@ -281,29 +356,33 @@ def _formats_tried(run: Run, others: Iterable[Run]) -> int:
 
 
 def _ranked_values(
-    group: Mapping[str, Sequence[Run]], metrics: Sequence[Metric]
+    group: Mapping[str, Sequence[_Reported]], metrics: Sequence[Metric]
 ) -> dict[str, dict[str, RankedValue]]:
     """Make the values of models, given their runs in a dataset or mean, with a rank by each metric.
 
     By the first metric, in which failed calls are misses, all are ranked. The others are over
     answered calls: a model that fails on hard images would gain, and has no rank. With reviews
-    without random rows, models whose answers chose the rows have no rank among others.
+    without random rows, models whose answers chose the rows have no rank among others. A model
+    whose format was chosen has the rank of its value elsewhere.
     """
-    entries = {model: _values(runs, metrics) for model, runs in group.items()}
+    entries = {model: _values(reported, metrics) for model, reported in group.items()}
     ranked = _rankable(group)
-    answered = [model for model in ranked if not any(run.failed for run in group[model])]
+    answered = [model for model in ranked if not any(each.failed for each in group[model])]
     for metric in metrics:
         models = ranked if metric is metrics[0] else answered
         values = {
-            model: entries[model][metric.name].value
+            model: entries[model][metric.name].tested
             for model in models
             if metric.name in entries[model]
         }
         order = best_first(metric, values)
         # Two models at a time: a thousand estimates are as many numbers as all their images.
-        estimates = (mean_estimate(group[model], (metric,)) for model in order)
-        pairs = pairwise(estimates)
-        tests = correct(difference(lower, above, metric.name) for above, lower in pairs)
+        estimates = (_tested_estimate(group[model], (metric,)) for model in order)
+        pairs = zip(pairwise(order), pairwise(estimates), strict=True)
+        tests = correct(
+            difference_of(values[lower] - values[above], of_lower, of_above, metric.name)
+            for (above, lower), (of_above, of_lower) in pairs
+        )
         rank = 1
         for place, (model, test) in enumerate(zip(order, [None, *tests], strict=False), 1):
             if test is not None and abs(test.value) > 1e-9:
@@ -313,25 +392,57 @@ def _ranked_values(
     return entries
 
 
-def _rankable(group: Mapping[str, Sequence[Run]]) -> list[str]:
+def difference_of(
+    value: float, left: Estimate | None, right: Estimate | None, metric: str
+) -> Difference:
+    """Subtract one value from another; without a test where one of the estimates is not known.
+
+    ``value`` is the difference then.
+    """
+    if left is None or right is None:
+        return Difference(value, None, None, None)
+    return difference(left, right, metric)
+
+
+def _rankable(group: Mapping[str, Sequence[_Reported]]) -> list[str]:
     """Return the models that can be ranked among each other."""
-    voters = {model for model, runs in group.items() if any(map(is_favoured, runs))}
+    voters = {model for model, its in group.items() if any(is_favoured(each.run) for each in its)}
     others = [model for model in group if model not in voters]
     return others or list(group)
 
 
-def _values(runs: Sequence[Run], metrics: Sequence[Metric]) -> dict[str, RankedValue]:
+def _values(reported: Sequence[_Reported], metrics: Sequence[Metric]) -> dict[str, RankedValue]:
     """Make the values of a model, not ranked yet, by the names of metrics."""
+    runs = [each.run for each in reported]
     estimate_of_model = mean_estimate(runs, metrics)
     intervals = metric_intervals(estimate_of_model)
+    elsewhere = _values_elsewhere(reported, metrics)
     voted = any(run.voted for run in runs)
     values = {}
     for metric in metrics:
         value = estimate_of_model.value(metric.name)
         if value is not None:
-            interval = intervals[metric.name]
-            values[metric.name] = RankedValue(value, interval, voted=voted)
+            held_out = elsewhere.get(metric.name)
+            # An interval of the best of many holds the true value too seldom.
+            interval = None if held_out else intervals[metric.name]
+            values[metric.name] = RankedValue(value, interval, held_out, voted=voted)
     return values
+
+
+def _values_elsewhere(
+    reported: Sequence[_Reported], metrics: Sequence[Metric]
+) -> dict[str, ValueElsewhere]:
+    """Return the values elsewhere of a model by metric; none if no format of it was chosen."""
+    if all(each.elsewhere is None for each in reported):
+        return {}
+    tested = _tested_estimate(reported, metrics)
+    if tested is None:
+        return {metric.name: ValueElsewhere(None, None) for metric in metrics}
+    intervals = metric_intervals(tested)
+    return {
+        metric.name: ValueElsewhere(tested.value(metric.name), intervals.get(metric.name))
+        for metric in metrics
+    }
 
 
 def best_first(metric: Metric, values: Mapping[str, float]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..scoring.scored_run import Run
 from ..statistics.influences import clustered_sums
 from ..statistics.intervals import Difference
 from ..statistics.slice_intervals import slice_intervals
-from .board import OVERALL, VOTED, Board, RankedValue
+from .board import ELSEWHERE, OVERALL, VOTED, Board, RankedValue
 from .comparable import grouped
 from .cost_tables import cell_costs, cost_cells, cost_fields
 from .notes import format_note, formats_tried, formats_used, notes_of
@@ -39,7 +40,8 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         row: list[Value] = [ranks[model], model]
         if tried:
             row.append(tried[model])
-        row += [_cell(board.entry(model, name, metric)) for name in names]
+        for name in names:
+            row += _cells(board, board.entry(model, name, metric))
         rows.append(row)
     published = _published_rows(board, metric, names)
     fields = _first_fields(board)
@@ -47,10 +49,10 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     means = {mean.name: mean for mean in board.means}
     for name in names:
         if name in means:
-            fields.append(value(name, f"mean of {len(means[name].datasets)}", is_mean=True))
+            fields += _fields(board, name, f"mean of {len(means[name].datasets)}", is_mean=True)
         else:
             dataset = datasets[name]
-            fields.append(value(name, f"{dataset.family}, {dataset.queries} queries"))
+            fields += _fields(board, name, f"{dataset.family}, {dataset.queries} queries")
     title = next(each.title for each in board.metrics if each.name == metric)
     notes = notes_of(board, only_reported=True)
     return Table(title, fields, [*rows, *published], notes, quoted=len(published))
@@ -65,7 +67,8 @@ def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[lis
         if formats_tried(board):
             row.append("")
         values = {each.dataset: each.values[metric] for each in group}
-        row += [values.get(name) for name in names]
+        for name in names:
+            row += [values.get(name), None] if board.elsewhere else [values.get(name)]
         rows.append(row)
     return rows
 
@@ -85,11 +88,38 @@ def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     return TableCell(entry.rank, sign=entry.mark)
 
 
-def _cell(entry: RankedValue | None) -> TableCell:
+def elsewhere(name: str) -> str:
+    """Return the name of the column of values elsewhere beside another column."""
+    return f"{name} {ELSEWHERE}"
+
+
+def _fields(board: Board, name: str, note: str = "", is_mean: bool = False) -> list[Field]:
+    """Return the column of a mean, dataset or metric; where formats were chosen, two.
+
+    The second has what is ranked and tested, and all intervals.
+    """
+    if not board.elsewhere:
+        return [value(name, note, is_mean)]
+    as_reported = Field(name, FieldType.VALUE, note, is_mean=is_mean)
+    tested = value(elsewhere(name), is_mean=is_mean)
+    return [replace(field, folded=True) for field in (as_reported, tested)]
+
+
+def _cells(board: Board, entry: RankedValue | None) -> list[Value]:
+    """Return the cells of :func:`_fields`."""
     if entry is None:
-        return TableCell()
+        return [TableCell(), TableCell()] if board.elsewhere else [TableCell()]
+    tested = tested_cell(entry)
+    if not board.elsewhere:
+        return [tested]
+    return [TableCell(entry.value, sign=VOTED if entry.voted else ""), tested]
+
+
+def tested_cell(entry: RankedValue) -> TableCell:
+    """Make the cell of what is ranked and tested: ``46.7 (33.2–60.6) ≈``."""
+    known = entry.value if entry.elsewhere is None else entry.elsewhere.value
     sign = f"{entry.mark}{VOTED}" if entry.voted else entry.mark
-    return TableCell(entry.value, entry.interval, sign, best=entry.rank == 1)
+    return TableCell(known, entry.tested_interval, sign, best=entry.rank == 1)
 
 
 def overall_table(board: Board) -> Table:
@@ -103,11 +133,14 @@ def overall_table(board: Board) -> Table:
         row: list[Value] = [_rank_cell(board, model, names[0]), model]
         if tried:
             row.append(tried[model])
-        row += [_cell(board.entry(model, OVERALL, name)) for name in names]
+        for name in names:
+            row += _cells(board, board.entry(model, OVERALL, name))
         row += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
         row.append(f"{len(cells)}/{len(counted)}")
         rows.append(row)
-    fields = [*_first_fields(board), *(value(metric.title) for metric in board.shown)]
+    fields = _first_fields(board)
+    for metric in board.shown:
+        fields += _fields(board, metric.title)
     fields += [count("queries"), count("failed calls"), Field("datasets")]
     return Table("Overall", fields, rows, notes_of(board, only_reported=True))
 
@@ -136,7 +169,7 @@ def values_table(board: Board) -> Table:
             row = [cell.model, f"mean: {cell.dataset}", "", cell.format, cell.queries, None]
         row += [cell.failures, cell.tried]
         for metric in board.metrics:
-            row += _ranked_cells(cell.entries.get(metric.name))
+            row += _ranked_cells(board, cell.entries.get(metric.name))
         row += cost_cells(cell_costs(board, cell))
         if board.published:
             row.append("")
@@ -147,7 +180,10 @@ def values_table(board: Board) -> Table:
         row = [each.model, each.dataset, datasets[each.dataset].family, ""]
         row += [None, None, None, None]  # Counts
         for metric in board.metrics:
-            row += [each.values.get(metric.name), None, None, None, ""]
+            row.append(each.values.get(metric.name))
+            if board.elsewhere:
+                row.append(None)
+            row += [None, None, None, ""]
         row += cost_cells(None)
         row.append(each.where)
         if any_reviews:
@@ -157,7 +193,10 @@ def values_table(board: Board) -> Table:
     fields += [count("queries"), count("images"), count("failed calls"), count("formats tried")]
     for metric in board.metrics:
         name = metric.name
-        fields += [value(name), count(f"{name} rank"), *_tests(f"{name} p to rank above")]
+        fields.append(value(name))
+        if board.elsewhere:
+            fields.append(value(elsewhere(name)))
+        fields += [count(f"{name} rank"), *_tests(f"{name} p to rank above")]
         fields.append(Field(f"{name} tied"))
     fields += cost_fields()
     if board.published:
@@ -167,16 +206,14 @@ def values_table(board: Board) -> Table:
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
 
 
-def _ranked_cells(entry: RankedValue | None) -> list[Value]:
-    """Return value, rank, both p-values and the sign of a tie."""
+def _ranked_cells(board: Board, entry: RankedValue | None) -> list[Value]:
+    """Return value, value elsewhere where formats were chosen, rank, p-values, sign of a tie."""
     if entry is None:
-        return [None, None, None, None, ""]
-    return [
-        TableCell(entry.value, entry.interval),
-        entry.rank,
-        *_p_values(entry.to_above),
-        entry.mark,
-    ]
+        return [None, *([None] if board.elsewhere else []), None, None, None, ""]
+    cells: list[Value] = [TableCell(entry.value, entry.interval)]
+    if board.elsewhere:
+        cells.append(replace(tested_cell(entry), sign="", best=False))
+    return [*cells, entry.rank, *_p_values(entry.to_above), entry.mark]
 
 
 def _tests(name: str) -> list[Field]:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from ..scoring.scored_run import Run
 from .board import Board
-from .board_tables import metric_table
+from .board_tables import elsewhere, metric_table, tested_cell
 from .comparable import asked_at
 from .cost_tables import cost_table
 from .notes import formats_used, notes_of
@@ -104,13 +104,19 @@ def _means(board: Board) -> Table:
 def _datasets(board: Board) -> Table:
     """Return datasets x models of the headline, each model with its format."""
     formats = _formats(board)
+    chosen = {model for model, _ in board.elsewhere}
     fields = [Field("dataset")]
-    fields += [value(model, formats.get(model, "")) for model in board.models]
+    for model in board.models:
+        fields.append(value(model, formats.get(model, "")))
+        if model in chosen:
+            fields.append(value(elsewhere(model)))
     rows: list[list[Value]] = []
     for dataset in board.datasets:
         row: list[Value] = [dataset.name]
         for model in board.models:
             entry = board.entry(model, dataset.name, board.headline.name)
             row.append(entry.value if entry else None)
+            if model in chosen:
+                row.append(tested_cell(entry).value if entry else None)
         rows.append(row)
     return Table(f"{board.headline.title} by dataset", fields, rows)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
 from ..analysis.best_format import UNEVEN, rule
+from ..analysis.held_out_answers import MEANING
 from ..analysis.shown_images import transparent_rows
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.formatting import counted
@@ -15,26 +16,37 @@ from ..scoring.answered_by import keys_of
 from ..scoring.scored_run import Run
 from ..scoring.scored_with import PACKAGE, is_present, part_in_words, score_again
 from ..statistics.intervals import COUNTING, TOO_FEW
-from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
+from .board import ELSEWHERE, OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
 
-# Signs of ranks and values
-SIGNS = (
-    f"{TIED}: the difference to the rank above is not significant",
-    f"{UNTESTED}: the difference to the rank above is not tested, as {TOO_FEW}",
-)
-
-NOTE = (
-    "Values in percent with 95 % intervals over images: queries of one image count together, and "
-    f"so does an image that datasets share; there is no interval where {TOO_FEW}, nor of a mean "
-    f"over that dataset ({COUNTING}). {'; '.join(SIGNS)} (at 5 %: paired "
-    "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
-    "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
-    "answered calls only, and rank no model that has failed calls. "
-    "Means are given for models that have every dataset in them."
-)
 MOST = 12  # Most models that notes name; the tables have all
+
+
+def signs_of(board: Board) -> list[str]:
+    """Return the meaning of the signs of ranks and values."""
+    untested = f"{UNTESTED}: the difference to the rank above is not tested, as {TOO_FEW}"
+    signs = [f"{TIED}: the difference to the rank above is not significant"]
+    if not board.elsewhere:
+        return [*signs, untested]
+    return [*signs, f"{untested}, or a value {ELSEWHERE} is not known", ELSEWHERE_SIGN]
+
+
+ELSEWHERE_SIGN = f"{ELSEWHERE}: {MEANING}; ranks, tests and intervals are of it"
+
+
+def how_to_read(board: Board) -> str:
+    """Say what the values of a board are, and how they are ranked and tested."""
+    return (
+        "Values in percent with 95 % intervals over images: queries of one image count together, "
+        f"and so does an image that datasets share; there is no interval where {TOO_FEW}, nor of a "
+        f"mean over that dataset ({COUNTING}). {'; '.join(signs_of(board))} (at 5 %: paired "
+        "t-test over images; p-values are corrected after Holm for the comparisons of their "
+        "column). "
+        "Models are ordered by the headline metric with failed calls as misses; other metrics are "
+        "over answered calls only, and rank no model that has failed calls. "
+        "Means are given for models that have every dataset in them."
+    )
 
 
 def format_note(board: Board) -> str:
@@ -100,7 +112,7 @@ def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
         f"{where}: {', '.join(dict.fromkeys(each.model for each in group))}"
         for where, group in sources.items()
     ]
-    notes = [Note("", [NOTE]), *remarks(board, only_reported)]
+    notes = [Note("", [how_to_read(board)]), *remarks(board, only_reported)]
     notes.append(Note("Published values, not ranked", published))
     return [note for note in notes if note.lines]
 
@@ -258,12 +270,19 @@ def _answering_lines(board: Board) -> list[str]:
 
 
 def _tried_lines(board: Board) -> list[str]:
+    """Return lines on models whose format was chosen, and on those of unknown value elsewhere."""
+    chosen = {model for model, _ in board.elsewhere}
     optimistic = "on the queries that it is reported on: the best of many is optimistic"
-    return _together(
-        (model, f": one of {tried} formats that were tried, {optimistic}")
-        for model, tried in formats_tried(board).items()
-        if tried > 1
-    )
+    lines = []
+    for model, tried in formats_tried(board).items():
+        if tried > 1:
+            text = f": one of {tried} formats that were tried, {optimistic}"
+            lines.append((model, f"{text}, see {ELSEWHERE}" if model in chosen else text))
+    for (model, dataset), answers in board.elsewhere.items():
+        if answers.unknown:
+            where = f" on {dataset}: no value {ELSEWHERE}, as {answers.unknown}; so no test"
+            lines.append((model, where))
+    return _together(lines)
 
 
 def _failure_lines(board: Board) -> list[str]:

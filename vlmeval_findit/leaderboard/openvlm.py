@@ -8,6 +8,7 @@ from typing import Any
 
 from ..benchmarks import prefix_of
 from .board import Board, BoardCell
+from .board_tables import elsewhere, tested_cell
 
 # Facts of the schema about a model that this package does not know: they stay empty
 UNKNOWN = ("Parameters", "Language Model", "Vision Model", "Org", "Time", "OpenSource")
@@ -17,7 +18,9 @@ def to_openvlm(board: Board, time: datetime) -> str:
     """Write the leaderboard in OpenVLM's schema.
 
     Values have two decimals, rounded as the authors of the benchmark round theirs
-    (:meth:`.Metric.printed`); means over datasets are ours. ``time`` is ``yymmddHHMMSS``;
+    (:meth:`.Metric.printed`); means over datasets are ours. Where formats were chosen, each value
+    has another beside it, ``… elsewhere``, by which models are ranked. ``time`` is
+    ``yymmddHHMMSS``;
     ``results[model]`` has ``META`` and an object for each dataset, in which ``Overall`` is the
     headline metric.
     """
@@ -43,4 +46,8 @@ def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
         if cell.run.random is None:
             values |= {metric.name: metric.printed(cell.run.sums) for metric in known}
     overall = values.get(board.headline.name)
+    for name, entry in cell.entries.items():
+        if board.elsewhere:
+            tested = tested_cell(entry).value
+            values[elsewhere(name)] = round(tested, 2) if isinstance(tested, float) else None
     return {"Overall": overall, **values, "Format": cell.format, "Queries": cell.queries}

@@ -55,6 +55,7 @@ class Field:
     """A column; ``note`` is printed below its name.
 
     ``interval``: its values may have intervals. ``is_mean``: its values are means over datasets.
+    ``folded``: a terminal has a word of its name a line.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Field:
     note: str = ""
     interval: bool = False
     is_mean: bool = False
+    folded: bool = False
 
     @property
     def is_key(self) -> bool:

@@ -264,17 +264,17 @@ _SHORTEST = 16  # Characters of a name, below which it is not shortened
 def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """Make tables of at most ``width`` characters, in which nothing is cut.
 
-    An interval follows its value, or is below it if there is no room; then long names are shortened
-    in the middle, and finally columns are spread over several tables with the same names.
+    If there is no room, the words of ``folded`` names stand below each other; then intervals are
+    below their values, long names are shortened in the middle, and finally columns are spread over several tables with the same names.
     """
     from rich.cells import cell_len
     from rich.table import Table as RichTable
     from rich.text import Text
 
     rows = [[cell for _, cell in row] for row in table.cells()]
-    for separator in (" ", "\n"):
+    for fold, separator in ((False, " "), (True, " "), (True, "\n")):
         columns = [
-            _terminal_column(field, [row[at] for row in rows], separator)
+            _terminal_column(field, [row[at] for row in rows], separator, fold and field.folded)
             for at, field in enumerate(table.fields)
         ]
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
@@ -293,7 +293,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         shown = [*range(len(keys)), *(len(keys) + at for at in block)]
         for at in shown:
             side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
-            part.add_column(Text(printable(columns[at][0])), justify=side, no_wrap=True)
+            part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
         for texts in zip(*(columns[at][1:] for at in shown), strict=True):
             names = map(short, texts, keys)
             # Text: a model's name is never markup.
@@ -301,10 +301,13 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         yield part
 
 
-def _terminal_column(field: Field, cells: Sequence[TableCell], separator: str) -> list[str]:
+def _terminal_column(
+    field: Field, cells: Sequence[TableCell], separator: str, fold: bool
+) -> list[str]:
     """Format a column with its name; numbers with and without a sign end in one place."""
     longest = max((len(sign_of(cell)) for cell in cells), default=0)
-    texts = [field.name]
+    words = field.name.split() if fold else [field.name]
+    texts = ["\n".join(map(printable, words))]
     for cell in cells:
         bounds = bounds_of(field, cell)
         if not field.is_difference and bounds and separator == " ":

@@ -151,11 +151,12 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     rows = []
     for panel in panels:
         for dot in panel.dots:
-            low, high = ends_of(dot.entry.interval)
-            value = f"{with_unit(metric, dot.entry.value)}{spread(dot.entry.interval)}"
+            low, high = ends_of(dot.entry.tested_interval)
+            tested = with_unit(metric, dot.entry.tested)
+            value = f"{tested}{spread(dot.entry.tested_interval)}"
             rows.append({
                 "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
-                "value": round(dot.entry.value, 4), "low": low, "high": high,
+                "value": round(dot.entry.tested, 4), "low": low, "high": high,
                 "text": f"{name(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]

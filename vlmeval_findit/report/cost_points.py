@@ -170,8 +170,8 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
             model=model,
             format=one_format,
             label=f"{model} · {one_format}" if one_format else model,
-            score=entry.value,
-            interval=entry.interval,
+            score=entry.tested,
+            interval=entry.tested_interval,
             costs=mean_costs([run.provenance.costs for run in runs]),
         )
 

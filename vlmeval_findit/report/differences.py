@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..analysis.held_out_answers import HeldOutAnswers
 from ..analysis.run_errors import error_estimate
 from ..analysis.run_statistics import (
     StatisticsError,
@@ -15,11 +16,12 @@ from ..analysis.run_statistics import (
     scores_by_index,
     untested_metrics,
 )
+from ..leaderboard.board import ELSEWHERE
 from ..protocol.metric import Metric
 from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate
 from ..statistics.intervals import ALPHA, Difference, correct, difference
-from .pairs import MODELS, Pair, key_of
+from .pairs import MODELS, Key, Pair, key_of
 from .value_text import ends, rounded
 
 
@@ -33,9 +35,16 @@ class _Answers(NamedTuple):
 
 
 def pair_values(
-    pairs: Iterable[Pair], metrics: Sequence[Metric], runs: Sequence[Run]
+    pairs: Iterable[Pair],
+    metrics: Sequence[Metric],
+    runs: Sequence[Run],
+    elsewhere: Mapping[Key, HeldOutAnswers] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the pairs for the page's script.
+
+    Where the format of a run was chosen, models are compared by their answers ``elsewhere``, which
+    are by the keys of such runs: each metric has a row more. ``chosen`` are the names of the
+    metrics that have no test for that reason.
 
     ``left`` and ``right`` are places in ``runs``; ``metrics`` are [name, left, right, difference,
     low, high, p-value] of each metric, None if missing; ``untested`` are the names of those that
@@ -44,6 +53,7 @@ def pair_values(
     queries: all, answered by both, with scores that ``differ``, and by the runs that find them.
     """
     place = {key_of(run): at for at, run in enumerate(runs)}
+    known = elsewhere or {}
 
     # Pairs come dataset by dataset, so a few runs are needed again soon; all do not fit.
     @lru_cache(2 * MODELS)
@@ -60,8 +70,59 @@ def pair_values(
         left = place[key_of(pair.left)]
         right = place[key_of(pair.right)]
         places = {"dataset": pair.dataset, "left": left, "right": right}
-        values.append(places | _values(answers(left), answers(right), metrics))
+        both = answers(left), answers(right)
+        of_pair = _values(*both, metrics)
+        if pair.left.model != pair.right.model:
+            held_out = [known.get(key_of(run)) for run in (pair.left, pair.right)]
+            of_pair |= _elsewhere(both, held_out, of_pair["metrics"], metrics)
+        values.append({"chosen": [], **places, **of_pair})
     return values
+
+
+def _elsewhere(
+    both: tuple[_Answers, _Answers],
+    held_out: Sequence[HeldOutAnswers | None],
+    rows: Sequence[list[Any]],
+    metrics: Sequence[Metric],
+) -> dict[str, Any]:
+    """Return the rows of metrics with those of the answers elsewhere; nothing without any.
+
+    The value in the chosen format stays, without its test.
+    """
+    if held_out == [None, None]:
+        return {}
+    estimates = [
+        answers.metrics if each is None else each.estimate(metrics)
+        for answers, each in zip(both, held_out, strict=True)
+    ]
+    failed = any(
+        answers.run.failed or (each is not None and each.failed)
+        for answers, each in zip(both, held_out, strict=True)
+    )
+    counting_failures = both[0].run.benchmark.headline_counting_failures.name
+    by_title = {metric.title: metric for metric in metrics}
+    shown: list[list[Any]] = []
+    for title, left, right, value, *_ in rows:
+        metric = by_title[title]
+        is_tested = not failed or metric.name == counting_failures
+        shown.append(_row_elsewhere(title, metric, estimates, is_tested))
+        shown.append([title, left, right, value, None, None, None])
+    return {"metrics": shown, "chosen": list(by_title)}
+
+
+def _row_elsewhere(
+    title: str, metric: Metric, estimates: Sequence[Estimate | None], is_tested: bool
+) -> list[Any]:
+    """Return the row of a metric of the answers elsewhere; without a test where it has none."""
+    left, right = estimates
+    values = [each.value(metric.name) if each is not None else None for each in estimates]
+    test = None
+    if left is not None and right is not None and None not in values and is_tested:
+        test = correct([difference(left, right, metric.name)])[0]
+    row: list[Any] = [f"{title} {ELSEWHERE}", *rounded(*values)]
+    if test is None:
+        return [*row, None, None, None, None]
+    return [*row, *rounded(test.value), *ends(test.interval), test.corrected]
 
 
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 from markupsafe import Markup
 
+from ..analysis.held_out_answers import MEANING
 from ..analysis.run_statistics import HIT_SCORE
 from ..core.formatting import counted
 from ..leaderboard.board import Board
@@ -15,7 +16,7 @@ from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, s
 from ..leaderboard.comparable import grouped
 from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence, cheapest_table
 from ..leaderboard.format_spread import format_spreads, spread_sentence, spread_table
-from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
+from ..leaderboard.notes import format_note, formats_used, how_to_read, notes_of
 from ..leaderboard.table_output import to_html
 from ..scoring.scored_run import Run
 from ..statistics.intervals import COUNTING, TOO_FEW
@@ -124,6 +125,7 @@ def _best(page: PageSource) -> Contents:
     values = {
         "board": board,
         "forest": forest,
+        "elsewhere": MEANING,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -221,9 +223,11 @@ def _compare(page: PageSource) -> Contents | None:
     pairs = pair_runs(board, page.sides)
     if not pairs:
         return None
-    compared = pair_values(pairs, board.shown, page.runs)
+    elsewhere = {key_of(answers.reported): answers for answers in board.elsewhere.values()}
+    compared = pair_values(pairs, board.shown, page.runs, elsewhere)
     values = {
         "board": board,
+        "elsewhere": MEANING,
         "too_few": TOO_FEW,
         "counting": COUNTING,
         "hit_score": HIT_SCORE,
@@ -255,7 +259,7 @@ def _notes(page: PageSource) -> Contents:
     board = page.board
     values = {
         "board": board,
-        "note": NOTE,
+        "note": how_to_read(board),
         "notes": [note for note in notes_of(board) if note.title],
         "excluded": excluded_table(board).only(*EXCLUDED),
         "formats": formats_used(board),

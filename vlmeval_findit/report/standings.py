@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.formatting import counted
-from ..leaderboard.board import Board, RankedValue, mean_estimate
+from ..leaderboard.board import ELSEWHERE, Board, RankedValue, difference_of
 from ..leaderboard.notes import formats_tried, formats_used
-from ..statistics.influences import Estimate
-from ..statistics.intervals import TOO_FEW, Difference, correct, difference
+from ..statistics.intervals import TOO_FEW, Difference, correct
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
@@ -21,7 +20,7 @@ _PANELS = 8
 BEST = "best"
 NOT_WORSE = "not told apart from the best"
 LOWER = "significantly worse"
-UNTESTED = f"not tested: {TOO_FEW}"
+UNTESTED = "not tested"
 STANDINGS = (BEST, NOT_WORSE, LOWER, UNTESTED)
 
 
@@ -81,12 +80,14 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     if not order:
         return ()
 
-    def estimate_of(model: str) -> Estimate:
-        runs = (board.run(model, dataset) for dataset in datasets)
-        return mean_estimate([run for run in runs if run is not None], (metric,))
+    best = board.tested_estimate(order[0], datasets, (metric,))
 
-    best = estimate_of(order[0])
-    tests = correct(difference(estimate_of(model), best, metric.name) for model in order[1:])
+    def to_best(model: str) -> Difference:
+        value = entries[model].tested - entries[order[0]].tested
+        tested = board.tested_estimate(model, datasets, (metric,))
+        return difference_of(value, tested, best, metric.name)
+
+    tests = correct(map(to_best, order[1:]))
     dots = zip(order, [None, *tests], strict=True)
     return tuple(Dot(model, entries[model], test) for model, test in dots)
 
@@ -122,21 +123,24 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
 def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
     equal = [dot for dot in others if _shown_alike(board, dot, best)]
-    interval = spread(best.entry.interval).replace("(", "(95 % interval ")
+    interval = spread(best.entry.tested_interval).replace("(", "(95 % interval ")
     where = panel.datasets[0]
     if len(panel.datasets) > 1:
         where = f"mean over {counted(len(panel.datasets), 'dataset')}"
-    value = with_unit(board.headline, best.entry.value)
+    value = with_unit(board.headline, best.entry.tested)
     because = f"{board.headline.name} {value}{interval}, {where}"
     for dot in others[len(equal) : len(equal) + 1]:
-        because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.value)}"
+        because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.tested)}"
+    if best.entry.elsewhere is not None:
+        optimistic = with_unit(board.headline, best.entry.value)
+        because += f"; in its best format {optimistic}, which is optimistic"
     names = [best.model, *(dot.model for dot in equal)]
     yield Headline("Which model is best?", " and ".join(names), because)
 
 
 def _shown_alike(board: Board, dot: Dot, best: Dot) -> bool:
     """Tell whether a model's value is printed as the best value is."""
-    values = [with_unit(board.headline, each.entry.value) for each in (dot, best)]
+    values = [with_unit(board.headline, each.entry.tested) for each in (dot, best)]
     return values[0] == values[1]
 
 
@@ -157,7 +161,7 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
     if next_.standing == UNTESTED:
         why = f"{margin} between {best.model} and {next_.model}, {UNTESTED}"
-        yield Headline(question, "Not known", why)
+        yield Headline(question, "Not known", f"{why}: {_why_untested(best, next_)}")
     elif next_.standing == LOWER:
         yield Headline(question, "Yes", f"{margin} ahead of {next_.model}{p_text}")
     else:
@@ -167,6 +171,13 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         whom = f"; {least}{rivals} models may be as good" if rivals > 1 else ""
         lead = f"{margin} ahead of" if round(test.value, 1) else "the same score as"
         yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p_text}{whom}")
+
+
+def _why_untested(best: Dot, other: Dot) -> str:
+    for dot in (best, other):
+        if dot.entry.elsewhere is not None and dot.entry.elsewhere.value is None:
+            return f"no value {ELSEWHERE} of {dot.model} is known (see Notes)"
+    return TOO_FEW
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:

@@ -36,6 +36,13 @@ class ClusteredSums:
     image: Places  # Index of each row's image
     sums: Mapping[str, Array]
     slices: Mapping[str, Texts]
+    query: Places | None = None  # Index of each row's query; None: not known
+
+    def of_queries(self, queries: Places) -> NDArray[np.bool_]:
+        """Return which rows are of some queries."""
+        assert self.query is not None, "sums of scored rows know their queries"
+        mask: NDArray[np.bool_] = np.isin(self.query, queries)
+        return mask
 
 
 def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
@@ -51,6 +58,7 @@ def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
             kind: Texts(column.values, column.place.astype(np.intp))
             for kind, column in rows.slices.items()
         },
+        query=rows.indices.astype(np.intp),
     )
 
 

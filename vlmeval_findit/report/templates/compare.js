@@ -79,8 +79,10 @@ function signed(value) {
   return digits === "0.0" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
 }
 
-// A metric over answered calls has no test where the runs answered different queries.
+// A metric over answered calls has no test where the runs answered different queries, nor has a
+// value in a format that was chosen by it.
 function chance(p, metric) {
+  if (p === null && sides.pair.chosen.includes(metric)) return "see elsewhere";
   if (p === null) return sides.pair.untested.includes(metric) ? "other queries" : data.too_few;
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
