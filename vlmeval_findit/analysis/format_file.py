@@ -13,12 +13,15 @@ from ..benchmarks import benchmark_of
 from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.text_files import TextError, read_text, yaml_value
+from ..protocol.benchmark import Benchmark
 from ..protocol.dataset_variant import DatasetVariant
 from ..scoring.run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
-from ..scoring.scored_run import load_run
-from ..statistics.intervals import INTERVALS, Interval
+from ..scoring.scored_run import Run, load_run
+from ..statistics.influences import Estimate
+from ..statistics.intervals import INTERVALS, Interval, metric_intervals
 from ..storage.run_files import RunFiles
 from .best_format import FormatAverage, ranked, rule
+from .held_out_answers import ELSEWHERE, MEANING, estimate_of_choice
 from .race import RULE
 from .run_statistics import intervals
 
@@ -67,9 +70,52 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     names = {}
     if not any(result.failed for result in results):
         names[benchmark.headline_counting_failures.name] = benchmark.metrics[0].name
+    runs = [load_run(RunFiles(result.path).provenance) for result in results]
+    elsewhere = elsewhere_of(winner, runs)
+    if elsewhere is not None:
+        values[ELSEWHERE] = _elsewhere(elsewhere, benchmark)
     values["averages"] = [_average(average, names) for average in averages(results)]
-    values["cells"] = [_cell(result) for result in results]
+    values["cells"] = [
+        _cell(result, intervals(run)) for result, run in zip(results, runs, strict=True)
+    ]
     return values
+
+
+def elsewhere_of(winner: DatasetVariant, runs: Sequence[Run]) -> Estimate | str | None:
+    """Estimate the metrics of a chosen format on images that did not choose it.
+
+    A text says why they are not known; None: there was no choice. ``runs`` are those of one model
+    in all formats, those that a race dropped, too.
+    """
+    tried: dict[str, list[Run]] = {}
+    for run in runs:
+        tried.setdefault(run.board_dataset, []).append(run)
+    reported = {}
+    for run in runs:
+        if run.variant.format == winner.format:
+            reported[run.board_dataset] = run
+    return estimate_of_choice(reported, tried, benchmark_of(winner).all_metrics)
+
+
+def _elsewhere(estimate: Estimate | str, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the entry of the winner's values elsewhere, or why they are not known."""
+    if isinstance(estimate, str):
+        return {"is": MEANING, "not known": estimate}
+    bounds = metric_intervals(estimate)
+    entry: dict[str, Any] = {"is": MEANING}
+    for metric in benchmark.metrics:
+        value = estimate.value(metric.name)
+        if metric.in_short_tables and value is not None:
+            entry |= _with_ends(metric.name, value, bounds[metric.name])
+    return entry
+
+
+INTERVAL = " 95 %"  # Ends the key of a metric's interval
+
+
+def _with_ends(name: str, value: float, interval: Interval | None) -> dict[str, Any]:
+    ends = interval and [round(interval.low, 4), round(interval.high, 4)]
+    return {name: round(value, 4), f"{name}{INTERVAL}": ends}
 
 
 def _average(average: FormatAverage, names: Mapping[str, str]) -> dict[str, Any]:
@@ -118,19 +164,15 @@ def dropped_formats(results: Iterable[CellResult]) -> dict[str, DroppedFormat]:
     return {result.variant.format: result.dropped for result in results if result.dropped}
 
 
-def _cell(result: CellResult) -> dict[str, Any]:
+def _cell(result: CellResult, bounds: Mapping[str, Interval | None]) -> dict[str, Any]:
     benchmark = benchmark_of(result.variant)
     metric_values = result.metric_values
-    bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.variant.name, "rows": result.rows}
     for metric in benchmark.metrics:
         value = metric_values[metric.name]
         if not metric.in_short_tables or value is None:
             continue
-        cell[metric.name] = round(value, 4)
-        interval = bounds[metric.name]
-        ends = interval and [round(interval.low, 4), round(interval.high, 4)]
-        cell[f"{metric.name} 95 %"] = ends
+        cell |= _with_ends(metric.name, value, bounds[metric.name])
     if result.dropped is not None:
         cell["dropped in round"] = result.dropped.round
     if result.failed:
@@ -138,11 +180,6 @@ def _cell(result: CellResult) -> dict[str, Any]:
         missed = benchmark.headline_counting_failures
         cell[missed.name] = round(missed.value(result.sums) or 0.0, 4)
     return cell
-
-
-def intervals_of(result: CellResult) -> dict[str, Interval | None]:
-    """Return the 95 % intervals of a cell, from the files of its score."""
-    return intervals(load_run(RunFiles(result.path).provenance))
 
 
 def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:

@@ -30,9 +30,12 @@ from ..statistics.influences import (
     Places,
     clustered_sums,
     estimate_metrics,
+    mean,
 )
 from .best_format import ranked_by_values, ranking_values
+from .run_statistics import estimate
 
+ELSEWHERE = "elsewhere"  # What a value on images that did not choose the format is called
 MEANING = "each half of the images in the format that is best on the other half"
 
 TOO_FEW_TO_CHOOSE = f"half of the images are fewer than {FEWEST}"
@@ -97,6 +100,27 @@ def held_out_answers(
         if len(pool) > 1:
             answers[dataset] = _answers(formats, dataset, run, pool)
     return answers
+
+
+def estimate_of_choice(
+    reported: Mapping[str, Run], tried: Mapping[str, Sequence[Run]], metrics: Sequence[Metric]
+) -> Estimate | str | None:
+    """Estimate metrics of one model elsewhere: a mean over datasets.
+
+    None if it had no choice; the reason, if they are not known. The arguments are those of
+    :func:`held_out_answers`.
+    """
+    answers = held_out_answers(reported, tried)
+    if not answers:
+        return None
+    estimates = []
+    for dataset, run in reported.items():
+        held_out = answers.get(dataset)
+        known = estimate(run, metrics) if held_out is None else held_out.estimate(metrics)
+        if known is None:
+            return answers[dataset].unknown
+        estimates.append(known)
+    return mean(estimates)
 
 
 def _answers(

@@ -147,7 +147,7 @@ def _print_board(board: Board) -> None:
     say(f"{board.headline.title}{unit}: means over {datasets}")
     say(f"Intervals: {INTERVALS}.")
     for sign in signs_of(board):
-        say(f"{sign}.")
+        print_folded(f"{sign}.")
     names = [average.name for average in board.means]
     for dataset in board.datasets:
         if dataset.reviews is not None:

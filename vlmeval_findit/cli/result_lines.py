@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.best_format import worst
-from ..analysis.format_file import averages, dropped_formats, outcome, race_calls, write_formats
+from ..analysis.format_file import (
+    INTERVAL,
+    averages,
+    dropped_formats,
+    outcome,
+    race_calls,
+    write_formats,
+)
+from ..analysis.held_out_answers import ELSEWHERE, MEANING
 from ..benchmarks import benchmark_of
 from ..core.command import as_called
 from ..models.model_entry import ModelEntry
 from ..protocol.custom_prompt import prompt_set
+from ..protocol.metric import Metric
 from ..scoring.run_score import CellResult
 from .printing import print_folded, print_rows
 from .shared_options import say
@@ -98,14 +107,26 @@ def report_formats(
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         say(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
         prompts = prompt_set(benchmark, words.get(model)).name
-        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, race)
+        found = outcome(contest, prompts, race)
+        say(f"  {ELSEWHERE}: {_value_elsewhere(found, benchmark.metrics[0])}")
+        outcomes.setdefault(model, {})[name] = found
     if outcomes:
         write_formats(path, outcomes)
         print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
         print_folded(
-            "The best of many formats is optimistic on the rows that it was chosen on: report it "
-            "on other tables."
+            "The best of many formats is optimistic on the rows that it was chosen on. "
+            f"{ELSEWHERE.capitalize()}: {MEANING}."
         )
+
+
+def _value_elsewhere(found: Mapping[str, Any], metric: Metric) -> str:
+    """Format the value elsewhere of an outcome: ``F1@0.5 48.3 (35.8–61.1)``."""
+    elsewhere = found[ELSEWHERE]
+    if metric.name not in elsewhere:
+        return f"not known, as {elsewhere.get('not known', f'{metric.name} has no value')}"
+    ends = elsewhere[f"{metric.name}{INTERVAL}"]
+    interval = f" ({ends[0]:.1f}–{ends[1]:.1f})" if ends else ""
+    return f"{metric.name} {elsewhere[metric.name]:.1f}{interval}"
 
 
 def _print_race(results: Sequence[CellResult]) -> None:

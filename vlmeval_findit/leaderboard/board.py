@@ -31,7 +31,6 @@ OVERALL = "Overall"
 
 TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
 UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested
-ELSEWHERE = "elsewhere"  # Of a value on images that did not choose the format
 VOTED = "†"  # Sign of a value with reviews whose reviewers saw the model's answers
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
 from ..analysis.best_format import UNEVEN, rule
-from ..analysis.held_out_answers import MEANING
+from ..analysis.held_out_answers import ELSEWHERE, MEANING
 from ..analysis.shown_images import transparent_rows
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.formatting import counted
@@ -16,7 +16,7 @@ from ..scoring.answered_by import keys_of
 from ..scoring.scored_run import Run
 from ..scoring.scored_with import PACKAGE, is_present, part_in_words, score_again
 from ..statistics.intervals import COUNTING, TOO_FEW
-from .board import ELSEWHERE, OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
+from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
 
@@ -142,6 +142,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Coordinate space stated": by_run(lambda run: run.provenance.space_note),
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
+        ELSEWHERE.capitalize(): _unknown_lines(board),
         "Part of a table": by_dataset(_part),
         "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
@@ -270,7 +271,6 @@ def _answering_lines(board: Board) -> list[str]:
 
 
 def _tried_lines(board: Board) -> list[str]:
-    """Return lines on models whose format was chosen, and on those of unknown value elsewhere."""
     chosen = {model for model, _ in board.elsewhere}
     optimistic = "on the queries that it is reported on: the best of many is optimistic"
     lines = []
@@ -278,11 +278,16 @@ def _tried_lines(board: Board) -> list[str]:
         if tried > 1:
             text = f": one of {tried} formats that were tried, {optimistic}"
             lines.append((model, f"{text}, see {ELSEWHERE}" if model in chosen else text))
-    for (model, dataset), answers in board.elsewhere.items():
-        if answers.unknown:
-            where = f" on {dataset}: no value {ELSEWHERE}, as {answers.unknown}; so no test"
-            lines.append((model, where))
     return _together(lines)
+
+
+def _unknown_lines(board: Board) -> list[str]:
+    """Return lines on models whose value elsewhere is not known."""
+    return _together(
+        (model, f" on {dataset}: not known, as {answers.unknown}; ranks there are not tested")
+        for (model, dataset), answers in board.elsewhere.items()
+        if answers.unknown
+    )
 
 
 def _failure_lines(board: Board) -> list[str]:

@@ -265,7 +265,8 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """Make tables of at most ``width`` characters, in which nothing is cut.
 
     If there is no room, the words of ``folded`` names stand below each other; then intervals are
-    below their values, long names are shortened in the middle, and finally columns are spread over several tables with the same names.
+    below their values, long names are shortened in the middle, and finally columns are spread over
+    several tables with the same names.
     """
     from rich.cells import cell_len
     from rich.table import Table as RichTable

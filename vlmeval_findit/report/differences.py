@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..analysis.held_out_answers import HeldOutAnswers
+from ..analysis.held_out_answers import ELSEWHERE, HeldOutAnswers
 from ..analysis.run_errors import error_estimate
 from ..analysis.run_statistics import (
     StatisticsError,
@@ -16,7 +16,6 @@ from ..analysis.run_statistics import (
     scores_by_index,
     untested_metrics,
 )
-from ..leaderboard.board import ELSEWHERE
 from ..protocol.metric import Metric
 from ..scoring.scored_run import Run
 from ..statistics.influences import Estimate
@@ -92,7 +91,7 @@ def _elsewhere(
     if held_out == [None, None]:
         return {}
     estimates = [
-        answers.metrics if each is None else each.estimate(metrics)
+        answers.metrics if each is None else each.estimate(answers.metrics.metrics)
         for answers, each in zip(both, held_out, strict=True)
     ]
     failed = any(

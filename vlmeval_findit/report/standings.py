@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..analysis.held_out_answers import ELSEWHERE
 from ..core.formatting import counted
-from ..leaderboard.board import ELSEWHERE, Board, RankedValue, difference_of
+from ..leaderboard.board import Board, RankedValue, difference_of
 from ..leaderboard.notes import formats_tried, formats_used
 from ..statistics.intervals import TOO_FEW, Difference, correct
 from .lost_points import Losses
