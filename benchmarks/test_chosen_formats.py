@@ -19,17 +19,14 @@ from simulated_choices import Choice, Setting, simulate
 FORMATS = (8, 19, 40, 97)
 IMAGES = (50, 200, 1000)
 SHARED = (0.5, 0.8, 0.95)
-DATASETS = (1, 5)
+DATASETS = {1: 0.8, 5: 0.4}  # Five take long: which share of the boards is drawn
 RATE = 0.6
 
 
 @pytest.fixture
 def times(measures: bool) -> int:
-    """How many boards are drawn: 1,000 have a Monte Carlo error of 0.7 points at 5 and 95 %.
-
-    Of five datasets, and of the smaller tables, half as many are drawn.
-    """
-    return 1_000 if measures else 20
+    """How many boards are drawn: 500 have a Monte Carlo error of 1.0 points at 5 and 95 %."""
+    return 500 if measures else 20
 
 
 def boards(setting: Setting, times: int) -> list[Choice]:
@@ -64,13 +61,14 @@ def significant(drawn: Sequence[Choice]) -> tuple[float, float, float]:
     return reported, elsewhere, named
 
 
-def test_equally_good_formats(times: int, measures: bool) -> None:
+@pytest.mark.parametrize("datasets", DATASETS)
+def test_equally_good_formats(datasets: int, times: int, measures: bool) -> None:
     """All formats of both models are equally good."""
     columns = "datasets | images | correlation | formats | bias | coverage | false ranks"
     print(f"\n| {columns} |\n|{'---|' * 7}")
-    for datasets, images, shared, formats in product(DATASETS, IMAGES, SHARED, FORMATS):
-        some = times if datasets == 1 else times // 2
-        drawn = boards(Setting([RATE] * formats, RATE, images, datasets, shared), some)
+    for images, shared, formats in product(IMAGES, SHARED, FORMATS):
+        setting = Setting([RATE] * formats, RATE, images, datasets, shared)
+        drawn = boards(setting, round(times * DATASETS[datasets]))
         off, held, false = bias(drawn), coverage(drawn), significant(drawn)
         print(
             f"| {datasets} | {images:,} | {shared} | {formats} | {off[0]:+.1f}, {off[1]:+.1f} | "
@@ -78,9 +76,9 @@ def test_equally_good_formats(times: int, measures: bool) -> None:
             flush=True,
         )
         if measures:
-            assert abs(off[1]) <= 0.7
-            assert held[1] >= 91
-            assert false[1] <= 9
+            assert abs(off[1]) <= 1.2
+            assert held[1] >= 90
+            assert false[1] <= 10
 
 
 # How many standard errors "many" leads by, in all of its formats
@@ -94,7 +92,7 @@ def test_power(times: int, measures: bool) -> None:
     for images, shared, formats in product(IMAGES, SHARED, (8, 97)):
         equal = boards(Setting([RATE] * 2, RATE, images, 1, shared), 200)
         lead = LEAD * float(np.std([each.named_test.value for each in equal])) / 100
-        drawn = boards(Setting([RATE + lead] * formats, RATE, images, 1, shared), times // 2)
+        drawn = boards(Setting([RATE + lead] * formats, RATE, images, 1, shared), times)
         _, elsewhere, named = significant(drawn)
         print(
             f"| {images:,} | {shared} | {formats} | {100 * lead:.1f} | {elsewhere:.0f} % | "
@@ -107,14 +105,14 @@ def test_power(times: int, measures: bool) -> None:
 
 def test_formats_of_different_quality(times: int, measures: bool) -> None:
     """True rates of formats fall from that of "one": a half chooses a worse format more often."""
-    print(f"\n| images | falling by | formats | bias | coverage | false ranks |\n|{'---|' * 6}")
+    print(f"\n| images | falling by | formats | bias | coverage |\n|{'---|' * 5}")
     for images, fall, formats in product(IMAGES, (0.02, 0.1, 0.3), (8, 40)):
         rates = np.linspace(RATE, RATE - fall, formats).tolist()
-        drawn = boards(Setting(rates, RATE, images, 1, 0.8), times // 2)
-        off, held, false = bias(drawn), coverage(drawn), significant(drawn)
+        drawn = boards(Setting(rates, RATE, images, 1, 0.8), times)
+        off, held = bias(drawn), coverage(drawn)
         print(
             f"| {images:,} | {100 * fall:.0f} points | {formats} | {off[0]:+.1f}, {off[1]:+.1f} | "
-            f"{held[0]:.1f}, {held[1]:.1f} | {false[0]:.1f}, {false[1]:.1f} |",
+            f"{held[0]:.1f}, {held[1]:.1f} |",
             flush=True,
         )
         if measures:

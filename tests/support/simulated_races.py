@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -34,6 +34,7 @@ class Race:
     chosen: DatasetVariant  # By the search over all queries
     dropped: frozenset[DatasetVariant]
     asked: float  # Share of all queries
+    asked_of: Mapping[DatasetVariant, int]  # Number of queries
 
 
 def rows_of(rng: np.random.Generator, rates: Sequence[float], images: int) -> Rows:
@@ -83,4 +84,5 @@ def raced(rows: Rows) -> Race:
         order[0].variant,
         frozenset(rows) - frozenset(going),
         sum(asked.values()) / (len(rows) * count),
+        asked,
     )

@@ -108,9 +108,15 @@ def test_sweeps_read_the_file_of_a_search(
     path = tmp_path / "best_formats.yaml"
     report_formats(go(search(tmp_path, limit=19), FakeBackends(right)), path)
     best = "FullImage: best format on FindIt yxhw_json_bbox_2d (F1@0.5 100.0)"
-    assert best in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert best in printed
     assert BestFormats(path).models == {"FullImage": {"FindIt": "yxhw_json_bbox_2d"}}
-    cells = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]["cells"]
+    found = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]
+    # It is the best on both halves.
+    low, high = found["elsewhere"]["F1@0.5 95 %"]
+    assert (found["elsewhere"]["F1@0.5"], high) == (100.0, 100.0)
+    assert f"  elsewhere: F1@0.5 100.0 ({low:.1f}–100.0)" in printed
+    cells = found["cells"]
     assert len(cells) == 19
     for cell in cells:
         low, high = cell["F1@0.5 95 %"]
