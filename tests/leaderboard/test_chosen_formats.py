@@ -17,6 +17,7 @@ from rich.console import Console
 from scored_runs import CallResult, World, failing, query, speaking, world
 
 from vlmeval_findit.analysis.held_out_answers import TOO_FEW_TO_CHOOSE
+from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, UNTESTED, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
@@ -222,7 +223,9 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
     assert dots[lower].to_best.p_value == pytest.approx(to_above.p_value)
     first = {each.question: each for each in headlines_of(board, panels, losses_of(board))}
     assert expected[order[0]].split(" (")[0] in first["Which model is best?"].because
-    assert "optimistic" in first["Which model is best?"].because or order[0] == "one"
+    assert "in its best format, which is optimistic" in first["Which model is best?"].because or (
+        order[0] == "one"
+    )
     page = make_page(board, NOW)
     assert "Overall elsewhere" in page
 
@@ -380,3 +383,16 @@ def _drawn(run: Run, rng: np.random.Generator) -> Run:
     drawn = replace(run, rows=tuple(rows))
     assert totals(drawn.rows)["n_gt"] == IMAGES
     return drawn
+
+
+def test_compare_says_that_a_format_was_one_of_many(equal: World, capsys) -> None:
+    many = equal.runs / "many"
+    one = equal.runs / "one"
+    for folder in (many, one):
+        folder.mkdir()
+        for path in list(equal.runs.glob(f"{folder.name}_*")):
+            path.rename(folder / path.name)
+    assert main(["compare", f"{many}={FORMATS[2]}", f"{one}={FORMATS[0]}"]) == 0
+    printed = capsys.readouterr().out
+    assert "A: one of 12 formats in its folder." in printed
+    assert "B: one of" not in printed

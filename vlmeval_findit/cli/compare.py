@@ -5,11 +5,12 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from ..analysis.cost_differences import compare_costs
+from ..analysis.held_out_answers import ELSEWHERE, MEANING
 from ..analysis.run_statistics import (
     HIT_SCORE,
     compare,
@@ -74,7 +75,8 @@ def command(
     calls, and are tested only where both answered the same queries. Costs follow, where both runs
     recorded them. With --reviews the differences by the reviewed labels follow.
     """
-    sides = [_runs_of(path) for path in (left, right)]
+    loaded = [_runs_of(path) for path in (left, right)]
+    sides = [side.runs for side in loaded]
     pairs = list(pair_runs(*sides))
     is_one_pair = len(pairs) == 1
     if reviews:
@@ -87,6 +89,13 @@ def command(
             _print_pair(*pair, difference)
     else:
         _print_datasets(pairs, differences)
+    for name, side in zip("AB", loaded, strict=True):
+        if side.formats > 1:
+            print_folded(
+                f"{name}: one of {side.formats} formats in its folder. If it was chosen for its "
+                "score on these images, the difference is optimistic: leaderboard and report test "
+                f"it {ELSEWHERE}, {MEANING}"
+            )
     if json_file is not None:
         dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
         write_json(json_file, dicts)
@@ -116,17 +125,26 @@ def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[
     return reviewed
 
 
-def _runs_of(side: Path) -> list[Run]:
+class _Side(NamedTuple):
+    """The runs that A or B names, and how many formats they were named among."""
+
+    runs: list[Run]
+    formats: int = 1
+
+
+def _runs_of(side: Path) -> _Side:
     """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
     folder, _, format_ = str(side).rpartition("=")
     if not folder or side.exists():
-        return load_runs([side], keep=RowData.QUERY_SCORES)
+        return _Side(load_runs([side], keep=RowData.QUERY_SCORES))
     runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
         formats = sorted({run.variant.format for run in runs})
         raise ValueError(f"{side}: no run of {folder} is in this format{nearest(format_, formats)}")
-    return chosen
+    asked = {(run.model, run.board_dataset) for run in chosen}
+    beside = {run.variant.format for run in runs if (run.model, run.board_dataset) in asked}
+    return _Side(chosen, len(beside))
 
 
 def _print_datasets(

@@ -277,7 +277,9 @@ def _tried_lines(board: Board) -> list[str]:
     for model, tried in formats_tried(board).items():
         if tried > 1:
             text = f": one of {tried} formats that were tried, {optimistic}"
-            lines.append((model, f"{text}, see {ELSEWHERE}" if model in chosen else text))
+            if model in chosen:
+                text += f", its value {ELSEWHERE} is not"
+            lines.append((model, text))
     return _together(lines)
 
 

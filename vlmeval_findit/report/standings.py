@@ -129,14 +129,20 @@ def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     if len(panel.datasets) > 1:
         where = f"mean over {counted(len(panel.datasets), 'dataset')}"
     value = with_unit(board.headline, best.entry.tested)
-    because = f"{board.headline.name} {value}{interval}, {where}"
+    because = f"{board.headline.name} {value}{interval}, {where}{_optimism(board, best.entry)}"
     for dot in others[len(equal) : len(equal) + 1]:
         because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.tested)}"
-    if best.entry.elsewhere is not None:
-        optimistic = with_unit(board.headline, best.entry.value)
-        because += f"; in its best format {optimistic}, which is optimistic"
     names = [best.model, *(dot.model for dot in equal)]
     yield Headline("Which model is best?", " and ".join(names), because)
+
+
+def _optimism(board: Board, entry: RankedValue) -> str:
+    """Say that the value of the best format is optimistic, where a format was chosen."""
+    if entry.elsewhere is None:
+        return ""
+    if entry.elsewhere.value is None:
+        return " (in its best format, which is optimistic)"
+    return f" ({with_unit(board.headline, entry.value)} in its best format, which is optimistic)"
 
 
 def _shown_alike(board: Board, dot: Dot, best: Dot) -> bool:
