@@ -294,7 +294,7 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
         assert TOO_FEW_TO_CHOOSE in text
 
 
-def test_a_search_over_a_part_of_the_queries_is_a_choice(world: World) -> None:
+def test_a_search_over_some_queries_is_a_choice(world: World) -> None:
     """Only its images are answered in other formats; the others did not choose."""
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(IMAGES)])
     for at, name in enumerate(FORMATS[:8]):
