@@ -38,7 +38,7 @@ def rows_with_slices(count: int) -> list[ScoredRow]:
     ]
 
 
-def test_sums_of_some_rows_are_those_of_a_run_of_them() -> None:
+def test_sums_of_some_rows_are_their_totals() -> None:
     rows = rows_with_slices(40)
     clustered = clustered_sums(rows, "Pascal")
     some = np.arange(40) % 4 == 1
