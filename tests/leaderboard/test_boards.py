@@ -134,13 +134,14 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     assert "Big-Model" not in board.models
     table = metric_table(board, "Accuracy")
     assert table.quoted == 2
-    assert table.rows[-2] == ["published", "Big-Model", "", None, None, 88.25]
+    # Nothing is known of published values elsewhere.
+    assert table.rows[-2] == ["published", "Big-Model", "", None, None, None, None, 88.25, None]
     readable = metric_table(board, "Readable")
     assert [row[1] for row in readable.rows[-readable.quoted :]] == ["Small_Model"]
     assert metric_table(board, "Animal accuracy").quoted == 0
     page = as_markdown(board)
     table = page.split("## Accuracy\n")[1].split("##")[0].strip().splitlines()
-    assert table[-2] == "| *published* | *Big-Model* |  |  | – | – | 88.2 |"
+    assert table[-2] == "| *published* | *Big-Model* |  |  | – | – | – | – | 88.2 | – |"
     assert "* A paper, table 2: Big-Model, Small\\_Model" in page
     assert "Another paper" not in page
     [row] = [row for row in values_table(board).records() if row["model"] == "Big-Model"]
@@ -149,9 +150,9 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     write_board(board, tmp_path)
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
     last = 3 + len(board.models) + 2
-    assert [sheet.cell(last, at).value for at in (1, 2, 8)] == ["published", "Small_Model", 31]
+    assert [sheet.cell(last, at).value for at in (1, 2, 10)] == ["published", "Small_Model", 31]
     latex = as_latex(board)
-    assert r" & \textit{Small\_Model} &  &  & -- & -- & 31.0 \\" in latex
+    assert r" & \textit{Small\_Model} &  &  & -- & -- & -- & -- & 31.0 & -- \\" in latex
     assert "Published values, not ranked: A paper, table 2" in latex
 
 
