@@ -165,7 +165,7 @@ def _portkey() -> Path:
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), package]
     with FileLock(f"{folder}.lock"):
         if not program.exists():
-            _run_install(command, package)
+            _run_install(command, package, seconds=120)
     return program
 
 
@@ -176,10 +176,10 @@ def _install(folder: Path, package: str) -> None:
     _run_install([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package], package)
 
 
-def _run_install(command: Sequence[str], package: str) -> None:
+def _run_install(command: Sequence[str], package: str, seconds: int = 600) -> None:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        pytest.skip(f"{package} was not installed within ten minutes")
+        pytest.skip(f"{package} was not installed within {seconds // 60} minutes")
     except subprocess.CalledProcessError as error:
         pytest.skip(f"{package} cannot be installed: {error.stderr[-300:]}")
