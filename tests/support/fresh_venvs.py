@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -81,6 +81,14 @@ class FreshVenv:
     def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, from another folder, without the user's settings."""
         program, *arguments = command
+        return self._run([str(self.venv / "bin" / program), *arguments], env)
+
+    def shell(self, lines: str) -> subprocess.CompletedProcess[str]:
+        """Run lines as a step of a workflow: in bash, until one fails; programs are its own."""
+        path = os.pathsep.join([str(self.venv / "bin"), os.environ["PATH"]])
+        return self._run(["bash", "-e", "-c", lines], {"PATH": path})
+
+    def _run(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         here = self.home / "a folder"
         here.mkdir(parents=True, exist_ok=True)
         (self.home / "LMUData").mkdir(exist_ok=True)
@@ -89,7 +97,7 @@ class FreshVenv:
         # No proxy and no index: a request to anywhere would fail.
         nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
         return subprocess.run(
-            [str(self.venv / "bin" / program), *arguments],
+            command,
             cwd=here,
             env={**inherited, **home, **nowhere, "OMP_NUM_THREADS": "1", **env},
             capture_output=True,

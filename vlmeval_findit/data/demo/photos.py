@@ -25,6 +25,7 @@ from PIL import Image
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK
+from ...core.command import install
 from ...core.files import sha256_of, write_once
 from ...storage.folders import image_folder, make_lmu_data_root, shipped_table
 from ...storage.image_files import decode
@@ -84,11 +85,12 @@ def _locate(photo: Photo) -> Path:
         path = Path(folder) / photo.path
         if path.is_file():
             return path
-    problem = "does not have it" if folders else "is not installed"
-    raise FileNotFoundError(
-        f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}, which {problem}; "
-        f"run: pip install {photo.pip}"
-    )
+    what = f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}"
+    if folders:
+        raise FileNotFoundError(
+            f"{what}, which does not have it: pip install --upgrade {photo.pip}"
+        )
+    raise FileNotFoundError(f"{what}, which is not installed: {install('photos')}")
 
 
 def image(name: str) -> Image.Image:
