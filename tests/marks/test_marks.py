@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+
 from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
 from vlmeval_findit.marks.scribble import curve, thinned
 from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contrasting

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from grids import grid
+
+pytest.importorskip("cv2", reason="training scenes have marks")
 
 from training import negative_words
 from training.negative_images import NEGATIVE_SHOT_SIZES, NEGATIVE_SIZES, negative_image

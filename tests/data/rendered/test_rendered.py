@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("cv2", reason="the program that writes the tables draws marks, too")
+
 from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
