@@ -18,9 +18,10 @@ from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.protocol.dataset_variant import DatasetVariant
 from vlmeval_findit.protocol.metric import SumKey
 from vlmeval_findit.protocol.scored_row import ScoredRow, Texts, totals
-from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs
 from vlmeval_findit.statistics.held_out_sums import joined, second_half, totals_of
-from vlmeval_findit.statistics.influences import clustered_sums
+from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.statistics.intervals import metric_intervals
 
 __all__ = ["world"]
 
@@ -63,6 +64,30 @@ def test_joined_parts_are_a_run_of_their_rows() -> None:
     }
     known = Texts(whole.slices["size"].values, whole.slices["size"].place).to_list()
     assert known == [row.slices.get("size") for row in [*few[:10], *rows[10:]]]
+
+
+def test_estimates_of_answers_are_of_all_their_sums(world: World) -> None:
+    """Whatever a metric needs: runs as rows, and as tables of which few columns are read."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
+    for at, name in enumerate(("xyxy_json", "xyxy_text", "yxyx_text", "xywh_text")):
+        full = f"FindIt_Pascal_{name}"
+        world.predict("M", full, speaking(full, 0.6 + 0.02 * at, 40))
+    (of_rows,) = make_board(load_runs([world.runs])).elsewhere.values()
+    (of_tables,) = make_board(load_runs([world.runs], keep=RowData.SUMS)).elsewhere.values()
+    assert len(of_rows.answers) > 1
+    metrics = of_rows.reported.benchmark.all_metrics
+    parts = []
+    for each in of_rows.answers:
+        clustered = clustered_sums(each.run.rows, each.run.variant.images)
+        parts.append((clustered, clustered.of_queries(each.queries)))
+    expected = metric_intervals(estimate_metrics(metrics, joined(parts, parts[0][0].images)))
+    assert metric_intervals(of_rows.estimate(metrics)) == expected
+    assert metric_intervals(of_tables.estimate(metrics)) == expected
+    for metric in metrics:
+        for answers in (of_rows, of_tables):
+            alone = metric_intervals(answers.estimate((metric,))).get(metric.name)
+            both = [each and (each.low, each.high) for each in (alone, expected.get(metric.name))]
+            assert both[0] == pytest.approx(both[1])
 
 
 # --- a search, as its file has it -----------------------------------------------------------------

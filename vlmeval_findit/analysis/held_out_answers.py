@@ -77,7 +77,7 @@ class HeldOutAnswers:
             return None
         parts = []
         for each in self.answers:
-            clustered = clustered_sums(each.run.rows, each.run.variant.images)
+            clustered = _few_sums(each.run, metrics)
             parts.append((clustered, clustered.of_queries(each.queries)))
         images = tuple(sorted({name for clustered, _ in parts for name in clustered.images}))
         return estimate_metrics(metrics, joined(parts, images))

@@ -41,6 +41,8 @@ def names_of_sums(metrics: Iterable[Metric]) -> tuple[set[str], set[str]]:
     kinds: set[str] = set()
     for metric in metrics:
         keys = [*metric.part, *metric.whole]
+        if metric.hits is not None:
+            keys += [*metric.hits.part, *metric.hits.whole]
         names.update(map(name_of, keys))
         kinds.update(key.kind for key in keys if isinstance(key, SumKey))
         kinds |= {metric.over} - {""}
