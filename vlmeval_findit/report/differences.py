@@ -31,6 +31,10 @@ class _Answers(NamedTuple):
     metrics: Estimate
     losses: Estimate | None  # Points of every error type; None if the run has no error types
     scores: dict[int, float]
+    # Where its format was chosen: what models are compared by; None: not known
+    is_chosen: bool
+    elsewhere: Estimate | None
+    failed: int  # Number of failed calls, of those in other formats, too
 
 
 def pair_values(
@@ -62,7 +66,19 @@ def pair_values(
             losses = error_estimate(run)
         except StatisticsError:
             losses = None
-        return _Answers(run, estimate(run), losses, scores_by_index(run))
+        scored = estimate(run)
+        held_out = known.get(key_of(run))
+        if held_out is None:
+            return _Answers(run, scored, losses, scores_by_index(run), False, scored, run.failed)
+        return _Answers(
+            run=run,
+            metrics=scored,
+            losses=losses,
+            scores=scores_by_index(run),
+            is_chosen=True,
+            elsewhere=held_out.estimate(scored.metrics),
+            failed=run.failed + held_out.failed,
+        )
 
     values = []
     for pair in pairs:
@@ -72,32 +88,22 @@ def pair_values(
         both = answers(left), answers(right)
         of_pair = _values(*both, metrics)
         if pair.left.model != pair.right.model:
-            held_out = [known.get(key_of(run)) for run in (pair.left, pair.right)]
-            of_pair |= _elsewhere(both, held_out, of_pair["metrics"], metrics)
+            of_pair |= _elsewhere(both, of_pair["metrics"], metrics)
         values.append({"chosen": [], **places, **of_pair})
     return values
 
 
 def _elsewhere(
-    both: tuple[_Answers, _Answers],
-    held_out: Sequence[HeldOutAnswers | None],
-    rows: Sequence[list[Any]],
-    metrics: Sequence[Metric],
+    both: tuple[_Answers, _Answers], rows: Sequence[list[Any]], metrics: Sequence[Metric]
 ) -> dict[str, Any]:
     """Return the rows of metrics with those of the answers elsewhere; nothing without any.
 
     The value in the chosen format stays, without its test.
     """
-    if held_out == [None, None]:
+    if not any(each.is_chosen for each in both):
         return {}
-    estimates = [
-        answers.metrics if each is None else each.estimate(answers.metrics.metrics)
-        for answers, each in zip(both, held_out, strict=True)
-    ]
-    failed = any(
-        answers.run.failed or (each is not None and each.failed)
-        for answers, each in zip(both, held_out, strict=True)
-    )
+    estimates = [each.elsewhere for each in both]
+    failed = any(each.failed for each in both)
     counting_failures = both[0].run.benchmark.headline_counting_failures.name
     by_title = {metric.title: metric for metric in metrics}
     shown: list[list[Any]] = []
