@@ -102,7 +102,7 @@ def nginx(folder: Path, behind: str) -> Iterator[str]:
 
 
 @contextmanager
-def _running(command: Sequence[str], log: Path, **env: str) -> Iterator[None]:
+def _running(command: Sequence[str], log: Path, **env: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program until the end of the block; its input is open as long."""
     outside = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     with log.open("w") as output:
@@ -114,7 +114,7 @@ def _running(command: Sequence[str], log: Path, **env: str) -> Iterator[None]:
             env={**outside, "OMP_NUM_THREADS": "1", **env},
         )
         try:
-            yield
+            yield process
         finally:
             process.terminate()
             try:
@@ -166,6 +166,23 @@ def vllm_variables(environment: Path) -> dict[str, str]:
         # Compiled modules are kept: a server is four processes, and each imports torch.
         "PYTHONDONTWRITEBYTECODE": "",
     }
+
+
+@contextmanager
+def vllm(folder: Path, checkpoint: Path, name: str, *flags: str) -> Iterator[str]:
+    """Serve a checkpoint under a name; its address."""
+    environment = vllm_environment()
+    port = _free_port()
+    where = ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", name]
+    program = [str(environment / "bin" / "vllm"), "serve", str(checkpoint)]
+    log = folder / f"vllm-{port}.log"
+    command = [*program, *where, *VLLM_FLAGS, "--generation-config", "vllm", *flags]
+    with _running(command, log, **vllm_variables(environment)) as process:
+        address = f"http://127.0.0.1:{port}"
+        has_ended = process.poll
+        until(lambda: has_ended() is not None or _answers(f"{address}/health"), seconds=600)
+        assert has_ended() is None, log.read_text(errors="replace")[-3000:]
+        yield f"{address}/v1"
 
 
 # Those with which a tiny model starts quickly, and as precise as elsewhere
