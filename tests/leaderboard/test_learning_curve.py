@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +12,11 @@ from simulated_trainings import claims_of, simulated_runs
 from vlmeval_findit.analysis.run_statistics import StatisticsError, compare, intervals
 from vlmeval_findit.leaderboard.learning_curve import curve_table, learning_curves
 from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.intervals import correct
+from vlmeval_findit.statistics.best_of_many import (
+    Choice,
+    corrected_for_pairs,
+)
+from vlmeval_findit.statistics.intervals import ALPHA
 from vlmeval_findit.statistics.sequential_tests import alpha_share
 
 __all__ = ["simulated_runs", "world"]
@@ -35,8 +39,6 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
     (curve,) = learning_curves([*runs, world.run("Other", JSON, speaking(JSON, 1.0))])
     assert [point.step for point in curve.points] == [3, 20, 100]
     assert (curve.name, curve.dataset, curve.best.step) == ("ft", JSON, 100)
-    pairs = [*combinations((runs[1], runs[0], runs[2]), 2)]
-    tests = correct(compare(*pair)[METRIC] for pair in pairs)
     for point in curve.points[:2]:
         assert point.to_best is not None
         assert point.value == curve.metric.value(point.run.sums)
@@ -44,10 +46,10 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
         assert bounds is not None
         assert point.interval is not None
         assert (point.interval.low, point.interval.high) == pytest.approx((bounds.low, bounds.high))
-        of_pair = tests[pairs.index((point.run, runs[2]))]
+        of_pair = compare(point.run, runs[2])[METRIC]
         assert point.to_best.value == pytest.approx(of_pair.value)
-        assert of_pair.corrected is not None
-        expected = min(1.0, of_pair.corrected / alpha_share(3))
+        assert of_pair.p_value is not None
+        expected = min(1.0, corrected_for_pairs(of_pair.p_value, 3) / alpha_share(3))
         assert point.to_best.corrected == pytest.approx(expected)
     assert curve.verdict.endswith("significantly better than all others")
 
@@ -94,34 +96,35 @@ def test_a_look_after_every_checkpoint_is_false_in_few_trainings(rates: list[flo
 
 
 def test_no_grouping_of_equal_checkpoints_spends_more_than_5_percent() -> None:
-    """The first false claim comes from a pair that is new: at most its share of the equal pairs.
+    """The first false claim of a table is about the best and the worst of a group of equals.
 
-    All groupings of 24 checkpoints into groups of equals are tried, in every order. An earlier pair
-    is tested at its first table's level or below.
+    One of the two is new, with a chance of 2 in the size of its group: earlier tables had the other
+    pairs, and asked for no more. All groupings of 24 checkpoints, in every order, are tried.
     """
-    levels = [alpha_share(count) for count in range(2, 25)]
-    assert levels == sorted(levels, reverse=True)
+    tables = range(2, 25)
+    p_values = [Choice(count, alpha_share(count)).p_value for count in tables]
+    assert p_values == sorted(p_values, reverse=True)
     most: dict[tuple[int, ...], float] = {(1,): 0.0}
-    for level in levels:
+    for p_value in p_values:
+        chance_of = {size: _chance_of_new(size, p_value) for size in range(1, 25)}
         after: dict[tuple[int, ...], float] = {}
         for groups, spent in most.items():
-            for larger in _with_one_more(groups):
-                before = _equal_pairs(groups)
-                pairs = _equal_pairs(larger)
-                chance = level * (pairs - before) / pairs if pairs else 0.0
-                after[larger] = max(after.get(larger, 0.0), spent + chance)
+            for size, larger in _with_one_more(groups):
+                after[larger] = max(after.get(larger, 0.0), spent + chance_of[size])
         most = after
-    assert max(most.values()) == pytest.approx(1 - 24**-0.5) == most[(24,)]
+    assert max(most.values()) == pytest.approx(ALPHA * (1 - 24**-0.5)) == most[(24,)]
 
 
-def _with_one_more(groups: tuple[int, ...]) -> set[tuple[int, ...]]:
-    """Return the sizes of groups after one checkpoint more, in any of them or alone."""
-    sizes = [(*groups[:at], size + 1, *groups[at + 1 :]) for at, size in enumerate(groups)]
-    return {tuple(sorted(each, reverse=True)) for each in [*sizes, (*groups, 1)]}
+def _chance_of_new(size: int, p_value: float) -> float:
+    """Return the chance that the newest of a group is one of the two that are called different."""
+    return 2 / size * corrected_for_pairs(p_value, size) if size > 1 else 0.0
 
 
-def _equal_pairs(groups: tuple[int, ...]) -> int:
-    return sum(size * (size - 1) // 2 for size in groups)
+def _with_one_more(groups: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the size of the group that a checkpoint more is in, and the sizes of all groups."""
+    for at, size in enumerate(groups):
+        yield size + 1, tuple(sorted((*groups[:at], size + 1, *groups[at + 1 :]), reverse=True))
+    yield 1, (*groups, 1)
 
 
 def test_the_datasets_of_a_training_share_the_5_percent(world: World) -> None:

@@ -14,10 +14,8 @@ from simulated import ALIKE, METRICS, SUMS, names, sums_of
 from vlmeval_findit.leaderboard import learning_curve
 from vlmeval_findit.leaderboard.learning_curve import LearningCurve
 from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics
-from vlmeval_findit.statistics.intervals import Difference, difference
 
 _F1 = METRICS[0]  # No simulated call fails
-_PAIRS = 10_000  # Most tests that are remembered
 
 
 class SimulatedRun:
@@ -71,22 +69,7 @@ def _claimed(curve: LearningCurve) -> Iterator[int]:
 
 @pytest.fixture
 def simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let learning curves be made of :class:`SimulatedRun`, without intervals of their values.
-
-    A pair is tested once for all tables.
-    """
-    known: dict[tuple[int, int], tuple[Estimate, Estimate, Difference]] = {}
-
-    def test_once(left: Estimate, right: Estimate, metric: str) -> Difference:
-        key = id(left), id(right)
-        if key not in known:
-            if len(known) >= _PAIRS:
-                known.clear()
-            # Both are held, so that no other estimate gets their ids.
-            known[key] = left, right, difference(left, right, metric)
-        return known[key][2]
-
-    monkeypatch.setattr(learning_curve, "difference", test_once)
+    """Let learning curves be made of :class:`SimulatedRun`, without intervals of their values."""
     monkeypatch.setattr(learning_curve, "metric_intervals", lambda _: {_F1.name: None})
     monkeypatch.setattr(learning_curve, "estimate", lambda run, _: run.estimated)
     monkeypatch.setattr(learning_curve, "check_comparable", lambda *_: None)

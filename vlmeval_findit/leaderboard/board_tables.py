@@ -197,7 +197,7 @@ def values_table(board: Board) -> Table:
         fields.append(value(name))
         if board.elsewhere:
             fields.append(value(elsewhere(name)))
-        fields += [count(f"{name} rank"), *_tests(f"{name} p to rank above")]
+        fields += [count(f"{name} rank"), *_tests(f"{name} p to rank above", "Holm")]
         fields.append(Field(f"{name} tied"))
     fields += cost_fields()
     if board.published:
@@ -217,8 +217,8 @@ def _ranked_cells(board: Board, entry: RankedValue | None) -> list[Value]:
     return [*cells, entry.rank, *_p_values(entry.to_above), entry.mark]
 
 
-def _tests(name: str) -> list[Field]:
-    return [Field(name, FieldType.P), Field(f"{name} (Holm)", FieldType.P)]
+def _tests(name: str, correction: str) -> list[Field]:
+    return [Field(name, FieldType.P), Field(f"{name} ({correction})", FieldType.P)]
 
 
 def _p_values(test: Difference | None) -> list[Value]:
@@ -249,7 +249,7 @@ def sweep_table(board: Board) -> Table:
         rows.append([*cells, *cost_cells(row.run.provenance.costs)])
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
-    fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
+    fields += [*_tests("p to reported", "corrected"), count("queries"), count("failed calls")]
     fields += cost_fields()
     return Table("Formats", fields, rows, notes_of(board))
 

@@ -1,8 +1,8 @@
 """How much the format matters: what a model's other formats lose against its best on a dataset.
 
-A model is reported in the format that is best on average, which may be another. The best of many
-formats is optimistic on the queries that it was chosen on, so differences are corrected for the
-number of formats.
+A model is reported in the format that is best on average, which may be another. The best was chosen
+by the tested values, so tests and intervals hold for all pairs of formats, and for all models and
+datasets of a board together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..protocol.metric import Better, Metric
 from ..statistics.intervals import Difference
 from .board import Board
 from .comparable import grouped
-from .reported_formats import FormatRow, tests_against
+from .reported_formats import FormatRow, share_of_tests, tests_against
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
 
 
@@ -52,10 +52,12 @@ def format_spreads(board: Board) -> list[FormatSpread]:
     """Return the spread of every model on every dataset that it has several formats of."""
     spreads = []
     by_dataset = grouped(board.runs, lambda row: row.dataset)
+    of_models = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    alpha_share = share_of_tests(of_models.values())
     for dataset, rows in by_dataset.items():
         usual = commonest_format(rows)
         for model, of_model in grouped(rows, lambda row: row.run.model).items():
-            order = _best_first(of_model, board.headline)
+            order = _best_first(of_model, board, alpha_share)
             if len(order) < 2:
                 continue
             common = [each for each in order if each.name == usual]
@@ -73,16 +75,20 @@ def format_spreads(board: Board) -> list[FormatSpread]:
     return spreads
 
 
-def _best_first(rows: Sequence[FormatRow], metric: Metric) -> list[ComparedFormat]:
+def _best_first(
+    rows: Sequence[FormatRow], board: Board, alpha_share: float
+) -> list[ComparedFormat]:
     """Return the formats that have a value, the best first; of equal ones the reported."""
+    metric = board.headline
     sign = -1 if metric.better is Better.HIGHER else 1
     values = [(row.run.value(metric), row) for row in rows]
     known = [(sign * value, not row.reported, row) for value, row in values if value is not None]
     order = [row for *_, row in sorted(known, key=lambda each: each[:2])]
-    if not order or order[0].reported:
-        return [ComparedFormat(row, row.to_reported) for row in order]
+    if not order:
+        return []
     runs = [row.run for row in order]
-    tests = tests_against(runs, [estimate(run) for run in runs], 0)
+    estimates = [estimate(run, board.metrics[:1]) for run in runs]
+    tests = tests_against(runs, estimates, 0, alpha_share)
     return [ComparedFormat(row, tests.get(at)) for at, row in enumerate(order)]
 
 
@@ -121,8 +127,8 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
             row.append(_difference(each, other))
         rows.append(row)
     lines = [
-        f"{metric.title}: the format minus the best; intervals are of one difference, tests are "
-        "corrected for the number of formats (*: significant)",
+        f"{metric.title}: the format minus the best; intervals hold together for all pairs of "
+        "formats, of all models and datasets (95 %), and so do tests (*: significant)",
         "best: on the dataset; the model may be reported in another, which is best on average",
         "commonest: the format that most models were asked in on the dataset",
     ]

@@ -1,8 +1,8 @@
 """Learning curves: the checkpoints of a training on a dataset, and the best of them.
 
-A training is looked at after every checkpoint, so 5 % must hold for all its tables together. Holm's
-method corrects for the pairs of one table, and
-:func:`..statistics.sequential_tests.correct_checkpoints` for the tables.
+A training is looked at after every checkpoint, so 5 % must hold for all its tables together:
+:mod:`..statistics.best_of_many` corrects for the pairs of one table,
+:func:`..statistics.sequential_tests.alpha_share` says what a table may spend.
 """
 
 from __future__ import annotations
@@ -10,19 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from ..analysis.run_statistics import check_comparable, estimate
 from ..protocol.metric import Better, Metric
 from ..scoring.scored_run import Run
-from ..statistics.intervals import (
-    INTERVALS,
-    Difference,
-    Interval,
-    difference,
-    metric_intervals,
-)
-from ..statistics.sequential_tests import correct_checkpoints
+from ..statistics.best_of_many import Choice
+from ..statistics.intervals import INTERVALS, Difference, Interval, metric_intervals
+from ..statistics.sequential_tests import alpha_share
 from ..sweeps.checkpoints import name_and_step
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
@@ -116,13 +110,17 @@ def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve
     best = max(valued, key=lambda step: (sign * valued[step], -step))
     for step in valued:
         check_comparable(runs[best], runs[step])
-    pairs = [(b, a) if a == best else (a, b) for a, b in combinations(valued, 2)]
-    tests = (difference(estimates[a], estimates[b], metric.name) for a, b in pairs)
-    test_of_pair = dict(zip(pairs, correct_checkpoints(tests, len(valued), curves), strict=True))
+    to_best: dict[int, Difference] = {}
+    if len(valued) > 1:
+        choice = Choice(len(valued), alpha_share(len(valued)) / curves)
+        for step in valued:
+            if step != best:
+                tested = choice.difference(estimates[step], estimates[best], metric.name)
+                to_best[step] = tested
     points = []
     for step, known in valued.items():
         interval = metric_intervals(estimates[step])[metric.name]
-        points.append(CurvePoint(step, runs[step], known, interval, test_of_pair.get((step, best))))
+        points.append(CurvePoint(step, runs[step], known, interval, to_best.get(step)))
     return LearningCurve(name, metric, tuple(points))
 
 

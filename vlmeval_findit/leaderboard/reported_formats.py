@@ -17,6 +17,7 @@ from ..analysis.held_out_answers import HeldOutAnswers, held_out_answers
 from ..analysis.run_statistics import estimate, is_favoured
 from ..core.formatting import nearest
 from ..scoring.scored_run import Run
+from ..statistics.best_of_many import Choice
 from ..statistics.influences import Estimate
 from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
 from .comparable import ComparableRuns, by_model, grouped
@@ -138,34 +139,66 @@ class FormatRow:
     dataset: str
     intervals: Mapping[str, Interval | None]
     reported: bool
-    # Its headline minus the reported run's, failed calls as misses, corrected for the number of
-    # formats; None for the reported run itself, and if either has no value
+    # Its headline minus the reported run's, failed calls as misses, corrected by tests_against;
+    # None for the reported run itself, and if either has no value
     to_reported: Difference | None
 
 
 def make_format_rows(
-    datasets: Iterable[ComparableRuns], reported: Mapping[tuple[str, str], Run]
+    datasets: Iterable[ComparableRuns],
+    reported: Mapping[tuple[str, str], Run],
+    fixed: Mapping[str, str],
 ) -> list[FormatRow]:
-    """Make a row for every comparable run."""
-    rows = []
+    """Make a row for every comparable run.
+
+    Args:
+        datasets: comparable runs.
+        reported: the reported runs by (model, dataset).
+        fixed: the formats that the user named, as for :func:`choose`.
+    """
+    groups = {}
     for dataset in datasets:
         for model, runs in sorted(by_model(dataset.runs).items()):
-            estimates = [estimate(run) for run in runs]
-            chosen = reported.get((model, dataset.name))
-            best = next((at for at, run in enumerate(runs) if run is chosen), None)
-            tests = {}
-            if best is not None:
-                tests = tests_against(runs, estimates, best)
-            for at, run in enumerate(runs):
-                bounds = metric_intervals(estimates[at])
-                rows.append(FormatRow(run, dataset.name, bounds, at == best, tests.get(at)))
+            groups[model, dataset.name] = runs
+    alpha_share = share_of_tests(groups.values())
+    rows = []
+    for (model, dataset_name), runs in groups.items():
+        estimates = [estimate(run) for run in runs]
+        chosen = reported.get((model, dataset_name))
+        best = next((at for at, run in enumerate(runs) if run is chosen), None)
+        tests = {}
+        if best is not None:
+            is_named = model in fixed or EVERY_MODEL in fixed
+            tests = tests_against(runs, estimates, best, None if is_named else alpha_share)
+        for at, run in enumerate(runs):
+            bounds = metric_intervals(estimates[at])
+            rows.append(FormatRow(run, dataset_name, bounds, at == best, tests.get(at)))
     return rows
 
 
+def share_of_tests(formats: Iterable[Sequence[object]]) -> float:
+    """Return which share of 5 % the tests of a model's formats on a dataset have.
+
+    All that stand in one table have equal shares, so that 5 % hold for the table.
+
+    Args:
+        formats: those of each model on each dataset.
+    """
+    return 1 / max(1, sum(len(each) > 1 for each in formats))
+
+
 def tests_against(
-    runs: Sequence[Run], estimates: Sequence[Estimate], chosen: int
+    runs: Sequence[Run], estimates: Sequence[Estimate], chosen: int, alpha_share: float | None
 ) -> dict[int, Difference]:
-    """Return the differences to a chosen run by the headline, corrected, by their places."""
+    """Return the differences to a chosen run by the headline, corrected, by their places.
+
+    Args:
+        runs: those of a model on a dataset.
+        estimates: of the runs, the headline first.
+        chosen: the place of the run that the others are compared with.
+        alpha_share: of 5 %, for tests of all pairs: the run was chosen by the tested values. None:
+            it was named beforehand, and 5 % are for its own tests alone.
+    """
     headline = estimates[chosen].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
     if chosen not in known:
@@ -173,5 +206,10 @@ def tests_against(
     # Reviews that favour one of two formats would make the difference.
     favoured = is_favoured(runs[chosen])
     others = [at for at in known if at != chosen and is_favoured(runs[at]) == favoured]
-    tests = correct(difference(estimates[at], estimates[chosen], headline) for at in others)
+    best = estimates[chosen]
+    if alpha_share is None:
+        tests = correct(difference(estimates[at], best, headline) for at in others)
+    else:
+        choice = Choice(len(known), alpha_share)
+        tests = [choice.difference(estimates[at], best, headline) for at in others]
     return dict(zip(others, tests, strict=True))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ..analysis.held_out_answers import ELSEWHERE
 from ..core.formatting import counted
-from ..leaderboard.board import Board, RankedValue, difference_of
+from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used
-from ..statistics.intervals import TOO_FEW, Difference, correct
+from ..statistics.best_of_many import Choice
+from ..statistics.intervals import TOO_FEW, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
@@ -56,7 +57,7 @@ def panels_of(board: Board) -> list[Panel]:
     """Return the panels of a board: all datasets, then each family, or each dataset of a family.
 
     A panel is ranked as in :class:`.Board`, by the headline with failed calls as misses. Tests are
-    paired over images and corrected (Holm) for the models of their panel.
+    paired over images and hold for all pairs of models of their panel, drawn or not.
     """
     several = len({dataset.family for dataset in board.datasets}) > 1
     groups = [(average.datasets, average.name) for average in board.means]
@@ -81,14 +82,17 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     if not order:
         return ()
 
+    choice = Choice(len(ranked))
     best = board.tested_estimate(order[0], datasets, (metric,))
 
     def to_best(model: str) -> Difference:
-        value = entries[model].tested - entries[order[0]].tested
         tested = board.tested_estimate(model, datasets, (metric,))
-        return difference_of(value, tested, best, metric.name)
+        if tested is None or best is None:
+            value = entries[model].tested - entries[order[0]].tested
+            return Difference(value, None, None, None)
+        return choice.difference(tested, best, metric.name)
 
-    tests = correct(map(to_best, order[1:]))
+    tests = map(to_best, order[1:])
     dots = zip(order, [None, *tests], strict=True)
     return tuple(Dot(model, entries[model], test) for model, test in dots)
 

@@ -44,7 +44,9 @@ class Difference:
     """One value minus another, in percentage points where they are shares."""
 
     value: float
-    interval: Interval | None  # 95 %; excludes 0 exactly where p_value is below 5 %
+    # 95 %; excludes 0 exactly where p_value is below 5 %. Against the best of many, by
+    # :mod:`.best_of_many`: 95 % for all pairs, and where ``corrected`` is below 5 %
+    interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
     corrected: float | None  # After :func:`correct`
 
@@ -176,11 +178,12 @@ def _reaches_of_means(estimate: Estimate) -> Array:
 # --- differences ----------------------------------------------------------------------------------
 
 
-def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
+def difference(left: Estimate, right: Estimate, metric: str, level: float = LEVEL) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
-    The interval leaves out 0 exactly where the test rejects: both have the same standard error.
-    That of shares allows for a third of an unseen image that only one of them finds.
+    The interval leaves out 0 exactly where the test rejects at 1 minus its ``level``: both have the
+    same standard error. That of shares allows for a third of an unseen image that only one of them
+    finds.
     """
     place = left.place(metric)
     is_share = left.metrics[place].share
@@ -202,13 +205,15 @@ def difference(left: Estimate, right: Estimate, metric: str) -> Difference:
         # Of thousands of images that all differ by the same, neither is more than 0.
         by_chance = 2 * float(tail(freedom, -abs(value) / whole_error)) if whole_error else 0.0
         p_value = max(least, by_chance)
-    reach = student * error
+    student_at_level = float(quantile(freedom, level))
+    reach = student_at_level * error
     to_zero = reach
     away = reach
     if is_share:
         to_zero, away = reaches_of_share(abs(value), reach, error, pair.effective)
-    to_zero = float(np.hypot(to_zero, towards_zero))
-    away = float(np.hypot(away, beyond))
+    stretch = student_at_level / student
+    to_zero = float(np.hypot(to_zero, stretch * towards_zero))
+    away = float(np.hypot(away, stretch * beyond))
     if value < 0:
         low = value - away
         high = value + to_zero

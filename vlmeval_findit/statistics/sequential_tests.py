@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from math import pow, sqrt
 
-from .intervals import ALPHA, Difference, correct
+from .intervals import ALPHA
 
 # --- races: formats are dropped round by round ----------------------------------------------------
 
@@ -51,8 +50,9 @@ def alpha_share(checkpoints: int) -> float:
     """Return which share of 5 % the table of so many checkpoints is tested at, from two on.
 
     With the shares of a training's tables 1 - 1 / sqrt(k) of the 5 % is spent by the k-th
-    checkpoint. Of k equally good checkpoints k - 1 of the k (k - 1) / 2 pairs are new, so the
-    table's first false claim may come from them with a chance of its share times 2 / k.
+    checkpoint. The first false claim of a table is about the best and the worst of k equally good
+    checkpoints, and one of them is new with a chance of 2 / k: earlier tables, which are tested at
+    higher levels, had all other pairs.
 
     >>> [round(alpha_share(checkpoints), 3) for checkpoints in (2, 3, 20)]
     [0.293, 0.195, 0.058]
@@ -61,22 +61,3 @@ def alpha_share(checkpoints: int) -> float:
     """
     spent_now = 1 / sqrt(checkpoints - 1) - 1 / sqrt(checkpoints)
     return spent_now * checkpoints / 2
-
-
-def correct_checkpoints(
-    tests: Iterable[Difference], checkpoints: int, curves: int
-) -> list[Difference]:
-    """Correct the tests of all pairs of a curve's checkpoints.
-
-    Args:
-        tests: of all pairs of checkpoints.
-        checkpoints: number of checkpoints so far.
-        curves: number of curves of the training.
-    """
-    corrected = []
-    for test in correct(tests):
-        if test.corrected is not None:
-            p_value = test.corrected / alpha_share(checkpoints) * curves
-            test = replace(test, corrected=min(1.0, p_value))
-        corrected.append(test)
-    return corrected
