@@ -165,6 +165,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["vlmeval_findit", "vlmeval_findit.*"]),
     package_data={
+        "": ["*.pyi"],
         "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data": ["*.yaml"],
         "vlmeval_findit.data.demo": ["*.yaml", "*.json"],
@@ -187,6 +188,8 @@ setup(
         "click>=8.2",
         "requests>=2.31",
         "filelock>=4",
+        # Doors of rooms. Before 0.6 a module hid the function of its name.
+        "lazy_loader>=0.6",
         # Charts of the report.
         "vl-convert-python>=1.9",
         "jinja2>=3.1",

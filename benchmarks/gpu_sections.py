@@ -36,19 +36,21 @@ from nano_sweep import FORMATS, load_client
 from PIL import Image
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.calls import prompts_of
-from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.engine.local_backend import answers_of
-from vlmeval_findit.models import model_client
-from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, Padding, checkpoint_of
-from vlmeval_findit.models.dual_encoder.towers import Towers
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import JournalView, answers_of, prompts_of
+from vlmeval_findit.models import (
+    NANO,
+    NANO_SIGLIP,
+    SHIPPED,
+    GenerateClient,
+    Padding,
+    Towers,
+    checkpoint_of,
+    model_client,
+    qwen3_bounds,
+)
 from vlmeval_findit.models.local import machine, transformer
-from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.models.model_row import qwen3_bounds
-from vlmeval_findit.models.model_table import NANO, SHIPPED
-from vlmeval_findit.protocol.call_results import Batch, error_line
-from vlmeval_findit.protocol.dataset_variant import Message, image, text
+from vlmeval_findit.protocol import Batch, Message, error_line, image, text
 
 ENOUGH = 5.0
 """Seconds of measuring after which nothing is repeated."""

@@ -13,16 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.backend import Backend
-from vlmeval_findit.engine.local_backend import LocalBackend
-from vlmeval_findit.engine.own_models import OwnModels
-from vlmeval_findit.models.local.local_runner import LocalCompletion, LocalRunner, load_local
-from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_client import GenerateClient, HostMessage, from_host_message
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
+from vlmeval_findit.cli import run_and_print
+from vlmeval_findit.engine import Backend, LocalBackend, OwnModels
+from vlmeval_findit.models import (
+    MODELS,
+    NANO,
+    SHIPPED,
+    GenerateClient,
+    HostMessage,
+    LocalCompletion,
+    LocalRunner,
+    ModelEntry,
+    RunSettings,
+    from_host_message,
+    load_local,
+)
+from vlmeval_findit.sweeps import parse_sweep
 
 FORMATS = ("xyxy_json_bbox_2d", "cxcywh_json_bbox_2d", "all_json_bbox_2d", "xywh_json_bbox_2d")
 
@@ -89,7 +95,7 @@ class HostlessModels(OwnModels):
 
 def main(folder: Path, rows: int) -> int:
     sweep = parse_sweep(f"{SWEEP}limit: {rows}\njournal: {folder / 'calls.jsonl'}", "sweep", folder)
-    return run(sweep, {NANO: HostlessModels()}, folder / "best.yaml")
+    return run_and_print(sweep, {NANO: HostlessModels()}, folder / "best.yaml")
 
 
 if __name__ == "__main__":

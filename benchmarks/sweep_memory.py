@@ -15,7 +15,7 @@ from pathlib import Path
 from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.protocol.call_results import CallResult
+from vlmeval_findit.protocol import CallResult
 
 
 class AtOnce(FakeModel):

@@ -16,10 +16,8 @@ import numpy as np
 from equal_formats import Claims, Formats
 from scipy import stats
 
-from vlmeval_findit.benchmarks.findit.box_metrics import F1
-from vlmeval_findit.statistics.best_of_many import Choice
-from vlmeval_findit.statistics.influences import Estimate
-from vlmeval_findit.statistics.intervals import Difference, correct, difference
+from vlmeval_findit.benchmarks.findit import F1
+from vlmeval_findit.statistics import Choice, Difference, Estimate, correct, difference
 
 COUNTS = (8, 19, 40)
 IMAGES = (50, 200, 400)

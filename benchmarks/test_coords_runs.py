@@ -17,10 +17,17 @@ import numpy as np
 import pytest
 from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
 
-from vlmeval_findit.coords.conventions import Convention, conventions
-from vlmeval_findit.coords.diagnosis import ALIKE, Verdict, diagnose
-from vlmeval_findit.coords.likelihood import convention_distance
-from vlmeval_findit.coords.run_arrays import AnsweredQuery, RunArrays, run_arrays
+from vlmeval_findit.coords import (
+    ALIKE,
+    AnsweredQuery,
+    Convention,
+    RunArrays,
+    Verdict,
+    convention_distance,
+    conventions,
+    diagnose,
+    run_arrays,
+)
 
 SHAPED, UNSEEN, RIGHT = 1, 2, 3
 """First parts of numbers: random runs, twice, and right runs."""

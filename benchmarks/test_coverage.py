@@ -30,7 +30,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.statistics.influences import Estimate, mean
+from vlmeval_findit.statistics import Estimate, mean
 
 PICTURES = (12, 40, 200, 1000)
 RATES = (0.98, 0.6, 0.0)

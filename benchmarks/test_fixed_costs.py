@@ -20,9 +20,8 @@ from stub_servers import stubs
 
 import vlmeval_findit
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import FindItVariant, message
+from vlmeval_findit.data import load_dataset
 
 MOST = 1.3
 """Most times as long as what it is compared with."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from simulated_races import raced, rows_of
 
-from vlmeval_findit.statistics.intervals import ALPHA
+from vlmeval_findit.statistics import ALPHA
 
 RACES = 400
 

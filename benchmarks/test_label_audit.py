@@ -24,15 +24,12 @@ from numpy.typing import NDArray
 from simulated_labels import Task, World, simulate
 from wrong_scenes import TABLES, WrongScenes, scripted_reviews, with_wrong_labels
 
-from vlmeval_findit.analysis.label_audit import LabelAudit, audit_labels
-from vlmeval_findit.analysis.label_votes import ClassedBoxes
-from vlmeval_findit.analysis.run_statistics import intervals
+from vlmeval_findit.analysis import ClassedBoxes, LabelAudit, audit_labels, intervals
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.label_voters import choose_voters
-from vlmeval_findit.models.model_table import SHIPPED
-from vlmeval_findit.scoring.reviewed_runs import reviewed_runs
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.label_doubts import label_doubts
+from vlmeval_findit.leaderboard import choose_voters
+from vlmeval_findit.models import SHIPPED
+from vlmeval_findit.scoring import load_runs, reviewed_runs
+from vlmeval_findit.statistics import label_doubts
 
 Scores = NDArray[np.float64]
 

@@ -12,9 +12,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from vlmeval_findit.data.custom.annotation_values import segmentation_of_coco
-from vlmeval_findit.data.custom.coco import _AT_ONCE
-from vlmeval_findit.data.custom.polygons import Outlines, fill_all
+from vlmeval_findit.data import OBJECTS_AT_ONCE, Outlines, fill_all, segmentation_of_coco
 
 SIZE = (640, 480)
 OBJECTS = 2000
@@ -57,8 +55,8 @@ def test_polygons_take_at_most_twice_the_time_of_pycocotools(benchmark, points: 
             masks.merge(masks.frPyObjects([polygon], SIZE[1], SIZE[0]))
 
     def ours() -> None:
-        for first in range(0, OBJECTS, _AT_ONCE):
-            several = polygons[first : first + _AT_ONCE]
+        for first in range(0, OBJECTS, OBJECTS_AT_ONCE):
+            several = polygons[first : first + OBJECTS_AT_ONCE]
             stated = [segmentation_of_coco([polygon], SIZE, "a.json") for polygon in several]
             fill_all([each for each in stated if isinstance(each, Outlines)])
 

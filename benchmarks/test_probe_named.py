@@ -14,12 +14,17 @@ import pytest
 from probe_deployments import answers
 from simulated_deployments import Fault
 
-from vlmeval_findit.coords.conventions import SPACES, Convention, conventions
-from vlmeval_findit.coords.diagnosis import ALIKE
-from vlmeval_findit.coords.likelihood import convention_distance
-from vlmeval_findit.coords.orders import ORDERS
-from vlmeval_findit.coords.probe_verdict import ProbeVerdict, judge_probe
-from vlmeval_findit.coords.run_arrays import run_arrays
+from vlmeval_findit.coords import (
+    ALIKE,
+    ORDERS,
+    SPACES,
+    Convention,
+    ProbeVerdict,
+    convention_distance,
+    conventions,
+    judge_probe,
+    run_arrays,
+)
 
 NOISES = (0.05, 0.1)
 """Errors of edges, as standard deviations in shares of the object's side: mean IoU .84 and .72."""

@@ -17,20 +17,19 @@ import pytest
 from reproductions import dataset_of, deployed, figure, query, setup
 from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
 
-from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.reproduction.causes import explain
-from vlmeval_findit.reproduction.figure_metric import FIGURE_METRICS
-from vlmeval_findit.reproduction.reproduction_records import (
+from vlmeval_findit.coords import AnsweredQuery, Convention
+from vlmeval_findit.protocol import Reply, ReplyRecord
+from vlmeval_findit.reproduction import (
+    FIGURE_METRICS,
     Attempt,
     ConditionAgreement,
     ConditionSet,
     FigureJudgement,
     FigureVerdict,
+    explain,
+    judge,
 )
-from vlmeval_findit.reproduction.verdict import judge
-from vlmeval_findit.statistics.influences import ClusteredSums, estimate_metrics
+from vlmeval_findit.statistics import ClusteredSums, estimate_metrics
 
 REPEATS_DIFFER = 1.3
 """Points by which a published value differs from that of a right setup, at most."""

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from conformance.findit import Case, load_cases, score_cases
 
-from vlmeval_findit.benchmarks.findit.release_subsets import prepare_subset, tables_of
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import prepare_subset, tables_of
+from vlmeval_findit.boxes import BoxToWrite, write
+from vlmeval_findit.data import load_dataset
 
 pytestmark = pytest.mark.shared
 

@@ -15,9 +15,8 @@ from pathlib import Path
 from engine_fakes import Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.protocol.call_results import CallResult
+from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.protocol import CallResult
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 

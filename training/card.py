@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from training.siglip.evaluate import evaluate
-from vlmeval_findit.analysis.run_statistics import intervals
-from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
-from vlmeval_findit.core.files import atomic_write
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.analysis import intervals
+from vlmeval_findit.benchmarks.findit import METRICS
+from vlmeval_findit.core import atomic_write
+from vlmeval_findit.scoring import Run, load_runs
 
 # Names in the folder of a training
 CHECKPOINT = "checkpoint"

@@ -34,12 +34,10 @@ from training.vp_questions.making import easier_slots, mark_rows, options_of
 from training.vp_questions.marking import MarkedImage, Marker
 from training.vp_questions.plan import Absence, Form, Slot, plan
 from training.vp_questions.wording import ABSENT, FIELD_NAMES, field_of
-from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
-from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.scene import Owners, Stream, rng_of
-from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Rng
-from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.benchmarks.vpbench import LETTERS, QuestionKind, VPQuery, message, parse
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.data import SHAPES, Owners, Rng, Stream, rng_of
+from vlmeval_findit.marks import Shape
 
 VARIANT = parse("VPBench_Scenes")
 IMAGE = "0"  # Name of the image in the opening, as in other samples of a scene

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vlmeval_findit.data.rendered.scene_drawing import Floats, Pixels, Rng, as_pixels
+from vlmeval_findit.data import Floats, Pixels, Rng, as_pixels
 
 Size = tuple[int, int]  # (width, height) in pixels
 

@@ -28,11 +28,9 @@ from training.samples import (
     turn_of,
 )
 from training.scenes import Scene, clip, scene, shot
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.rendered.scene import SHOT_SIZE, look, pick
-from vlmeval_findit.data.rendered.scene_drawing import SHAPES, Look, Rng
+from vlmeval_findit.benchmarks.findit import FindItVariant
+from vlmeval_findit.boxes import PLURAL_KEYS, BoxToWrite, ReplyFormat, write
+from vlmeval_findit.data import SHAPES, SHOT_SIZE, Look, Rng, look, pick
 
 _STREAM = 16  # The stream of random numbers of these samples; scenes use others
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.questions import RELATIONS
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, TEXTURES, Rng
+from vlmeval_findit.data import COLOURS, TEXTURES, Rng
 
 NOUNS = tuple(Path(__file__).with_name("negative_nouns.txt").read_text().split())
 

@@ -14,19 +14,22 @@ from typing import NamedTuple
 
 from training.samples import ReplySpan, Sample, Turn
 from training.scenes import Scene, Thing
+from vlmeval_findit.benchmarks.selfretrieval import ImagePair, PairSide, parse
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide, parse
-from vlmeval_findit.data.rendered import scene_drawing as drawing
-from vlmeval_findit.data.rendered.scene import HALVES, paint_all, pick
-from vlmeval_findit.data.rendered.scene_drawing import (
+from vlmeval_findit.data import (
     COLOURS,
+    HALVES,
     SHAPES,
     TEXTURES,
     Look,
+    Placed,
     Placement,
     Rng,
+    paint_all,
+    pair_stream,
+    pick,
 )
-from vlmeval_findit.data.rendered.tables import Placed, pair_stream
+from vlmeval_findit.data.rendered import scene_drawing as drawing
 
 # Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder.
 MOST_THINGS = 4

@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeVar
 
 from training.scenes import SPLITS, Scene, Thing, shot
 from training.scenes import scene as render_scene
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.scene import HALVES, Stream, pick, rng_of
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.data import COLOURS, HALVES, SHAPES, TEXTURES, Look, Rng, Stream, pick, rng_of
 
 Item = TypeVar("Item")
 

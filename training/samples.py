@@ -18,18 +18,13 @@ from training import questions as asking
 from training.questions import PosedQuestion
 from training.scenes import SPLITS, Scene, clip, scene, shot
 from training.vp_questions.marking import Cover
+from vlmeval_findit.benchmarks.findit import DATASETS, FindItQuery, FindItVariant, format_problem
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant, format_problem
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.rendered.scene import SIZES, Stream, rng_of
-from vlmeval_findit.data.rendered.scene_drawing import Rng
-from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
-from vlmeval_findit.protocol.dataset_variant import Message, PartKind
+from vlmeval_findit.boxes import BoxToWrite, Corners, Truth, write
+from vlmeval_findit.data import SCENE_SIZES, Rng, Stream, rng_of
+from vlmeval_findit.marks import Shape
+from vlmeval_findit.models import MODELS, NANO, NANO_PX
+from vlmeval_findit.protocol import Message, PartKind
 
 
 class Units(Enum):
@@ -265,7 +260,7 @@ def opening(dataset: str, frames: int = 1, references: int = 1) -> Message:
     names = tuple(map(str, range(frames)))
     has_shots = DATASETS[dataset].family.has_references
     support = tuple(map(str, range(references))) if has_shots else ()
-    query = FindItQuery(0, "-", *SIZES[0], names, Truth((), ()), support)
+    query = FindItQuery(0, "-", *SCENE_SIZES[0], names, Truth((), ()), support)
     return prompts.message(query, FindItVariant(dataset, "xyxy", "json", frames=frames))[:-1]
 
 

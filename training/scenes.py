@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered import scene as rendered
-from vlmeval_findit.data.rendered.scene import (
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.data import (
+    Look,
     Owners,
     PaintedScene,
+    Pixels,
+    as_pixels,
     compose_scene,
     looks_and_places,
     paint_owners,
 )
-from vlmeval_findit.data.rendered.scene_drawing import Look, Pixels, as_pixels
+from vlmeval_findit.data.rendered import scene as rendered
 
 # Seeds by split; no seed is in two splits, so no model is asked about its training scenes.
 SPLITS = {"test": range(0, 2**20), "validation": range(2**20, 2**21), "train": range(2**21, 2**32)}

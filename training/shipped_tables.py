@@ -17,18 +17,14 @@ from training.vp_questions.asking import ShownQuestion
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import mark_rows, questions
 from training.vp_questions.plan import NEED_OUTLINES
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table as write_queries
-from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK, Family
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
-from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.data.rendered.scene import Stream, rng_of
-from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, PairRow
-from vlmeval_findit.marks.region import Polygon, Region
-from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.storage.folders import shipped_table
-from vlmeval_findit.storage.table_files import meta_path, write_table
+from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS, Family, FindItQuery, Sighting
+from vlmeval_findit.benchmarks.findit import write_table as write_queries
+from vlmeval_findit.benchmarks.selfretrieval import PerSide
+from vlmeval_findit.benchmarks.vpbench import VPQuery
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.data import DrawnMark, MarkedRow, PairRow, Stream, rng_of
+from vlmeval_findit.marks import Polygon, Region, Shape
+from vlmeval_findit.storage import meta_path, shipped_table, write_table
 
 # --- scenes ---------------------------------------------------------------------------------------
 
@@ -40,7 +36,7 @@ _QUESTION = {Family.OBJDET: "", Family.REFEXP: "refexp", Family.REFEXP_ALL: "des
 
 def scene_tables() -> Iterator[str]:
     """Yield the name of every table of scenes."""
-    for dataset in BENCHMARK.values():
+    for dataset in BENCHMARK_DATASETS.values():
         if dataset.images in SETS:
             yield from dataset.tables
 
@@ -48,7 +44,7 @@ def scene_tables() -> Iterator[str]:
 def write_scenes(table: str, folder: Path) -> Path:
     """Write a table of scenes into a folder."""
     name, multilabel, _ = table.partition("_multilabel")
-    dataset = BENCHMARK[name]
+    dataset = BENCHMARK_DATASETS[name]
     scenes = SETS[dataset.images]
     if dataset.family.is_video:
         first = SPLITS[scenes.split].start

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader
 
 from training import card
 from training.recipe import Recipe
-from vlmeval_findit.core.files import write_once
+from vlmeval_findit.core import write_once
 
 STATE = "training.pt"  # The state to continue from, in the folder of the training
 

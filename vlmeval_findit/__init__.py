@@ -35,72 +35,21 @@ Folders are rooms.  A room imports only itself and those above it in this table
 Importing this package costs nothing: a room is imported when a name of it is used.
 """
 
-# The start-up hook imports this module in every interpreter: it imports nothing, not even typing.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .api.answer_drawing import draw as draw
-    from .api.answer_drawing import draw_answer as draw_answer
-    from .api.custom_variants import Family as Family
-    from .api.custom_variants import prompt as prompt
-    from .api.dataframes import compare as compare
-    from .api.dataframes import load_runs as load_runs
-    from .api.dataframes import load_scores as load_scores
-    from .api.dataframes import open_runs as open_runs
-    from .api.inputs import Ignored as Ignored
-    from .api.inputs import Truth as Truth
-    from .api.inputs import truth as truth
-    from .api.open_models import Model as Model
-    from .api.open_models import ModelAnswer as ModelAnswer
-    from .api.open_models import open_model as open_model
-    from .api.reply_scores import ReplyBoxes as ReplyBoxes
-    from .api.reply_scores import ReplyKind as ReplyKind
-    from .api.reply_scores import Score as Score
-    from .api.reply_scores import read as read
-    from .api.reply_scores import score as score
-    from .api.rewards import reward as reward
-    from .api.trainers import checkpoint_callback as checkpoint_callback
-    from .api.trainers import reward_function as reward_function
-
 __version__ = "1.1.0.dev0"
-
-_HOMES = {
-    "Family": "api.custom_variants",
-    "ReplyKind": "api.reply_scores",
-    "Model": "api.open_models",
-    "ModelAnswer": "api.open_models",
-    "ReplyBoxes": "api.reply_scores",
-    "Score": "api.reply_scores",
-    "Ignored": "api.inputs",
-    "Truth": "api.inputs",
-    "checkpoint_callback": "api.trainers",
-    "compare": "api.dataframes",
-    "draw": "api.answer_drawing",
-    "draw_answer": "api.answer_drawing",
-    "load_runs": "api.dataframes",
-    "load_scores": "api.dataframes",
-    "open_model": "api.open_models",
-    "open_runs": "api.dataframes",
-    "prompt": "api.custom_variants",
-    "read": "api.reply_scores",
-    "reward": "api.rewards",
-    "reward_function": "api.trainers",
-    "score": "api.reply_scores",
-    "truth": "api.inputs",
-}
-"""The module of every public name."""
-
-__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    # Not at the top: the start-up hook imports this module in every interpreter.
+    import lazy_loader
 
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
+    attribute, _, names = lazy_loader.attach_stub(__name__, __file__)
+    if name == "__all__":
+        return names
+    value: object = attribute(name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    from lazy_loader import attach_stub
+
+    return sorted({*globals(), *attach_stub(__name__, __file__)[2]})

@@ -12,16 +12,13 @@ import yaml
 from grids import grid
 from scored_runs import CallResult, World, query, saying, speaking, world
 
-from vlmeval_findit.analysis.best_format import FormatAverage, ranked
-from vlmeval_findit.analysis.format_file import BestFormats, best_format
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.cli.result_lines import report_formats
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.run_score import CellResult
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.analysis import BestFormats, FormatAverage, best_format, ranked
+from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
+from vlmeval_findit.cli import report_formats
+from vlmeval_findit.leaderboard import make_board
+from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import CellResult, Run, load_runs
 
 __all__ = ["world"]
 

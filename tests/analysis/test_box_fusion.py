@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis.box_fusion import fuse, group_of
-from vlmeval_findit.boxes.writing import BoxToWrite
+from vlmeval_findit.analysis import fuse, group_of
+from vlmeval_findit.boxes import BoxToWrite
 
 A = [0.0, 0.0, 10.0, 10.0]
 NEAR_A = [0.0, 0.0, 10.0, 8.0]

@@ -14,23 +14,26 @@ import numpy as np
 import pytest
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
-from vlmeval_findit.analysis.coco_boxes import CocoBoxes, ConfidenceError
-from vlmeval_findit.analysis.coco_evaluator import Evaluator
-from vlmeval_findit.analysis.run_calibration import CalibrationResult, measure_calibration
-from vlmeval_findit.boxes.confidences import DEFINITIONS
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.spans import places
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.analysis import (
+    CalibrationResult,
+    CocoBoxes,
+    ConfidenceError,
+    Evaluator,
+    measure_calibration,
+)
+from vlmeval_findit.boxes import DEFINITIONS, BoxToWrite, places, read, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, TokenLogprobs
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.statistics.confidence_thresholds import best_threshold, f1_curve
-from vlmeval_findit.statistics.reliability import ConfidentBoxes, calibration_error, reliability
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import FAILED, ReplyRecord, Settings, TokenLogprobs
+from vlmeval_findit.scoring import load_run, score_file, write_score
+from vlmeval_findit.statistics import (
+    ConfidentBoxes,
+    best_threshold,
+    calibration_error,
+    f1_curve,
+    reliability,
+)
+from vlmeval_findit.storage import RunFiles
 
 pytest.importorskip("pycocotools")
 

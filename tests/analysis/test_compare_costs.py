@@ -11,12 +11,11 @@ import pytest
 from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.analysis.cost_differences import CostDifference, compare_costs
+from vlmeval_findit.analysis import CostDifference, compare_costs
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.cost_tables import cost_comparison_table
-from vlmeval_findit.scoring.query_costs import RunCosts
-from vlmeval_findit.scoring.scored_run import RowData, Run, load_run
-from vlmeval_findit.statistics.intervals import Difference
+from vlmeval_findit.leaderboard import cost_comparison_table
+from vlmeval_findit.scoring import RowData, Run, RunCosts, load_run
+from vlmeval_findit.statistics import Difference
 
 __all__ = ["world"]
 

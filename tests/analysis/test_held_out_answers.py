@@ -11,17 +11,19 @@ import pytest
 from scored_runs import World, query, speaking, world
 from simulated_races import raced, rows_of
 
-from vlmeval_findit.analysis.format_file import elsewhere_of
-from vlmeval_findit.analysis.held_out_answers import HeldOutAnswers, held_out_answers
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.leaderboard.board import OVERALL, make_board
-from vlmeval_findit.protocol.dataset_variant import DatasetVariant
-from vlmeval_findit.protocol.metric import SumKey
-from vlmeval_findit.protocol.scored_row import ScoredRow, Texts, totals
-from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs
-from vlmeval_findit.statistics.held_out_sums import joined, second_half, totals_of
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
-from vlmeval_findit.statistics.intervals import metric_intervals
+from vlmeval_findit.analysis import HeldOutAnswers, elsewhere_of, held_out_answers
+from vlmeval_findit.benchmarks.findit import BENCHMARK
+from vlmeval_findit.leaderboard import OVERALL, make_board
+from vlmeval_findit.protocol import DatasetVariant, ScoredRow, SumKey, Texts, totals
+from vlmeval_findit.scoring import RowData, Run, load_runs
+from vlmeval_findit.statistics import (
+    clustered_sums,
+    estimate_metrics,
+    joined,
+    metric_intervals,
+    second_half,
+    totals_of,
+)
 
 __all__ = ["world"]
 

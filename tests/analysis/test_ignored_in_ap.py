@@ -17,16 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scored_runs import World, grid, query, small_world
 
-from vlmeval_findit.analysis.coco_boxes import CocoBoxes
-from vlmeval_findit.analysis.coco_evaluator import Evaluator
-from vlmeval_findit.boxes.box_records import Ignored, Truth
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.analysis import CocoBoxes, Evaluator
+from vlmeval_findit.boxes import BoxToWrite, Corners, Ignored, Truth, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.run_score import RunScore
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import RunScore, score_file
 
 coco = pytest.importorskip("pycocotools.coco")
 cocoeval = pytest.importorskip("pycocotools.cocoeval")

@@ -22,7 +22,7 @@ from doubtful_labels import (
 )
 from scored_runs import World, failing, query, saying
 
-from vlmeval_findit.analysis.label_audit import (
+from vlmeval_findit.analysis import (
     FEWEST_RANDOM,
     AuditedRow,
     Calibration,
@@ -36,15 +36,20 @@ from vlmeval_findit.analysis.label_audit import (
     with_reviews,
 )
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.coords.run_check import NotBoxesError
-from vlmeval_findit.leaderboard.label_voters import VotersError, choose_voters
-from vlmeval_findit.protocol.identity import Identity
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.protocol.reviews import Drawn, Review, Reviews, Verdict, row_hash
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.scoring.score_reviews import ScoreReviews
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.label_doubts import LabelFault
+from vlmeval_findit.coords import NotBoxesError
+from vlmeval_findit.leaderboard import VotersError, choose_voters
+from vlmeval_findit.protocol import (
+    FAILED,
+    Drawn,
+    Identity,
+    Review,
+    Reviews,
+    ScoredRow,
+    Verdict,
+    row_hash,
+)
+from vlmeval_findit.scoring import Run, ScoreReviews
+from vlmeval_findit.statistics import LabelFault
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
 

@@ -10,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import GRID, TABLES, Habits, habits
 
-from vlmeval_findit.analysis.label_proposals import ClassNumbers, Proposal, Proposals
-from vlmeval_findit.analysis.label_votes import ClassedBoxes, classed_boxes, count_votes
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer
-from vlmeval_findit.statistics.label_doubts import LabelFault, Votes, label_doubts
+from vlmeval_findit.analysis import (
+    ClassedBoxes,
+    ClassNumbers,
+    Proposal,
+    Proposals,
+    classed_boxes,
+    count_votes,
+)
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answer
+from vlmeval_findit.statistics import LabelFault, Votes, label_doubts
 
 MODELS = st.lists(habits(), min_size=2, max_size=12)
 

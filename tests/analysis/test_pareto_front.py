@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.analysis.pareto_front import counted_score, pareto_front
-from vlmeval_findit.protocol.metric import Better
+from vlmeval_findit.analysis import counted_score, pareto_front
+from vlmeval_findit.protocol import Better
 
 __all__ = ["world"]
 

@@ -16,20 +16,16 @@ from simulated import estimate_from, names, sums_of
 from simulated_races import raced as raced_on_paper
 from simulated_races import rows_of
 
-from vlmeval_findit.analysis.format_file import best_format, race_calls
-from vlmeval_findit.analysis.race import ROUNDS, rounds_of
+from vlmeval_findit.analysis import ROUNDS, best_format, race_calls, rounds_of
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.cli.result_lines import report_formats
-from vlmeval_findit.cli.sweep import command as sweep_command
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.calls import CellBuilder
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.scoring.run_score import CellResult, SearchError
-from vlmeval_findit.statistics.influences import FEWEST
-from vlmeval_findit.statistics.intervals import ALPHA, chance_of_lead, difference
-from vlmeval_findit.sweeps.format_search import search_sweep
-from vlmeval_findit.sweeps.sweep_file import Sweep, grid_tables, parse_sweep
+from vlmeval_findit.boxes import BoxToWrite, write
+from vlmeval_findit.cli import report_formats, sweep_command
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import CellBuilder
+from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.scoring import CellResult, SearchError
+from vlmeval_findit.statistics import ALPHA, FEWEST, chance_of_lead, difference
+from vlmeval_findit.sweeps import Sweep, grid_tables, parse_sweep, search_sweep
 
 QUERIES = 40
 

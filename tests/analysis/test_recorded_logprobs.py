@@ -11,13 +11,10 @@ from asking import ask_calls, service
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
 
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.protocol.replies import ReplyRecord, TokenLogprobs
-from vlmeval_findit.storage.identity_file import read_identity
-from vlmeval_findit.storage.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
-from vlmeval_findit.sweeps.model_runs import UnfinishedError
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.protocol import ReplyRecord, TokenLogprobs
+from vlmeval_findit.storage import XLSX_CELL_LIMIT, read_identity, read_predictions, write_rows
+from vlmeval_findit.sweeps import Sweep, UnfinishedError
 
 CONFIG = """
 models: Qwen3-VL

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis.review_summary import by_table, estimate_wrong, summarise
-from vlmeval_findit.protocol.reviews import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
-from vlmeval_findit.statistics.reviewer_agreement import cohens_kappa
+from vlmeval_findit.analysis import by_table, estimate_wrong, summarise
+from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.statistics import cohens_kappa
 
 TABLE = f"sha256:{64 * 'a'}"
 AUDIT = AuditRecord(TABLE, rows=1000, listed=tuple(range(100)), unlisted=900, seed=0, voters=("m",))

@@ -17,27 +17,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import CallResult, World, failing, saying, speaking, world
 
-from vlmeval_findit.analysis.consensus import write_consensus
-from vlmeval_findit.analysis.run_statistics import StatisticsError
-from vlmeval_findit.analysis.sample_scores import (
+from vlmeval_findit.analysis import (
     SamplesError,
+    StatisticsError,
     add_agreement,
     load_samples,
     pass_at,
     pass_estimate,
     sample_files,
     score_samples,
+    write_consensus,
 )
-from vlmeval_findit.boxes.confidences import AGREEMENT
+from vlmeval_findit.boxes import AGREEMENT
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.identity import SAMPLE, Identity
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.influences import FEWEST, clustered_sums, estimate_metrics, mean
-from vlmeval_findit.statistics.intervals import metric_intervals
-from vlmeval_findit.storage.run_files import MORE_SAMPLES, RunFiles
+from vlmeval_findit.protocol import FAILED, SAMPLE, Identity, Metric, ScoredRow
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import (
+    FEWEST,
+    clustered_sums,
+    estimate_metrics,
+    mean,
+    metric_intervals,
+)
+from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
 
 __all__ = ["world"]
 

@@ -22,17 +22,10 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.analysis.run_statistics import (
-    StatisticsError,
-    compare,
-    estimate,
-    intervals,
-    untested_metrics,
-)
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.influences import FEWEST, clustered_sums, mean
-from vlmeval_findit.statistics.intervals import difference, metric_intervals
+from vlmeval_findit.analysis import StatisticsError, compare, estimate, intervals, untested_metrics
+from vlmeval_findit.protocol import ScoredRow
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.statistics import FEWEST, clustered_sums, difference, mean, metric_intervals
 
 __all__ = ["world"]
 

@@ -13,8 +13,8 @@ from PIL import Image
 from scored_runs import HEIGHT, WIDTH, World, saying, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.api.answer_drawing import STROKES
-from vlmeval_findit.protocol.benchmark import Role
+from vlmeval_findit.api import STROKES
+from vlmeval_findit.protocol import Role
 
 __all__ = ["world"]
 

@@ -9,9 +9,9 @@ from review_files import Reviewer, write
 from scored_runs import World, failing, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis.run_statistics import intervals
-from vlmeval_findit.protocol.reviews import Answer, Verdict
-from vlmeval_findit.scoring.scored_run import RunError
+from vlmeval_findit.analysis import intervals
+from vlmeval_findit.protocol import Answer, Verdict
+from vlmeval_findit.scoring import RunError
 
 pytest.importorskip("pandas")
 

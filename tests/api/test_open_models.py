@@ -12,7 +12,7 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.api import open_models
-from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.boxes import SpaceError
 
 IMAGE = Image.new("RGB", (200, 100), (90, 120, 40))
 HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'

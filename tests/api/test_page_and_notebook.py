@@ -22,9 +22,8 @@ from word_encoder import install
 from vlmeval_findit.benchmarks.selfretrieval import image_pairs
 from vlmeval_findit.benchmarks.vpbench import stage1_release
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.identity import SAMPLE
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.storage.run_files import MORE_SAMPLES
+from vlmeval_findit.protocol import FAILED, SAMPLE
+from vlmeval_findit.storage import MORE_SAMPLES
 
 PAGE = ROOT / "docs" / "how-to" / "python.md"
 README = ROOT / "README.md"
@@ -101,7 +100,7 @@ def ref_l4(world: World) -> None:
 
 def vp_bench(world: World) -> None:
     lmu = world.folder / "lmu"
-    stage1_release.prepare(write_tsv(lmu / "stage.tsv"), lmu)
+    stage1_release.prepare_stage1(write_tsv(lmu / "stage.tsv"), lmu)
     for letter in "AB":
         world.predict(f"Always-{letter}", "VPBench_Stage1", saying(letter))
 

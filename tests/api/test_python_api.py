@@ -13,8 +13,8 @@ import pytest
 from scored_runs import World, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import BENCHMARK
+from vlmeval_findit.data import load_dataset
 
 __all__ = ["world"]
 

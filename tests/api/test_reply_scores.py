@@ -10,12 +10,11 @@ import pytest
 from scored_runs import World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis.run_statistics import intervals
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import IdentityError
-from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
+from vlmeval_findit.analysis import intervals
+from vlmeval_findit.benchmarks.findit import BENCHMARK
+from vlmeval_findit.boxes import FormatFailure
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import FAILED, IdentityError, Reply, ReplyRecord
 
 __all__ = ["world"]
 

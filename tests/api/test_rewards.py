@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
-from vlmeval_findit.api.rewards import By
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.api import By
+from vlmeval_findit.benchmarks.findit import BENCHMARK
+from vlmeval_findit.boxes import BoxToWrite, ReplyFormat, write
+from vlmeval_findit.protocol import FAILED
 
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]

@@ -14,8 +14,7 @@ from pages import PAGES, blocks
 from scored_runs import World, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.sweeps import checkpoints
-from vlmeval_findit.sweeps.checkpoints import Checkpoint, is_complete
+from vlmeval_findit.sweeps import Checkpoint, checkpoints, is_complete
 
 __all__ = ["world"]
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError
+from vlmeval_findit.protocol import DatasetNameError
 
 PASCAL = "FindIt_Pascal_xyxy_json"
 

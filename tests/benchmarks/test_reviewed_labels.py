@@ -12,16 +12,11 @@ from refl4_stand_in import write_parquet
 from scored_runs import World, world
 
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.refl4.expression_tables import prepare
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split
-from vlmeval_findit.boxes.box_records import Ignored, Truth
-from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.protocol.dataset_variant import AnyDataset
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.protocol.reviews import Answer
-from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.benchmarks.refl4 import RefL4Split, prepare
+from vlmeval_findit.boxes import REPRESENTATIONS, Ignored, Truth
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.marks import packed_mask
+from vlmeval_findit.protocol import Answer, AnyDataset, Reply, Settings
 
 __all__ = ["world"]
 

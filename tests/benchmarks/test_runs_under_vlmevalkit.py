@@ -20,7 +20,7 @@ from refl4_stand_in import prepared
 from stage2_stand_in import Layout, rows, write_part
 
 from vlmeval_findit import cli
-from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP
+from vlmeval_findit.models import NANO_SIGLIP
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

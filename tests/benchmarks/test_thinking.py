@@ -11,19 +11,29 @@ from typing import Any
 import pytest
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.selfretrieval.caption_reading import as_replies, read_captions
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.models.http.response_verdict import read_completion
-from vlmeval_findit.models.local.local_runner import without_thought
-from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_row import row_problem
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord, TokenLogprobs, read_reply
-from vlmeval_findit.protocol.settings import SettingsError, settings_from
-from vlmeval_findit.protocol.thoughts import ThoughtMarks, ThoughtRule, split_thought
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.benchmarks.selfretrieval import ImagePair, as_replies, read_captions
+from vlmeval_findit.benchmarks.vpbench import read_letter
+from vlmeval_findit.boxes import FormatFailure
+from vlmeval_findit.models import (
+    MODELS,
+    RunSettings,
+    plan,
+    read_completion,
+    row_problem,
+    without_thought,
+)
+from vlmeval_findit.protocol import (
+    Reply,
+    ReplyRecord,
+    SettingsError,
+    ThoughtMarks,
+    ThoughtRule,
+    TokenLogprobs,
+    read_reply,
+    settings_from,
+    split_thought,
+)
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'
 OTHER = '[{"bbox": [0, 0, 50, 50]}]'

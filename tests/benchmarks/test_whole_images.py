@@ -14,19 +14,13 @@ from scored_runs import World, query
 
 from vlmeval_findit.api import open_models
 from vlmeval_findit.benchmarks import baselines, benchmarks
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.spaces import FILE_PIXELS, Space, SpaceError, reference, space_from
+from vlmeval_findit.boxes import FILE_PIXELS, Space, SpaceError, Truth, reference, space_from
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.models import chat_model
 from vlmeval_findit.models.local import local_runner
-from vlmeval_findit.protocol.benchmark import Benchmark
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.pipeline import check_replies, score_file
-from vlmeval_findit.scoring.run_score import score_rows
+from vlmeval_findit.protocol import Answering, Benchmark, Reply, ReplyRecord, Settings
+from vlmeval_findit.scoring import check_replies, run_identity, score_file, score_rows
 
 NAME = "FindIt_Pascal_xyxy_json"
 

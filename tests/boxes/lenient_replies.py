@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from vlmeval_findit.boxes.lenient import LenientReply, parse_leniently
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import Corners, ReplyFormat
-from vlmeval_findit.boxes.spaces import ImageExtent
+from vlmeval_findit.boxes import (
+    Corners,
+    ImageExtent,
+    LenientReply,
+    ReplyFormat,
+    parse_leniently,
+    read,
+)
 
 TEXT = ReplyFormat("text", "xyxy")
 TEXT_SIZES = ReplyFormat("text", "xywh")

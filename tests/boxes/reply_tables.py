@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.boxes.representation import (
+from vlmeval_findit.boxes import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
     NO_RECTANGLE,
     Corners,
+    FormatFailure,
     ReplyFormat,
 )
 

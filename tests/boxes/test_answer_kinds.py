@@ -9,10 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
-from vlmeval_findit.boxes.answer_kinds import AnswerKind, answer_kind
-from vlmeval_findit.boxes.lenient import parse_leniently
-from vlmeval_findit.boxes.reading import reader
-from vlmeval_findit.boxes.representation import GRID, KEYS, STRUCTURES, ReplyFormat
+from vlmeval_findit.boxes import (
+    GRID,
+    KEYS,
+    STRUCTURES,
+    AnswerKind,
+    ReplyFormat,
+    answer_kind,
+    parse_leniently,
+    reader,
+)
 
 REPRESENTATIONS = (*GRID, "point")
 

@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from vlmeval_findit.boxes.confidences import DEFINITIONS, Confidences, confidences
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.protocol.replies import TokenLogprobs
+from vlmeval_findit.boxes import DEFINITIONS, Confidences, ReplyFormat, confidences, read
+from vlmeval_findit.protocol import TokenLogprobs
 
 TEXT = ReplyFormat("text", "xyxy")
 JSON = ReplyFormat("json", "xyxy")

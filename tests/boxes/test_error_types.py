@@ -12,21 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.box_metrics import box_sums
-from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
-from vlmeval_findit.boxes.answer_kinds import AnswerKind
-from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply, Truth
-from vlmeval_findit.boxes.error_types import (
+from vlmeval_findit.benchmarks.findit import ERROR_TYPES, F1Errors, box_sums, event_sums, size_of
+from vlmeval_findit.boxes import (
+    AnswerKind,
     BoxError,
     ErrorEvent,
+    FormatFailure,
     JudgedAnswer,
+    ParsedReply,
+    Truth,
     classify_errors,
     f1_costs,
+    match,
 )
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.protocol.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
-from vlmeval_findit.protocol.metric import Better, Metric
-from vlmeval_findit.protocol.scored_row import ScoredRow, add_up
+from vlmeval_findit.protocol import (
+    FAILED_CALL,
+    UNREADABLE,
+    WRONG,
+    AnswerErrors,
+    Better,
+    Metric,
+    ScoredRow,
+    add_up,
+    lost,
+)
 
 Box = tuple[float, float, float, float]
 
@@ -300,7 +309,7 @@ def row(right: float, reason: str | None = None, failed: bool = False, asked: in
         (row(0), {WRONG.key: 1}),
         (row(0, "no letter"), {"lost: no letter": 1}),
         (row(0, "odd"), {UNREADABLE.key: 1}),
-        (row(0, "no letter", failed=True), {FAILED.key: 1}),
+        (row(0, "no letter", failed=True), {FAILED_CALL.key: 1}),
         (row(0.25), {WRONG.key: 0.75}),
         (row(0, asked=0), {}),
     ],

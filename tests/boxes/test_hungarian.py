@@ -11,11 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from vlmeval_findit.boxes import hungarian, matching
-from vlmeval_findit.boxes.box_records import NO_BOX, MatchResult, ParsedReply, Truth
-from vlmeval_findit.boxes.hungarian import assign_sparse
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.representation import MatchRule
+from vlmeval_findit.boxes import (
+    NO_BOX,
+    MatchResult,
+    MatchRule,
+    ParsedReply,
+    Truth,
+    assign_sparse,
+    hungarian,
+    match,
+    matching,
+)
 
 Query = tuple[ParsedReply, Truth]
 SIDE = 100

@@ -14,12 +14,19 @@ from hypothesis import strategies as st
 from reply_tables import spelt
 from test_reading import LOOPS
 
-from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply
-from vlmeval_findit.boxes.lenient import LONGEST, Repair, parse_leniently
-from vlmeval_findit.boxes.lenient.values import values_in
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import Corners, ReplyFormat
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.boxes import (
+    LONGEST,
+    BoxToWrite,
+    Corners,
+    FormatFailure,
+    ParsedReply,
+    Repair,
+    ReplyFormat,
+    parse_leniently,
+    read,
+    values_in,
+    write,
+)
 
 JSON = ReplyFormat("json", "xyxy", "bbox_2d")
 ALL_JSON = ReplyFormat("json", "all", "bbox_2d")

@@ -13,10 +13,14 @@ from lenient_replies import (
 )
 
 import vlmeval_findit as findit
-from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply
-from vlmeval_findit.boxes.lenient import Repair, parse_leniently
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
+from vlmeval_findit.boxes import (
+    FormatFailure,
+    ParsedReply,
+    Repair,
+    ReplyFormat,
+    parse_leniently,
+    read,
+)
 
 # --- labels ---------------------------------------------------------------------------------------
 

@@ -23,11 +23,17 @@ from lenient_replies import (
 )
 
 import vlmeval_findit as findit
-from vlmeval_findit.boxes.box_records import FormatFailure, ParsedReply
-from vlmeval_findit.boxes.lenient import Repair, parse_leniently
-from vlmeval_findit.boxes.lenient.values import values_in
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import GRID, STRUCTURES, ReplyFormat
+from vlmeval_findit.boxes import (
+    GRID,
+    STRUCTURES,
+    FormatFailure,
+    ParsedReply,
+    Repair,
+    ReplyFormat,
+    parse_leniently,
+    read,
+    values_in,
+)
 
 # --- every repair has a name ----------------------------------------------------------------------
 

@@ -23,10 +23,15 @@ from lenient_replies import (
 )
 
 import vlmeval_findit as findit
-from vlmeval_findit.boxes.lenient import Repair, parse_leniently
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import Corners, ReplyFormat
-from vlmeval_findit.boxes.spaces import Space, reference
+from vlmeval_findit.boxes import (
+    Corners,
+    Repair,
+    ReplyFormat,
+    Space,
+    parse_leniently,
+    read,
+    reference,
+)
 
 S = Repair
 

@@ -11,11 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.box_records import NO_BOX, MatchResult, ParsedReply, Truth
-from vlmeval_findit.boxes.matching import iou, match, plain_label
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.spaces import ToPixels
+from vlmeval_findit.boxes import (
+    NO_BOX,
+    Corners,
+    MatchResult,
+    ParsedReply,
+    ToPixels,
+    Truth,
+    iou,
+    match,
+    matching,
+    plain_label,
+)
 
 A: Corners = (0, 0, 10, 10)
 HALF: Corners = (0, 0, 10, 5)

@@ -13,17 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import HEIGHT, WIDTH
 
-from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.box_records import FormatFailure as R
-from vlmeval_findit.boxes.box_records import MatchResult, ParsedReply, Truth
-from vlmeval_findit.boxes.lenient import parse_leniently
-from vlmeval_findit.boxes.matching import match, points_inside
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import MatchRule, ReplyFormat
-from vlmeval_findit.boxes.spaces import ToPixels
-from vlmeval_findit.boxes.spans import places
-from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
-from vlmeval_findit.marks.region import packed_mask
+from vlmeval_findit.boxes import (
+    BoxToWrite,
+    MatchResult,
+    MatchRule,
+    ParsedReply,
+    ReplyFormat,
+    ToPixels,
+    Truth,
+    match,
+    matching,
+    parse_leniently,
+    places,
+    points_inside,
+    read,
+    schema_of,
+    write,
+)
+from vlmeval_findit.boxes import FormatFailure as R
+from vlmeval_findit.marks import packed_mask
 
 TEXT = ReplyFormat("text", "point", "point")
 LABELS = replace(TEXT, multilabel=True)

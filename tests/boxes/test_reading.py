@@ -36,11 +36,8 @@ from reply_tables import (
     spelt,
 )
 
-from vlmeval_findit.boxes.box_records import ParsedReply
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.boxes import BoxToWrite, ParsedReply, ReplyFormat, read, write
+from vlmeval_findit.models import MODELS
 
 
 @pytest.mark.parametrize(("form", "row"), TEXT_REPLIES + JSON_REPLIES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.boxes.representation import NO_RECTANGLE, REPRESENTATIONS, Corners
+from vlmeval_findit.boxes import NO_RECTANGLE, REPRESENTATIONS, Corners
 
 BOX: Corners = (10.0, 20.0, 50.0, 80.0)
 

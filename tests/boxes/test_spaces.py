@@ -11,22 +11,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.spaces import (
+from vlmeval_findit.boxes import (
     FILE_PIXELS,
     KINDS,
+    BoxToWrite,
+    ReplyFormat,
     Space,
     SpaceError,
+    Truth,
+    match,
+    read,
     reference,
     reference_size,
     smart_resize,
     space_from,
     to_pixels,
+    write,
 )
-from vlmeval_findit.boxes.writing import BoxToWrite, write
 
 XYXY = ReplyFormat("text", "xyxy")
 CHAT = Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)

@@ -29,10 +29,7 @@ from reply_tables import (
 )
 from test_reading import FORMATS, LOOPS, some_boxes
 
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import CLASS_KEY, ReplyFormat
-from vlmeval_findit.boxes.spans import Span, places
-from vlmeval_findit.boxes.writing import write
+from vlmeval_findit.boxes import CLASS_KEY, ReplyFormat, Span, places, read, write
 
 
 def at(reply: str, span: Span | None) -> str | None:

@@ -13,8 +13,8 @@ from scored_runs import World
 from waits import until
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.reviews import Drawn, Reviews, Verdict
-from vlmeval_findit.storage.review_files import read_reviews
+from vlmeval_findit.protocol import Drawn, Reviews, Verdict
+from vlmeval_findit.storage import read_reviews
 
 __all__ = ["browser"]
 pytestmark = IN_BROWSER

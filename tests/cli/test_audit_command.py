@@ -13,12 +13,12 @@ from doubtful_labels import EXPRESSIONS, OBJECTS, ROWS, Right, answering, expres
 from rich.console import Console
 from scored_runs import World
 
-from vlmeval_findit.analysis.label_audit import FEWEST_RANDOM, audit_labels, draw_rows
+from vlmeval_findit.analysis import FEWEST_RANDOM, audit_labels, draw_rows
 from vlmeval_findit.cli import main, printing
-from vlmeval_findit.leaderboard.label_voters import choose_voters
-from vlmeval_findit.protocol.reviews import Review, Reviews, Verdict, row_hash
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.storage.review_files import write_reviews
+from vlmeval_findit.leaderboard import choose_voters
+from vlmeval_findit.protocol import Review, Reviews, Verdict, row_hash
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.storage import write_reviews
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
 Capture = pytest.CaptureFixture[str]

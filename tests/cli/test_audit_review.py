@@ -13,8 +13,8 @@ from doubtful_labels import EXPRESSIONS, ROWS, answering, expressions
 from scored_runs import World
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.reviews import Drawn, Review, Reviews, Verdict
-from vlmeval_findit.storage.review_files import write_reviews
+from vlmeval_findit.protocol import Drawn, Review, Reviews, Verdict
+from vlmeval_findit.storage import write_reviews
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
 WRONG = (3, 7, 20, 41)

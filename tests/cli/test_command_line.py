@@ -14,8 +14,7 @@ import pytest
 
 from vlmeval_findit import cli
 from vlmeval_findit.cli import error_text, main
-from vlmeval_findit.core.command import as_called, program
-from vlmeval_findit.core.vlmevalkit import quiet_log
+from vlmeval_findit.core import as_called, program, quiet_log
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scored_runs import CallResult, World, failing, query, speaking, world
 
-from vlmeval_findit.analysis.run_statistics import compare
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.analysis import compare
+from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.statistics.intervals import COUNTING, TOO_FEW
+from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.statistics import COUNTING, TOO_FEW
 
 __all__ = ["world"]
 

@@ -12,9 +12,9 @@ from published_lists import entries_of, write_list
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
-from vlmeval_findit.storage.review_files import read_reviews, table_hash, write_reviews
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.storage import read_reviews, table_hash, write_reviews
 
 NAME = "FindIt_Scenes_mini_refexp_xyxy_json"
 OTHER = Answer(((1.0, 2.0, 30.0, 40.0),))

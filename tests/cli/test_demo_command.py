@@ -12,12 +12,12 @@ import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import demo, main
-from vlmeval_findit.core.command import INTERRUPTED, REFUSED
-from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.leaderboard.board import OVERALL
-from vlmeval_findit.models.model_table import NANO, NANO_PX
+from vlmeval_findit.core import INTERRUPTED, REFUSED
+from vlmeval_findit.engine import StoppedError
+from vlmeval_findit.leaderboard import OVERALL
+from vlmeval_findit.models import NANO, NANO_PX
 
 BEST = {NANO: "xyxy", NANO_PX: "xywh"}
 """The representation that the search has to find: what each was taught most.

@@ -21,12 +21,21 @@ from host_runs import environment
 from paths import ROOT
 
 from vlmeval_findit import __version__
-from vlmeval_findit.cli import early_checks, main, probe, run, search, sweep
-from vlmeval_findit.cli.access import USED_BY, USED_BY_NONE, access_of
-from vlmeval_findit.cli.early_checks import check_model, refuse_device
-from vlmeval_findit.core.vlmevalkit import find_runner, host_flags, package_folder
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
+from vlmeval_findit.cli import (
+    USED_BY,
+    USED_BY_NONE,
+    access_of,
+    check_model,
+    early_checks,
+    main,
+    probe,
+    refuse_device,
+    run,
+    search,
+    sweep,
+)
+from vlmeval_findit.core import find_runner, host_flags, package_folder
+from vlmeval_findit.models import Budget, ModelEntry, ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 ADAPTER = write_adapter(Path(mkdtemp(prefix="findit-refused-")), "/nowhere")
@@ -250,7 +259,7 @@ FOR_ALL = {
 
 
 def test_every_flag_has_its_users() -> None:
-    names = {option.name for option in run.command.params}
+    names = {option.name for option in run.run_command.params}
     for module in (search, sweep, probe):
         names |= {option.name for option in module.command.params} & {*ModelOptions.__slots__}
     if package_folder() is not None:
@@ -316,7 +325,7 @@ def both_have(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_of_two_datasets_says_whose_it_is(
     name: str, both_have: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.cli.early_checks import check_host_dataset, note_of_shared_names
+    from vlmeval_findit.cli import check_host_dataset, note_of_shared_names
 
     monkeypatch.setenv("LMUData", str(tmp_path))
     ours = f"FindIt_{name}_xyxy_json"
@@ -331,7 +340,7 @@ def test_a_name_of_two_datasets_says_whose_it_is(
 
 
 def test_a_name_of_one_dataset_needs_no_note(both_have: None) -> None:
-    from vlmeval_findit.cli.early_checks import check_host_dataset, note_of_shared_names
+    from vlmeval_findit.cli import check_host_dataset, note_of_shared_names
 
     assert check_host_dataset("COCO_VAL") is None
     assert note_of_shared_names(["RefL4", "Demo"]) is None
@@ -341,7 +350,7 @@ def test_a_split_or_category_of_theirs_is_no_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """VLMEvalKit lists RefCOCO's splits, and a category D3: neither can be run."""
-    from vlmeval_findit.cli.early_checks import check_host_dataset
+    from vlmeval_findit.cli import check_host_dataset
 
     source = "URL = {'RefCOCO': 'https://x'}\nSPLITS = ['RefCOCO_testA', 'x']\nKINDS = {'D3', 'E'}"
     monkeypatch.setattr("vlmeval_findit.core.vlmevalkit._text", lambda part: source)

@@ -15,15 +15,11 @@ from random_models import Habits
 from scored_runs import CallResult, World, saying
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.command import REFUSED, SOME_FAILED
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import SAMPLE, Identity
-from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, TokenLogprobs
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.storage.folders import image_folder
-from vlmeval_findit.storage.run_files import MORE_SAMPLES
+from vlmeval_findit.core import REFUSED, SOME_FAILED
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import FAILED, SAMPLE, Identity, ReplyRecord, Settings, TokenLogprobs
+from vlmeval_findit.scoring import score_file, write_score
+from vlmeval_findit.storage import MORE_SAMPLES, image_folder
 
 Capture = pytest.CaptureFixture[str]
 

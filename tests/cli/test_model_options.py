@@ -12,11 +12,10 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
+from vlmeval_findit.core import ConfigError
+from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.models import ModelEntry, ModelOptions
+from vlmeval_findit.sweeps import parse_sweep
 
 URL = "http://127.0.0.1:9/v1"
 SPACE = '{"kind": "unit"}'

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.cli import COMMANDS, main, other_words
-from vlmeval_findit.cli.run import command
-from vlmeval_findit.core.command import program
+from vlmeval_findit.cli import COMMANDS, main, other_words, run_command
+from vlmeval_findit.core import program
 
 
 def test_what_is_offered_exists() -> None:
-    flags = {flag for option in command.params for flag in option.opts} | {"--batch-size"}
+    flags = {flag for option in run_command.params for flag in option.opts} | {"--batch-size"}
     for rows in other_words.COMMANDS.values():
         for row in rows:
             words = row.partition(" (")[0]

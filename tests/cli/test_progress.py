@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from waits import until
 
-from vlmeval_findit.cli.progress import SweepProgress
-from vlmeval_findit.engine.sink import PlannedCalls
-from vlmeval_findit.protocol.call_results import CallResult
+from vlmeval_findit.cli import SweepProgress
+from vlmeval_findit.engine import PlannedCalls
+from vlmeval_findit.protocol import CallResult
 
 
 class Lines:

@@ -18,12 +18,12 @@ from host_runs import require_host
 from published_stand_ins import HEIGHT, WIDTH, known
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.reproduction.reproduction_file import (
+from vlmeval_findit.reproduction import (
     REPRODUCTION,
+    FigureVerdict,
     StoredReproduction,
     read_reproduction,
 )
-from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 
 Out = pytest.CaptureFixture[str]
 Serve = Callable[[Script], ChatServer]

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from stored_reproductions import RIGHT, stored, stored_run
 
-from vlmeval_findit.cli.reproduce_against import against_lines
-from vlmeval_findit.reproduction.reproduction_file import StoredReproduction
-from vlmeval_findit.reproduction.two_reproductions import compare_reproductions
+from vlmeval_findit.cli import against_lines
+from vlmeval_findit.reproduction import StoredReproduction, compare_reproductions
 
 LONG = replace(stored_run().answering, checkpoint="a-group/" + "a-long-name-" * 9)
 

@@ -13,17 +13,16 @@ import pytest
 from review_files import Reviewer, write
 from scored_runs import World, grid, query, speaking, world
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.writing import BoxToWrite
-from vlmeval_findit.boxes.writing import write as write_boxes
+from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.boxes import BoxToWrite
+from vlmeval_findit.boxes import write as write_boxes
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer, Drawn, Verdict
-from vlmeval_findit.scoring.reviewed_runs import reviewed_runs
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.storage.review_files import read_reviews
-from vlmeval_findit.storage.run_files import (
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answer, Drawn, Verdict
+from vlmeval_findit.scoring import load_runs, reviewed_runs
+from vlmeval_findit.storage import (
     RunFiles,
+    read_reviews,
     scores_in_other_spaces,
     scores_with_reviews,
 )

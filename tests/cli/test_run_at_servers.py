@@ -17,7 +17,7 @@ from host_runs import STOCK, environment, require_host, run
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli import run as run_command
 from vlmeval_findit.engine import calls
-from vlmeval_findit.protocol.settings import FORCE_VARIABLE, LOGPROBS_VARIABLE
+from vlmeval_findit.protocol import FORCE_VARIABLE, LOGPROBS_VARIABLE
 
 DATA = "FindIt_Demo_xyxy_json"
 MODEL = "Qwen3-VL"

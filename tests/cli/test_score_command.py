@@ -10,7 +10,7 @@ import pytest
 from scored_runs import World, saying, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

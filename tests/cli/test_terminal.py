@@ -15,10 +15,9 @@ from custom_data import coco_values, data_folder, make_images
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.formatting import printable_lines
-from vlmeval_findit.core.printable_logs import printable_logs
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.core import printable_lines, printable_logs
+from vlmeval_findit.protocol import Answering
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

@@ -18,14 +18,11 @@ from stored_reproductions import stored
 
 import vlmeval_findit as findit
 from vlmeval_findit.cli import main, watch_checkpoints
-from vlmeval_findit.export.targets import TARGETS
-from vlmeval_findit.leaderboard.comparable import group_comparable, of_one_scorer
-from vlmeval_findit.leaderboard.learning_curve import learning_curves
-from vlmeval_findit.reproduction.two_reproductions import compare_reproductions
-from vlmeval_findit.scoring import scored_run
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.scoring.scored_with import versions_now
-from vlmeval_findit.storage.run_files import MORE_SAMPLES, RunFiles
+from vlmeval_findit.export import TARGETS
+from vlmeval_findit.leaderboard import group_comparable, learning_curves, of_one_scorer
+from vlmeval_findit.reproduction import compare_reproductions
+from vlmeval_findit.scoring import Run, scored_run, versions_now
+from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
 
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
 

@@ -18,9 +18,8 @@ from paths import ROOT
 from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.cli import main, watch_checkpoints
-from vlmeval_findit.models.revision import refuse_missing
-from vlmeval_findit.models.safetensors_header import read_header
-from vlmeval_findit.sweeps.checkpoints import Checkpoint
+from vlmeval_findit.models import read_header, refuse_missing
+from vlmeval_findit.sweeps import Checkpoint
 
 __all__ = ["world"]
 

@@ -18,15 +18,22 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.vpbench import mark_choices
-from vlmeval_findit.boxes.spaces import space_from
+from vlmeval_findit.boxes import space_from
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.model_settings import settings_of_model
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.choices import SETTINGS, Known, choose, forget_remarks
-from vlmeval_findit.protocol.settings import FORCE_VARIABLE, OfUnknown, Settings, settings_from
-from vlmeval_findit.protocol.thoughts import ThoughtMarks
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.models import MODELS, settings_of_model
+from vlmeval_findit.protocol import (
+    FORCE_VARIABLE,
+    SETTINGS,
+    Known,
+    OfUnknown,
+    Settings,
+    ThoughtMarks,
+    choose,
+    forget_remarks,
+    settings_from,
+)
+from vlmeval_findit.scoring import score_file
+from vlmeval_findit.storage import read_identity
 
 DATA = "FindIt_Demo_xyxy_json"
 REPLY = '[{"bbox": [0, 0, 1000, 1000]}]'
@@ -429,7 +436,7 @@ def test_a_best_mark_that_is_known_goes_before_the_variable(
 def test_words_of_a_variable_are_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from vlmeval_findit.benchmarks.findit.release_prompts import prompt_set
+    from vlmeval_findit.benchmarks.findit import prompt_set
 
     monkeypatch.setenv("FINDIT_PROMPTS", "qwen3-vl-1")
     assert prompt_set()[0] == "qwen3-vl-1"

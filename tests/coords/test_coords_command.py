@@ -13,25 +13,30 @@ import numpy as np
 import pytest
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
-from vlmeval_findit.benchmarks.findit.reply_scoring import ScoredReply
-from vlmeval_findit.boxes.box_records import ParsedReply, Truth
+from vlmeval_findit.benchmarks.findit import FindItQuery as Row
+from vlmeval_findit.benchmarks.findit import ScoredReply, write_table
+from vlmeval_findit.boxes import ParsedReply, Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.coords import score_check
-from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.coords.run_check import NotBoxesError, RunReplies, metrics_in, replies_of_run
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.pipeline import check_replies, score_file
-from vlmeval_findit.scoring.run_score import RunScore, score_rows
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.storage.identity_file import read_identity, write_identity
-from vlmeval_findit.storage.predictions import read_predictions
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.coords import (
+    AnsweredQuery,
+    Convention,
+    NotBoxesError,
+    RunReplies,
+    metrics_in,
+    replies_of_run,
+    score_check,
+)
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answering, Settings
+from vlmeval_findit.scoring import (
+    RunScore,
+    check_replies,
+    load_run,
+    run_identity,
+    score_file,
+    score_rows,
+)
+from vlmeval_findit.storage import RunFiles, read_identity, read_predictions, write_identity
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 GRID = convention("grid1000/xyxy")

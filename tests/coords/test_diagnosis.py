@@ -9,31 +9,31 @@ import numpy as np
 import pytest
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
-from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.coords.conventions import (
+from vlmeval_findit.boxes import Space, reference
+from vlmeval_findit.coords import (
+    EXCHANGED,
+    MOST_BOXES,
     NO_DISTORTION,
+    ORDERS,
     SPACES,
+    AnsweredQuery,
     Convention,
-    conventions,
-    row_of,
-    scaled,
-)
-from vlmeval_findit.coords.diagnosis import (
+    RunArrays,
     RunFit,
     SecondConvention,
     UnlistedConvention,
     Verdict,
+    convention_distance,
+    conventions,
     decide,
     diagnose,
-)
-from vlmeval_findit.coords.likelihood import (
-    convention_distance,
     fit_distortion,
+    row_of,
+    run_arrays,
+    scaled,
     to_boxes,
     to_numbers,
 )
-from vlmeval_findit.coords.orders import EXCHANGED, ORDERS
-from vlmeval_findit.coords.run_arrays import MOST_BOXES, AnsweredQuery, RunArrays, run_arrays
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
 GOOD = Habit(miou=0.7)

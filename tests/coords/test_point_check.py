@@ -10,19 +10,25 @@ import numpy as np
 import pytest
 from simulated_deployments import PROFILES, objects
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.spaces import Space
+from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
+from vlmeval_findit.boxes import Space, Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.coords.conventions import SPACES, Convention, row_of
-from vlmeval_findit.coords.diagnosis import Verdict
-from vlmeval_findit.coords.likelihood import to_numbers
-from vlmeval_findit.coords.orders import Order
-from vlmeval_findit.coords.point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
-from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
+from vlmeval_findit.coords import (
+    SPACES,
+    X_FIRST,
+    Y_FIRST,
+    AnsweredQuery,
+    Convention,
+    Order,
+    PointDiagnosis,
+    Verdict,
+    diagnose_points,
+    row_of,
+    run_arrays,
+    to_numbers,
+)
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import score_file
 
 SIZES = [(640, 480), (500, 375), (480, 640), (1280, 720), (333, 500), (2560, 1440)]
 GRID = Convention(SPACES["grid1000"], X_FIRST)

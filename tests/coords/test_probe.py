@@ -7,14 +7,21 @@ import pytest
 from probe_deployments import TRUTHS, answers
 from simulated_deployments import Fault, convention
 
-from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.coords.conventions import SPACES, Convention, row_of
-from vlmeval_findit.coords.diagnosis import ALIKE
-from vlmeval_findit.coords.likelihood import convention_distance
-from vlmeval_findit.coords.orders import ORDERS
-from vlmeval_findit.coords.probe_verdict import ProbeVerdict, group_by_size, judge_probe
-from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
-from vlmeval_findit.data.probe_scenes import probe_scene
+from vlmeval_findit.boxes import Space
+from vlmeval_findit.coords import (
+    ALIKE,
+    ORDERS,
+    SPACES,
+    AnsweredQuery,
+    Convention,
+    ProbeVerdict,
+    convention_distance,
+    group_by_size,
+    judge_probe,
+    row_of,
+    run_arrays,
+)
+from vlmeval_findit.data import probe_scene
 
 GRID = convention("grid1000/xyxy")
 

@@ -15,8 +15,7 @@ from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.scoring.prediction_names import prediction_files
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.scoring import load_runs, prediction_files
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 

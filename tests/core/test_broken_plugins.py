@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 from plugin_package import known_here, written
 
-from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size
+from vlmeval_findit.boxes import KINDS, REPRESENTATIONS, Space, SpaceError, reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
-from vlmeval_findit.models import model_row
-from vlmeval_findit.models.model_table import MODELS, find_model
-from vlmeval_findit.scoring.new_identity import plugin_tables
+from vlmeval_findit.models import MODELS, find_model, model_row
+from vlmeval_findit.scoring import plugin_tables
 
 HEAD = (
     "from vlmeval_findit.models.model_row import *\n"

@@ -16,13 +16,11 @@ from jsonl_data import write_lines
 from PIL import Image
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
+from vlmeval_findit.benchmarks.findit import DATASETS, Family, FindItVariant
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.calls import CellBuilder, Prompts
-from vlmeval_findit.protocol.dataset_variant import Message
-from vlmeval_findit.storage import folders
-from vlmeval_findit.storage.folders import DatasetFileError, custom_datasets_file
+from vlmeval_findit.engine import CellBuilder, Prompts
+from vlmeval_findit.protocol import Message
+from vlmeval_findit.storage import DatasetFileError, custom_datasets_file, folders
 
 OPENED: list[str] = []
 """Files that this process opened since a test cleared it; hooks of an interpreter stay."""

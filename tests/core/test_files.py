@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core.files import atomic_write, file_sha256, write_once
+from vlmeval_findit.core import atomic_write, file_sha256, write_once
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:

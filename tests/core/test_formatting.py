@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from vlmeval_findit.core.formatting import as_csv, printable, short
+from vlmeval_findit.core import as_csv, printable, short
 
 
 @pytest.mark.parametrize(

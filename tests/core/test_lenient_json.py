@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.lenient_json import objects_in
+from vlmeval_findit.core import objects_in
 
 UGLY: list[tuple[str, list[dict[str, Any]]]] = [
     ("no object", []),

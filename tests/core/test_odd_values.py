@@ -14,18 +14,19 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.storage.folders import (
+from vlmeval_findit.core import ConfigError
+from vlmeval_findit.protocol import Reply
+from vlmeval_findit.storage import (
     CustomDataset,
     DatasetFileError,
     DatasetsConfig,
     FolderError,
+    PredictionError,
     custom_datasets,
     read_config,
+    read_predictions,
 )
-from vlmeval_findit.storage.predictions import PredictionError, read_predictions
-from vlmeval_findit.sweeps.sweep_file import _SweepFile, parse_sweep
+from vlmeval_findit.sweeps import SweepFile, parse_sweep
 
 ODD = st.recursive(
     st.none()
@@ -99,7 +100,7 @@ def test_any_configuration_of_datasets(key: str, odd: Any) -> None:
     assert len(message) < 600
 
 
-@given(st.sampled_from([field.name for field in fields(_SweepFile)]), ODD)
+@given(st.sampled_from([field.name for field in fields(SweepFile)]), ODD)
 def test_any_sweep_file(key: str, odd: Any) -> None:
     text = yaml.safe_dump({"models": "FullImage", "datasets": "Demo", key: odd})
     try:

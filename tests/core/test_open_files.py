@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vlmeval_findit.core.open_files import limit, room_for_files, too_many_files
+from vlmeval_findit.core import limit, room_for_files, too_many_files
 
 _FILES = resource.RLIMIT_NOFILE
 

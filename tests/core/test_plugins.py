@@ -17,14 +17,19 @@ from plugin_package import MINE, ROOT, install, known_here, path_with, written
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.boxes.spaces import Space, SpaceError, reference, reference_size, space_from
+from vlmeval_findit.boxes import (
+    REPRESENTATIONS,
+    Space,
+    SpaceError,
+    reference,
+    reference_size,
+    space_from,
+)
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
-from vlmeval_findit.models.model_table import MODELS, find_model
-from vlmeval_findit.protocol.contradictions import identity_conflicts
-from vlmeval_findit.protocol.identity import PROVIDER, Identity
-from vlmeval_findit.storage.identity_file import identity_from, identity_values, read_identity
+from vlmeval_findit.models import MODELS, find_model
+from vlmeval_findit.protocol import PROVIDER, Identity, identity_conflicts
+from vlmeval_findit.storage import identity_from, identity_values, read_identity
 
 
 @pytest.fixture(scope="session")

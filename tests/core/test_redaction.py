@@ -7,8 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from vlmeval_findit.core import redaction
-from vlmeval_findit.core.redaction import known_secrets, quoted, remember, scrub
+from vlmeval_findit.core import known_secrets, quoted, redaction, remember, scrub
 
 KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 

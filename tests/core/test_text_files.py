@@ -14,30 +14,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis.format_file import BestFormats
-from vlmeval_findit.core.config import ConfigError, YamlText
-from vlmeval_findit.core.files import NotRegularError
-from vlmeval_findit.core.formatting import plain, printable, shown
-from vlmeval_findit.core.text_files import (
+from vlmeval_findit.analysis import BestFormats
+from vlmeval_findit.core import (
+    ConfigError,
+    NotRegularError,
     TextError,
     YamlLoader,
+    YamlText,
     YamlTexts,
     open_text,
     parse_json,
     parse_yaml,
+    plain,
+    printable,
     read_json,
     read_text,
+    shown,
 )
-from vlmeval_findit.data.custom.annotation_values import text_of
-from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.models.http.addresses import AddressFile
-from vlmeval_findit.models.safetensors_header import read_header
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.storage.folders import DatasetFileError, custom_datasets, read_config
-from vlmeval_findit.storage.identity_file import read_identity
-from vlmeval_findit.storage.image_files import ImageFileError, check, header, image_bytes
-from vlmeval_findit.storage.predictions import read_predictions
-from vlmeval_findit.sweeps.sweep_file import read_sweep
+from vlmeval_findit.data import text_of
+from vlmeval_findit.engine import JournalView
+from vlmeval_findit.models import AddressFile, read_header
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.storage import (
+    DatasetFileError,
+    ImageFileError,
+    check,
+    custom_datasets,
+    header,
+    image_bytes,
+    read_config,
+    read_identity,
+    read_predictions,
+)
+from vlmeval_findit.sweeps import read_sweep
 
 MANY = 200 << 20  # Bytes of a sparse file: reading it whole shows
 

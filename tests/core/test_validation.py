@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.core.validation import (
+from vlmeval_findit.core import (
     LARGEST_NUMBER,
     Checked,
     Config,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from vlmeval_findit.boxes.box_records import Ignored, Truth
-from vlmeval_findit.data.annotated_samples import (
-    CROWD,
-    AnnotatedBox,
-    Sample,
-)
+from vlmeval_findit.boxes import Ignored, Truth
+from vlmeval_findit.data import CROWD, AnnotatedBox, Sample
 
 CAT = (1.0, 2.0, 3.0, 4.0)
 DOG = (5.0, 6.0, 7.0, 8.0)

@@ -17,13 +17,10 @@ from stand_ins import IMAGES, fetch_job, files_of, jpeg, set_up_release
 from waits import until
 from web import Answer, Web
 
-from vlmeval_findit.benchmarks.findit import release_subsets
-from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset
+from vlmeval_findit.benchmarks.findit import Dataset, release_subsets
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.fetch.fetch_images import BY_HAND, fetch_images
-from vlmeval_findit.data.fetch.store import PARTS
-from vlmeval_findit.data.sources import SOURCES
-from vlmeval_findit.storage.lock import Lock
+from vlmeval_findit.data import BY_HAND, DOWNLOAD_PARTS, SOURCES, fetch_images
+from vlmeval_findit.storage import Lock
 
 
 @pytest.fixture
@@ -41,7 +38,7 @@ def test_only_damaged_files_are_fetched_again(mini, tmp_path, web: Web, capsys) 
     assert f"1 tables in {tmp_path / 'lmu'}, where runs find them" in first
     folder = tmp_path / "lmu" / "images" / "COCO_train2014"
     assert len(files_of(folder)) == IMAGES - 1
-    assert not (folder / PARTS).exists()
+    assert not (folder / DOWNLOAD_PARTS).exists()
     before = web.requests
     assert main(["data", "get", "all"]) == 0
     second = capsys.readouterr().out
@@ -104,7 +101,7 @@ def test_a_dataset_without_a_source_is_refused_before_fetching(
 
 
 def test_two_runs_in_one_folder(mini, tmp_path, capsys) -> None:
-    parts = tmp_path / "lmu" / "images" / "COCO_train2014" / PARTS
+    parts = tmp_path / "lmu" / "images" / "COCO_train2014" / DOWNLOAD_PARTS
     with Lock(parts / "lock", ""):
         assert main(["data", "get", "Mini"]) == 2
     error = capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vlmeval_findit.data.ledger import Fate, Ledger
+from vlmeval_findit.data import Fate, Ledger
 
 
 def test_every_fate_is_said_once_what_was_read_first() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
+from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS
 from vlmeval_findit.benchmarks.selfretrieval import image_pairs
 from vlmeval_findit.benchmarks.vpbench import question_tables
-from vlmeval_findit.data.loading import MAKERS, load_dataset
+from vlmeval_findit.data import MAKERS, load_dataset
 
 MADE = (
     "FindIt_Scenes_mini_multilabel_xyxy_json",
@@ -18,7 +18,7 @@ MADE = (
 
 
 def test_every_table_that_the_package_makes_has_a_maker() -> None:
-    made = [table for row in BENCHMARK.values() if row.is_made for table in row.tables]
+    made = [table for row in BENCHMARK_DATASETS.values() if row.is_made for table in row.tables]
     assert {*MAKERS} == {*made, *image_pairs.RENDERED, *question_tables.RENDERED}
 
 

@@ -11,12 +11,10 @@ import pytest
 import yaml
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.refl4.expression_tables import DATASETS as REF_L4
-from vlmeval_findit.core.validation import MisplacedError
-from vlmeval_findit.data.loading import MAKERS
-from vlmeval_findit.data.published_figures import figures_of, published_figures
-from vlmeval_findit.data.sources import published_sets
-from vlmeval_findit.models.model_table import MODELS, SHIPPED
+from vlmeval_findit.benchmarks.refl4 import DATASETS as REF_L4
+from vlmeval_findit.core import MisplacedError
+from vlmeval_findit.data import MAKERS, figures_of, published_figures, published_sets
+from vlmeval_findit.models import MODELS, SHIPPED
 
 FILE = ROOT / "vlmeval_findit" / "data" / "published_figures.yaml"
 FIGURES = published_figures()

@@ -12,14 +12,8 @@ from asking import QUESTION, QUICK, ask_calls
 from chat_server import Answer, Asked, ChatServer, completion
 from waits import until
 
-from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.http.addresses import AddressFile
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.engine import CallOptions, HttpService, ServerBackends, http_backend
+from vlmeval_findit.models import AddressFile, Endpoint, ModelEntry, chat_model
 
 
 def names(followed: AddressFile) -> list[str]:

@@ -28,13 +28,16 @@ from engine_fakes import (
 )
 from hanging_sweep import QUICK, THREADS, hanging, host, stop_line
 
-from vlmeval_findit.engine import answering
-from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import CancelToken
-from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.outputs import Output
-from vlmeval_findit.engine.signals import cancelled_by_signals
-from vlmeval_findit.models.model_client import GenerateClient
+from vlmeval_findit.engine import (
+    CancelToken,
+    LocalBackend,
+    Output,
+    StoppedError,
+    ThreadedBackend,
+    answering,
+    cancelled_by_signals,
+)
+from vlmeval_findit.models import GenerateClient
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 Finishing = Callable[[Callable[[Output], object]], None]

@@ -17,10 +17,9 @@ from engine_fakes import answered_keys, assert_answered_once, files, records
 from waits import until
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.engine.journal.writer import DiskFullError, Journal
-from vlmeval_findit.models.http.batch.services import BatchService
-from vlmeval_findit.protocol.replies import record_in
+from vlmeval_findit.engine import DiskFullError, Journal, JournalView
+from vlmeval_findit.models import BatchService
+from vlmeval_findit.protocol import record_in
 
 NAMES = ("openai", "anthropic")
 

@@ -15,20 +15,11 @@ from asking import KEY, ask_call, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.engine.journal.view import encode
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.http_endpoint import SharedTime
-from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.models.stopwatch import Stopwatch
-from vlmeval_findit.protocol.call_results import Batch
-from vlmeval_findit.protocol.replies import CallTime, parse_call_time
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.query_costs import RunCosts
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import Run, load_runs
-from vlmeval_findit.storage.predictions import PredictionError, read_predictions
+from vlmeval_findit.engine import HttpService, encode
+from vlmeval_findit.models import Endpoint, GenerateClient, SharedTime, Stopwatch, chat_model
+from vlmeval_findit.protocol import Batch, CallTime, parse_call_time
+from vlmeval_findit.scoring import Run, RunCosts, load_runs, score_file, write_score
+from vlmeval_findit.storage import PredictionError, read_predictions
 
 FOUR_CALLS = """
 models: FullImage

@@ -10,15 +10,10 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.calls import Call, CellBuilder
-from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.plan import Plan
-from vlmeval_findit.models.http.chat import ChatModel, chat_model
-from vlmeval_findit.models.http.estimates import Load, load_of
-from vlmeval_findit.models.prices import OPUS_5_5
-from vlmeval_findit.sweeps.call_counts import CallGroup, GroupCounts, count_calls
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import Call, CellBuilder, Journal, JournalView, Plan
+from vlmeval_findit.models import OPUS_5_5, ChatModel, Load, chat_model, load_of
+from vlmeval_findit.sweeps import CallGroup, GroupCounts, count_calls
 
 QUESTIONS = [
     "FindIt_Demo_xyxy_json",

@@ -13,22 +13,29 @@ from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, files, go
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.core import command
-from vlmeval_findit.engine import answering, cell_files
-from vlmeval_findit.engine.cell_files import RowDigests, basis_of
-from vlmeval_findit.engine.journal.view import JournalView, decode, encode
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.outputs import Output
-from vlmeval_findit.protocol.benchmark import Scorer
-from vlmeval_findit.protocol.identity import GIVEN
-from vlmeval_findit.protocol.metric import Key, SumKey
-from vlmeval_findit.protocol.thoughts import ThoughtMarks, ThoughtRule
-from vlmeval_findit.scoring import score_files, scored_with
-from vlmeval_findit.scoring.run_score import CellResult, RunScore
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.score_seal import ScoreBasis, read_sealed
-from vlmeval_findit.storage.predictions import PredictionError
-from vlmeval_findit.storage.run_files import RunFiles
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.engine import (
+    Journal,
+    JournalView,
+    Output,
+    RowDigests,
+    answering,
+    basis_of,
+    cell_files,
+    decode,
+    encode,
+)
+from vlmeval_findit.protocol import GIVEN, Key, Scorer, SumKey, ThoughtMarks, ThoughtRule
+from vlmeval_findit.scoring import (
+    CellResult,
+    RunScore,
+    ScoreBasis,
+    read_sealed,
+    score_files,
+    scored_with,
+    write_score,
+)
+from vlmeval_findit.storage import PredictionError, RunFiles
+from vlmeval_findit.sweeps import Sweep
 
 CONFIG = "models: FullImage\ndatasets: [Demo_multilabel]\nrepresentations: [xyxy]\noutputs: json\n"
 

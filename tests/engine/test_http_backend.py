@@ -25,15 +25,9 @@ from chat_server import (
 )
 from PIL import Image
 
-from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.backend import CancelToken
-from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
-from vlmeval_findit.models.http.chat import chat_model, token_limit
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import call_failed, parse_record
+from vlmeval_findit.engine import CancelToken, HttpBackend, HttpService, http_backend
+from vlmeval_findit.models import Budget, Endpoint, chat_model, token_limit
+from vlmeval_findit.protocol import StopReason, call_failed, image, parse_record, text
 
 # --- one server -----------------------------------------------------------------------------------
 

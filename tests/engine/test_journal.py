@@ -19,10 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import python_path
 
-from vlmeval_findit.core.files import sha256_of
-from vlmeval_findit.engine.journal.view import JournalError, JournalView, encode
-from vlmeval_findit.engine.journal.writer import DiskFullError, Journal, JournalTakenError
-from vlmeval_findit.storage.lock import LockedError
+from vlmeval_findit.core import sha256_of
+from vlmeval_findit.engine import (
+    DiskFullError,
+    Journal,
+    JournalError,
+    JournalTakenError,
+    JournalView,
+    encode,
+)
+from vlmeval_findit.storage import LockedError
 
 IMAGE = "1" * 64
 

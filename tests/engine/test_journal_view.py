@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import answered, key, record
 
-from vlmeval_findit.engine.journal.view import JournalError, JournalTail, JournalView, encode
-from vlmeval_findit.engine.journal.writer import Journal
+from vlmeval_findit.engine import Journal, JournalError, JournalTail, JournalView, encode
 
 NAMES = "abcde"
 CALL = st.tuples(

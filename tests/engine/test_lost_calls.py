@@ -15,14 +15,8 @@ from asking import ask_calls, service
 from chat_server import Answer, Asked, ChatServer, completion, error
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.backend import LostCallError
-from vlmeval_findit.engine.http_backend import HttpService, _HttpRun
-from vlmeval_findit.engine.retry_scheduler import Scheduler
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.http_endpoint import HttpEndpoint
-from vlmeval_findit.models.http.spending import Budget
+from vlmeval_findit.engine import HttpRun, HttpService, LostCallError, Scheduler, http_backend
+from vlmeval_findit.models import Budget, Endpoint, HttpEndpoint, chat_model
 
 SWEEP = """
 models: [{name: Stub, space: grid1000, served: stub}]
@@ -37,7 +31,7 @@ FAULTS = [
     (Scheduler, "ended", 429, ValueError("a fault")),
     (Scheduler, "ended", 200, asyncio.CancelledError("a fault")),
     (Budget, "end", 200, OSError("a fault")),
-    (_HttpRun, "_result", 200, KeyError("a fault")),
+    (HttpRun, "_result", 200, KeyError("a fault")),
     (HttpEndpoint, "note_refusal", 400, TypeError("a fault")),
     (http_backend, "_outcome_of", 500, RecursionError("a fault")),
 ]

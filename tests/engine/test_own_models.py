@@ -13,11 +13,15 @@ import pytest
 from host_runs import environment, require_host
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.engine.backend import CallOptions, CancelToken, WorkResult
-from vlmeval_findit.engine.own_models import LateBackend, OwnModels
-from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import local_names
+from vlmeval_findit.engine import (
+    CallOptions,
+    CancelToken,
+    LateBackend,
+    OwnModels,
+    WorkItem,
+    WorkResult,
+)
+from vlmeval_findit.models import ModelEntry, local_names
 
 QUESTIONS = [parse(f"FindIt_Demo_{name}") for name in ("xyxy_json", "multilabel_xywh_text")]
 
@@ -87,7 +91,7 @@ ENTRIES = [
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
     require_host()
-    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
+    from vlmeval_findit.host import VLMEvalKitBackends
 
     host = VLMEvalKitBackends(CallOptions())
     own = OwnModels(no_host)

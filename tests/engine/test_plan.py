@@ -11,21 +11,28 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.grid import (
+from vlmeval_findit.benchmarks.findit import (
     AnswerFormat,
     FormatAxes,
     Views,
     all_tables,
     formats,
+    message,
     variants,
 )
-from vlmeval_findit.engine.calls import Call, Cell, CellBuilder, Prompts
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, work_items
-from vlmeval_findit.protocol.benchmark import PromptSet
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.storage.folders import Folder
+from vlmeval_findit.engine import (
+    Call,
+    Cell,
+    CellBuilder,
+    ItemSizes,
+    Journal,
+    Plan,
+    Prompts,
+    calls_left,
+    work_items,
+)
+from vlmeval_findit.protocol import PromptSet, image, text
+from vlmeval_findit.storage import Folder
 
 
 def cells_of(*tables: str, axes: FormatAxes) -> list[Cell]:

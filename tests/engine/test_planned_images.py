@@ -14,20 +14,20 @@ from asking import ask_call, service
 from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
-from vlmeval_findit.engine.calls import Call, Images
-from vlmeval_findit.engine.sink import about_planned_images
-from vlmeval_findit.models.http.batch import BatchKind
-from vlmeval_findit.models.http.batch.services import SERVICES
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.local.layout import Bounds
-from vlmeval_findit.models.local.model_images import ImageSet
-from vlmeval_findit.protocol.call_results import CallResult
-from vlmeval_findit.protocol.dataset_variant import PlainVariant, image, text
-from vlmeval_findit.protocol.replies import ReplyRecord
-from vlmeval_findit.storage.image_content import content_of
+from vlmeval_findit.engine import Call, Images, about_planned_images
+from vlmeval_findit.models import (
+    SERVICES,
+    BatchKind,
+    Bounds,
+    Budget,
+    Endpoint,
+    ImageSet,
+    as_they_are,
+    chat_model,
+    for_provider,
+)
+from vlmeval_findit.protocol import CallResult, PlainVariant, ReplyRecord, image, text
+from vlmeval_findit.storage import content_of
 
 CHANGED = "image changed during the run"
 

@@ -15,10 +15,9 @@ from engine_fakes import FakeBackends, FakeModel, Silent, assert_answered_once, 
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, stop_line
 from paths import python_path
 
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.ray_backend import RayBackend
-from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.protocol.call_results import CallResult
+from vlmeval_findit.engine import CallOptions, RayBackend
+from vlmeval_findit.models import GenerateClient
+from vlmeval_findit.protocol import CallResult
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")

@@ -29,10 +29,8 @@ from fake_program import is_alive
 from paths import ROOT, SUPPORT
 from waits import until
 
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.ray_backend import RayBackend
-from vlmeval_findit.engine.ray_cluster import _LOOPBACK
-from vlmeval_findit.models.model_client import GenerateClient
+from vlmeval_findit.engine import LOOPBACK, CallOptions, RayBackend
+from vlmeval_findit.models import GenerateClient
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
@@ -51,7 +49,7 @@ def cluster() -> Iterator[Any]:
         "health_check_failure_threshold": 3,
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(_LOOPBACK, "0")
+        patch.setenv(LOOPBACK, "0")
         patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)
         places = [str(ROOT), str(SUPPORT), *sys.path]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))

@@ -27,8 +27,7 @@ from simulated_servers import (
     takes,
 )
 
-from vlmeval_findit.engine.retry_scheduler import Assignment, Scheduler
-from vlmeval_findit.engine.server_state import CallOutcome, ServerPolicy
+from vlmeval_findit.engine import Assignment, CallOutcome, Scheduler, ServerPolicy
 
 GOOD = answers(0.5)
 NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))

@@ -19,12 +19,12 @@ from simulated_servers import (
     sometimes,
 )
 
-from vlmeval_findit.engine.retry_scheduler import Scheduler
-from vlmeval_findit.engine.server_state import _WINDOW as WINDOW
-from vlmeval_findit.engine.server_state import (
+from vlmeval_findit.engine import (
+    WINDOW,
     CallOutcome,
     ImageGroup,
     QueuedItem,
+    Scheduler,
     ServerPolicy,
     ServerState,
 )

@@ -11,8 +11,8 @@ import pytest
 from asking import QUICK, ask_calls, service
 from chat_server import Answer, Asked, ChatServer, Script, completion, error, in_turn
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import CallError
 
 OK = completion("[]")
 SIX = replace(QUICK, attempts=6, refusals=6)

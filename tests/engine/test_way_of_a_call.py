@@ -14,11 +14,8 @@ from chat_server import ChatServer, completion, in_turn
 from engine_fakes import Silent, demo_sweep
 from paths import ROOT
 
-from vlmeval_findit.engine.backend import CallOptions, CancelToken
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.plan import Plan
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.sweeps.sweep_run import run_sweep
+from vlmeval_findit.engine import CallOptions, CancelToken, Journal, Plan, ServerBackends
+from vlmeval_findit.sweeps import run_sweep
 
 SWEEP = """
 models: Qwen3-VL

@@ -12,12 +12,11 @@ import pytest
 from custom_data import coco_values, data_folder, make_images, write_coco
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt
-from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
-from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.benchmarks.findit import LoadedFindIt
+from vlmeval_findit.benchmarks.vpbench import VPQuery, write_table
+from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.data import load_dataset
 
 LETTERS = VPQuery(
     index=1,

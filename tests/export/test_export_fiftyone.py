@@ -16,11 +16,10 @@ import pytest
 from boards import JSON, runs, world
 from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 
-from vlmeval_findit.boxes.confidences import DEFAULT
+from vlmeval_findit.boxes import DEFAULT
 from vlmeval_findit.cli import main
-from vlmeval_findit.scoring.score_files import details_line
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.scoring import Run, details_line
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["runs", "world"]
 

@@ -15,13 +15,12 @@ from costly_runs import with_records
 from scored_runs import World, failing, saying, speaking
 from stored_reproductions import reproduced
 
-from vlmeval_findit.api.dataframes import load_scores, open_runs
+from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.export.private import Private
-from vlmeval_findit.protocol.identity import Answering, Identity
-from vlmeval_findit.storage.predictions import read_predictions, write_rows
-from vlmeval_findit.storage.run_files import CHECKSUMS
+from vlmeval_findit.core import file_sha256
+from vlmeval_findit.export import Private
+from vlmeval_findit.protocol import Answering, Identity
+from vlmeval_findit.storage import CHECKSUMS, read_predictions, write_rows
 
 __all__ = ["world"]
 

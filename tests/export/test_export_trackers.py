@@ -19,17 +19,14 @@ from paths import ROOT
 from PIL import Image
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.api.dataframes import load_scores, open_runs
+from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.command import install
-from vlmeval_findit.export.private import Private
-from vlmeval_findit.export.trackers import CURVE, KEY, key_of, plain_name, worst_answers
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.core import install
+from vlmeval_findit.export import CURVE, KEY, Private, key_of, plain_name, worst_answers
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.report import gather
+from vlmeval_findit.scoring import load_run, score_file, write_score
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

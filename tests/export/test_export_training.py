@@ -18,17 +18,11 @@ from scored_runs import World, saying, scored_outputs, world
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.export.targets import TRAINERS
-from vlmeval_findit.protocol.custom_prompt import CustomPrompt, prompt_set
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.storage.identity_file import write_identity
-from vlmeval_findit.storage.run_files import RunFiles
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.export import TRAINERS
+from vlmeval_findit.protocol import Answering, CustomPrompt, Settings, prompt_set
+from vlmeval_findit.scoring import run_identity, score_file, write_score
+from vlmeval_findit.storage import RunFiles, meta_path, write_identity
 
 __all__ = ["world"]
 

@@ -12,10 +12,8 @@ from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, replies, run
 from perfect_answers import content, perfect_answers
 
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.model_client import to_host_message
-from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.engine import CallOptions
+from vlmeval_findit.models import Budget, ModelEntry, to_host_message
 
 pytestmark = pytest.mark.host
 
@@ -59,8 +57,8 @@ def test_names_and_classes_are_the_hosts(registered: dict[str, Any]) -> None:
 
 
 def one_message() -> list[dict[str, str]]:
-    from vlmeval_findit.data.loading import load_dataset
-    from vlmeval_findit.engine.calls import prompts_of
+    from vlmeval_findit.data import load_dataset
+    from vlmeval_findit.engine import prompts_of
 
     return to_host_message(prompts_of(load_dataset(DATA)).message(0))
 
@@ -93,9 +91,8 @@ def test_a_reply_and_a_failed_call_come_with_their_records(
 def test_the_engine_has_a_backend_for_each_kind_of_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.engine.http_backend import HttpBackend
-    from vlmeval_findit.engine.local_backend import LocalBackend
-    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
+    from vlmeval_findit.engine import HttpBackend, LocalBackend
+    from vlmeval_findit.host import VLMEvalKitBackends
 
     budget = Budget(1.0)
     host = VLMEvalKitBackends(CallOptions(timeout=5.0), budget=budget)

@@ -15,7 +15,7 @@ from host_task import run_task
 from PIL import Image
 from upstream import make_clone
 
-from vlmeval_findit.storage.folders import lmu_data_root
+from vlmeval_findit.storage import lmu_data_root
 
 pytestmark = pytest.mark.host
 
@@ -26,8 +26,7 @@ BASELINE = {"FullImage": {"class": "FindItBaseline", "baseline": "FullImage"}}
 
 @pytest.fixture(autouse=True)
 def _registered(lmu: Path) -> Iterator[None]:
-    from vlmeval_findit.host import register
-    from vlmeval_findit.host.outcomes import OUTCOMES
+    from vlmeval_findit.host import OUTCOMES, register
 
     register()
     yield
@@ -122,7 +121,7 @@ def test_a_spending_limit_ends_upstreams_runner_with_a_sentence(lmu: Path, tmp_p
 
 
 def test_a_model_of_ours_does_not_blame_a_users_table(mytiny: str, tmp_path: Path) -> None:
-    from vlmeval_findit.host.baseline_models import variant_of
+    from vlmeval_findit.host import variant_of
 
     (problem,) = run_task(["--data", mytiny, DATA, *ASKED], tmp_path)
     assert problem.startswith(f"FullImage on {mytiny}: FullImage answers FindIt's datasets only")

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from grids import grid
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.benchmarks.findit import DATASETS
+from vlmeval_findit.boxes import SpaceError
+from vlmeval_findit.protocol import DatasetNameError
+from vlmeval_findit.storage import RunFiles
 
 pytestmark = pytest.mark.host
 
@@ -34,7 +34,7 @@ def test_registering_twice_registers_once_and_shadows_nothing(host) -> None:
 
 
 def test_every_variant_belongs_to_a_single_class(host) -> None:
-    from vlmeval_findit.host.datasets import dataset_classes
+    from vlmeval_findit.host import dataset_classes
 
     supported = [cls.supported_datasets() for cls in dataset_classes()]
     for variant in list(grid())[::37]:
@@ -119,7 +119,7 @@ def test_the_space_of_a_config_file_reaches_the_score(host, tmp_path: Path) -> N
 
 def test_stock_entries_are_scored_within_their_bounds(host, tmp_path: Path) -> None:
     """VLMEvalKit's Qwen2.5-VL resizes within other bounds than the paper's: those are recorded."""
-    from vlmeval_findit.host.inference import prepare_run
+    from vlmeval_findit.host import prepare_run
 
     model = "Qwen2.5-VL-7B-Instruct"
     run = prepare_run(host.dataset.FindItObjectDetection(DATA), model, tmp_path / model)

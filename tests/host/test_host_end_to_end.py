@@ -20,7 +20,7 @@ from host_runs import (
 )
 from upstream import COMMIT, make_clone
 
-from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.storage import read_identity
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

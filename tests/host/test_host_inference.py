@@ -22,10 +22,9 @@ from paths import SUPPORT
 from provider_servers import GOOGLE, address
 from provider_servers import KEY as PROVIDER_KEY
 
-from vlmeval_findit.protocol.identity import IdentityError
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.storage.predictions import read_predictions
+from vlmeval_findit.protocol import FAILED, IdentityError
+from vlmeval_findit.scoring import score_file
+from vlmeval_findit.storage import read_predictions
 
 pytestmark = pytest.mark.host
 
@@ -57,8 +56,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import vlmeval.dataset
     import vlmeval.inference
 
-    from vlmeval_findit.host import register
-    from vlmeval_findit.host.outcomes import OUTCOMES
+    from vlmeval_findit.host import OUTCOMES, register
 
     register()
     OUTCOMES.clear()
@@ -326,7 +324,7 @@ def test_every_process_asks_its_share_and_the_first_writes(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The processes one after the other: the second's part is there before the first is done."""
-    from vlmeval_findit.host.inference import Ranks
+    from vlmeval_findit.host import Ranks
 
     second = Model()
     waits: list[int] = []

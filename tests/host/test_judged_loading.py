@@ -34,8 +34,7 @@ class Wrapper:
 @pytest.fixture
 def make(host: SimpleNamespace, tmp_path: Path) -> Iterator[Any]:
     """Return a function that changes weights and returns both ways to make VLMEvalKit's model."""
-    from vlmeval_findit.host.inference import HostModel
-    from vlmeval_findit.host.vlmevalkit_backends import load_model
+    from vlmeval_findit.host import HostModel, load_model
 
     def ways(change: Change) -> list[Callable[[], object]]:
         shutil.rmtree(tmp_path / "ft", ignore_errors=True)

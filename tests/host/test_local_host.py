@@ -28,7 +28,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_checkpoint_goes_by_the_name_of_its_family(
     host: SimpleNamespace, checkpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.host.local import make_known
+    from vlmeval_findit.host import make_known
 
     known = dict(host.config.supported_VLM)
     monkeypatch.setattr(host.config, "supported_VLM", known)
@@ -100,8 +100,8 @@ def test_a_model_is_asked_in_its_users_words(checkpoint: str, tmp_path: Path) ->
 
 
 def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
-    from vlmeval_findit.host.model_descriptions import entry_of, with_system
-    from vlmeval_findit.protocol.custom_prompt import CustomPrompt
+    from vlmeval_findit.host import entry_of, with_system
+    from vlmeval_findit.protocol import CustomPrompt
 
     for name, is_given in (("Qwen3-VL-8B-Instruct", True), ("Qwen3-VL-8B", False)):
         entry = with_system(entry_of(name), CustomPrompt("You are a detector."))

@@ -20,7 +20,7 @@ from host_runs import require_host
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.redaction import HIDDEN
+from vlmeval_findit.core import HIDDEN
 
 pytestmark = pytest.mark.host
 
@@ -56,7 +56,7 @@ class Model:
 
 
 def entry(model: Any, name: str = "Mine") -> Any:
-    from vlmeval_findit.host.model_descriptions import entry_of_object
+    from vlmeval_findit.host import entry_of_object
 
     return entry_of_object(model, name)
 
@@ -120,7 +120,7 @@ json_values = st.recursive(
 
 @given(json_values, json_values)
 def test_values_are_equal_only_if_they_are(one: Any, other: Any) -> None:
-    from vlmeval_findit.host.plain_values import plain_value
+    from vlmeval_findit.host import plain_value
 
     is_same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     assert (plain_value(one) == plain_value(other)) == is_same or one == other
@@ -150,7 +150,7 @@ def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
     """VLMEvalKit passes a name first, and for its next dataset the object that it became."""
     import vlmeval.api
 
-    from vlmeval_findit.host.model_descriptions import entry_of, key_settings
+    from vlmeval_findit.host import entry_of, key_settings
 
     api = vlmeval.api.LMDeployAPI
     maker = partial(api, model="m", api_base="http://h/v1", temperature=0, retry=3)
@@ -264,7 +264,7 @@ def test_what_a_user_set_stays(name: str, value: Any) -> None:
 
 
 def test_attributes_changed_by_calls_are_recorded_as_before() -> None:
-    from vlmeval_findit.host.model_objects import attributes_of, note_calls
+    from vlmeval_findit.host import attributes_of, note_calls
 
     model = Model(calls=0, temperature=0.0)
     fresh = dict(attributes_of(model) or {})

@@ -8,8 +8,8 @@ import json
 import pytest
 from host_runs import require_host
 
-from vlmeval_findit.data.loading import MAKERS
-from vlmeval_findit.storage.folders import shipped_table
+from vlmeval_findit.data import MAKERS
+from vlmeval_findit.storage import shipped_table
 
 TABLES = [table for table in MAKERS if table != "Probe"]  # drawn, not shipped
 

@@ -16,9 +16,8 @@ from chat_server import ChatServer, completion
 from host_runs import require_host
 from host_task import run_task
 
-from vlmeval_findit.protocol.identity import Identity
-from vlmeval_findit.storage.identity_file import read_identity
-from vlmeval_findit.storage.predictions import read_predictions
+from vlmeval_findit.protocol import Identity
+from vlmeval_findit.storage import read_identity, read_predictions
 
 pytestmark = pytest.mark.host
 
@@ -30,8 +29,7 @@ REPLY = '[{"bbox": [0, 0, 1000, 1000]}]'
 @pytest.fixture(autouse=True)
 def _registered(lmu: Path) -> Iterator[None]:
     require_host()
-    from vlmeval_findit.host import register
-    from vlmeval_findit.host.outcomes import OUTCOMES
+    from vlmeval_findit.host import OUTCOMES, register
 
     register()
     yield
@@ -139,7 +137,7 @@ def configured(tmp_path: Path, model: dict[str, Any], name: str, data: Any = Non
 
 
 def test_another_checkpoint_under_a_known_name_is_another_run(tmp_path: Path) -> None:
-    from vlmeval_findit.models.model_table import local_names
+    from vlmeval_findit.models import local_names
 
     names = local_names()
     models = [

@@ -16,16 +16,20 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.cli import main
-from vlmeval_findit.cli.leaderboard import print_remarks
-from vlmeval_findit.leaderboard import notes
-from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.notes import remarks
-from vlmeval_findit.leaderboard.openvlm import to_openvlm
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.cli import main, print_remarks
+from vlmeval_findit.leaderboard import (
+    OVERALL,
+    Board,
+    as_markdown,
+    make_board,
+    notes,
+    remarks,
+    to_openvlm,
+    write_board,
+)
+from vlmeval_findit.protocol import Metric
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import Run, load_runs
 
 __all__ = ["board", "runs", "world"]
 

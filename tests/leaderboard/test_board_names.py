@@ -12,14 +12,12 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, speaking
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import Family
-from vlmeval_findit.cli.leaderboard import _print_board
-from vlmeval_findit.core.formatting import printable
-from vlmeval_findit.leaderboard.board import OVERALL, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.latex_tables import as_latex
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.intervals import INTERVALS
+from vlmeval_findit.benchmarks.findit import Family
+from vlmeval_findit.cli import print_board
+from vlmeval_findit.core import printable
+from vlmeval_findit.leaderboard import OVERALL, as_latex, as_markdown, make_board, write_board
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.statistics import INTERVALS
 
 __all__ = ["board", "runs", "world"]
 
@@ -101,14 +99,14 @@ def test_tables_fit_80_columns_and_pipes_are_never_folded(
     cells = {(model, name): board.cells[model, OVERALL] for model in board.models for name in names}
     means = tuple(replace(board.means[0], name=name) for name in names)
     board = replace(board, means=means, cells=cells)
-    _print_board(board)
+    print_board(board)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("rank") for line in lines) == 1
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
-    _print_board(board)
+    print_board(board)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 80

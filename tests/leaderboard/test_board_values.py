@@ -11,20 +11,26 @@ from boards import FAILED_MISSED, JSON, LABELS_JSON, METRICS, NOW, TEXT, board, 
 from scored_runs import World, query, speaking, two_labels
 from toy_benchmark import LETTERS, guessing, letters
 
-from vlmeval_findit.analysis.run_statistics import compare, estimate
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.analysis import compare, estimate
+from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import OVERALL, TIED, UNTESTED, Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
-from vlmeval_findit.leaderboard.latex_tables import as_latex
-from vlmeval_findit.leaderboard.notes import format_note, remarks
-from vlmeval_findit.protocol.metric import Better
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import Run, load_runs
-from vlmeval_findit.statistics.influences import mean
-from vlmeval_findit.statistics.intervals import correct, metric_intervals
+from vlmeval_findit.leaderboard import (
+    OVERALL,
+    TIED,
+    UNTESTED,
+    Board,
+    as_latex,
+    as_markdown,
+    format_note,
+    make_board,
+    remarks,
+    sweep_table,
+    values_table,
+)
+from vlmeval_findit.protocol import FAILED, Better
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import Run, load_runs
+from vlmeval_findit.statistics import correct, mean, metric_intervals
 
 __all__ = ["board", "letters", "many", "runs", "world"]
 

@@ -11,24 +11,25 @@ from openpyxl import load_workbook
 from scored_runs import World, saying, speaking, world
 from toy_benchmark import guessing, letters, zoo
 
-from vlmeval_findit.cli import main
-from vlmeval_findit.cli.printing import print_rows
-from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.board_tables import (
+from vlmeval_findit.cli import main, print_rows
+from vlmeval_findit.leaderboard import (
+    OVERALL,
+    Board,
+    FormatError,
+    as_latex,
+    as_markdown,
+    boards,
+    make_board,
     metric_table,
+    remarks,
     slices_table,
     sweep_table,
     values_table,
+    write_board,
 )
-from vlmeval_findit.leaderboard.latex_tables import as_latex
-from vlmeval_findit.leaderboard.notes import remarks
-from vlmeval_findit.leaderboard.reported_formats import FormatError
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import score_row
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import load_runs, score_file, score_row
 
 __all__ = ["letters", "world"]
 

@@ -9,16 +9,16 @@ import pytest
 from boards import JSON, TEXT, many, runs, world
 from scored_runs import World, query, speaking
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.format_spread import (
+from vlmeval_findit.leaderboard import (
+    Board,
     format_spreads,
+    make_board,
     spread_sentence,
     spread_table,
 )
-from vlmeval_findit.report.standings import panels_of
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.best_of_many import corrected_for_pairs
-from vlmeval_findit.statistics.intervals import Difference, correct
+from vlmeval_findit.report import panels_of
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import Difference, correct, corrected_for_pairs
 
 __all__ = ["many", "runs", "world"]
 

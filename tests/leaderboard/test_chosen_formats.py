@@ -15,24 +15,35 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import CallResult, World, query, small_world, speaking, world
 
-from vlmeval_findit.analysis.held_out_answers import TOO_FEW_TO_CHOOSE
-from vlmeval_findit.cli import main
-from vlmeval_findit.cli.leaderboard import _print_board
-from vlmeval_findit.leaderboard.board import OVERALL, TIED, UNTESTED, Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown, write_board
-from vlmeval_findit.leaderboard.board_tables import values_table
-from vlmeval_findit.leaderboard.latex_tables import PaperStyle, as_latex
-from vlmeval_findit.leaderboard.notes import remarks
-from vlmeval_findit.leaderboard.openvlm import to_openvlm
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.report.differences import pair_values
-from vlmeval_findit.report.lost_points import losses_of
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.pairs import key_of, pair_runs
-from vlmeval_findit.report.sections import forest_of
-from vlmeval_findit.report.standings import headlines_of, panels_of
-from vlmeval_findit.scoring.scored_run import Run, load_runs
-from vlmeval_findit.statistics.held_out_sums import second_half
+from vlmeval_findit.analysis import TOO_FEW_TO_CHOOSE
+from vlmeval_findit.cli import main, print_board
+from vlmeval_findit.leaderboard import (
+    OVERALL,
+    TIED,
+    UNTESTED,
+    Board,
+    PaperStyle,
+    as_latex,
+    as_markdown,
+    make_board,
+    remarks,
+    to_openvlm,
+    values_table,
+    write_board,
+)
+from vlmeval_findit.protocol import ScoredRow, totals
+from vlmeval_findit.report import (
+    forest_of,
+    headlines_of,
+    key_of,
+    losses_of,
+    make_page,
+    pair_runs,
+    pair_values,
+    panels_of,
+)
+from vlmeval_findit.scoring import Run, load_runs
+from vlmeval_findit.statistics import second_half
 
 __all__ = ["world"]
 
@@ -177,7 +188,7 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
     assert list(board.models) == order
 
     # Terminal
-    _print_board(board)
+    print_board(board)
     lines = capsys.readouterr().out.splitlines()
     head = next(line for line in lines if line.startswith("rank"))
     assert "Overall elsewhere" in head
@@ -260,7 +271,7 @@ def test_the_table_fits_80_columns(equal: World, capsys, monkeypatch) -> None:
     board = board_of(equal)
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
-    _print_board(board)
+    print_board(board)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 80

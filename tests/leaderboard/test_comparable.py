@@ -10,14 +10,17 @@ import pytest
 from boards import JSON, board, runs, world
 from scored_runs import World, saying, speaking
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.board_tables import sweep_table
-from vlmeval_findit.leaderboard.latex_tables import as_latex
-from vlmeval_findit.leaderboard.reported_formats import FormatError, choose
-from vlmeval_findit.protocol.contradictions import merge_for_resume
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.leaderboard import (
+    Board,
+    FormatError,
+    as_latex,
+    as_markdown,
+    choose,
+    make_board,
+    sweep_table,
+)
+from vlmeval_findit.protocol import Answering, merge_for_resume
+from vlmeval_findit.scoring import Run, load_runs
 
 __all__ = ["board", "runs", "world"]
 

@@ -17,11 +17,15 @@ from scored_runs import World, speaking, world
 
 from vlmeval_findit.api import dataframes
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.board_files import write_board
-from vlmeval_findit.leaderboard.cost_tables import COSTS, cost_table
-from vlmeval_findit.leaderboard.table_output import to_terminal
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.leaderboard import (
+    COSTS,
+    Board,
+    cost_table,
+    make_board,
+    to_terminal,
+    write_board,
+)
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["world"]
 

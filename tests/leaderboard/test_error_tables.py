@@ -13,22 +13,15 @@ from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import LETTERS, guessing, letters
 
-from vlmeval_findit.analysis.run_errors import compare_errors, errors_by_slice, errors_of
-from vlmeval_findit.analysis.run_statistics import StatisticsError
+from vlmeval_findit.analysis import StatisticsError, compare_errors, errors_by_slice, errors_of
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks
-from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.boxes import Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.board_files import write_board
-from vlmeval_findit.leaderboard.error_tables import errors_table, lost_table
-from vlmeval_findit.protocol.error_analysis import lost, with_events
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.error_estimates import estimate_errors
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.leaderboard import errors_table, lost_table, make_board, write_board
+from vlmeval_findit.protocol import FAILED, Metric, Reply, ReplyRecord, Settings, lost, with_events
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.statistics import clustered_sums, estimate_errors, estimate_metrics
 
 __all__ = ["letters", "world"]
 

@@ -12,11 +12,11 @@ import pytest
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import guessing, letters
 
-from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.boxes import Truth
 from vlmeval_findit.cli import errors as command
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.scored_row import RowTable, ScoredRow
-from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs, read_details, with_details
+from vlmeval_findit.protocol import RowTable, ScoredRow
+from vlmeval_findit.scoring import RowData, Run, load_runs, read_details, with_details
 
 __all__ = ["letters", "world"]
 

@@ -12,16 +12,17 @@ from openpyxl import load_workbook
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.board_files import write_board
-from vlmeval_findit.leaderboard.format_costs import (
+from vlmeval_findit.leaderboard import (
+    Board,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
     is_as_good,
+    make_board,
+    write_board,
 )
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.intervals import Difference
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import Difference
 
 __all__ = ["world"]
 

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 import pytest
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.format_spread import (
+from vlmeval_findit.leaderboard import (
+    Board,
     format_spreads,
+    make_board,
     spread_sentence,
     spread_table,
 )
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["world"]
 

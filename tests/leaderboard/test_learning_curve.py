@@ -9,15 +9,10 @@ import pytest
 from scored_runs import World, failing, query, speaking, world
 from simulated_trainings import claims_of, simulated_runs
 
-from vlmeval_findit.analysis.run_statistics import StatisticsError, compare, intervals
-from vlmeval_findit.leaderboard.learning_curve import curve_table, learning_curves
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.statistics.best_of_many import (
-    Choice,
-    corrected_for_pairs,
-)
-from vlmeval_findit.statistics.intervals import ALPHA
-from vlmeval_findit.statistics.sequential_tests import alpha_share
+from vlmeval_findit.analysis import StatisticsError, compare, intervals
+from vlmeval_findit.leaderboard import curve_table, learning_curves
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.statistics import ALPHA, Choice, alpha_share, corrected_for_pairs
 
 __all__ = ["simulated_runs", "world"]
 

@@ -13,12 +13,19 @@ from boards import JSON, LABELS_JSON, TEXT, world
 from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.latex_tables import PaperStyle, as_latex, origin
-from vlmeval_findit.leaderboard.result_table import Field, Table, value
-from vlmeval_findit.leaderboard.table_output import to_booktabs
-from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.leaderboard import (
+    Board,
+    Field,
+    PaperStyle,
+    Table,
+    as_latex,
+    as_markdown,
+    make_board,
+    origin,
+    to_booktabs,
+    value,
+)
+from vlmeval_findit.scoring import Run
 
 __all__ = ["world"]
 
@@ -114,6 +121,6 @@ def test_tables_compile_within_the_page(
 
 
 def board_of(world: World) -> Board:
-    from vlmeval_findit.scoring.scored_run import load_runs
+    from vlmeval_findit.scoring import load_runs
 
     return make_board(load_runs([world.runs]))

@@ -13,13 +13,10 @@ from custom_data import data_folder
 from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.plugin_rows import Group, PluginTable
-from vlmeval_findit.data import sources
-from vlmeval_findit.data.sources import SOURCES, DataSource
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.board_tables import metric_table
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.core import Group, PluginTable
+from vlmeval_findit.data import SOURCES, DataSource, sources
+from vlmeval_findit.leaderboard import Board, as_markdown, make_board, metric_table
+from vlmeval_findit.scoring import load_runs
 
 NAME = "FindIt_RefCOCOFull_testA_xyxy_json"
 

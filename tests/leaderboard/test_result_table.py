@@ -11,16 +11,13 @@ from openpyxl import load_workbook
 from rich.cells import cell_len
 from rich.console import Console
 
-from vlmeval_findit.leaderboard.result_table import (
+from vlmeval_findit.leaderboard import (
     Field,
     FieldType,
     Note,
     Table,
     TableCell,
     count,
-    value,
-)
-from vlmeval_findit.leaderboard.table_output import (
     markdown_page,
     to_csv,
     to_html,
@@ -28,9 +25,10 @@ from vlmeval_findit.leaderboard.table_output import (
     to_latex,
     to_markdown,
     to_terminal,
+    value,
+    write_sheets,
 )
-from vlmeval_findit.leaderboard.workbook import write_sheets
-from vlmeval_findit.statistics.intervals import Interval
+from vlmeval_findit.statistics import Interval
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
 TABLE = Table(

@@ -13,17 +13,13 @@ from boards import JSON, TEXT, board, runs, world
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
-from vlmeval_findit.analysis.consensus import write_consensus
-from vlmeval_findit.analysis.run_statistics import StatisticsError, compare
+from vlmeval_findit.analysis import StatisticsError, compare, write_consensus
 from vlmeval_findit.cli import main
-from vlmeval_findit.export.export_folder import copy_run, private_of
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.protocol.identity import Answering, Identity
-from vlmeval_findit.scoring.answered_by import AnsweringModel
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import Run, load_run, load_runs
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.export import copy_run, private_of
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.protocol import Answering, Identity
+from vlmeval_findit.scoring import AnsweringModel, Run, load_run, load_runs, score_file, write_score
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["board", "runs", "world"]
 
@@ -193,7 +189,7 @@ def test_copies_of_a_run_keep_what_it_showed(world: World, tmp_path: Path) -> No
 
 
 def lines(board: Board, title: str) -> list[str]:
-    from vlmeval_findit.leaderboard.notes import notes_of
+    from vlmeval_findit.leaderboard import notes_of
 
     return [line for note in notes_of(board) if note.title == title for line in note.lines]
 

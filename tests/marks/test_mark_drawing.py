@@ -7,9 +7,15 @@ import pytest
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.marks.mark_drawing import MarkedImage, draw_marks  # noqa: E402
-from vlmeval_findit.marks.region import Region  # noqa: E402
-from vlmeval_findit.marks.style import COLOURS, CONTRAST, Shape, Style  # noqa: E402
+from vlmeval_findit.marks import (  # noqa: E402  # noqa: E402
+    COLOURS,
+    CONTRAST,
+    MarkedImage,
+    Region,
+    Shape,
+    Style,
+    draw_marks,
+)
 
 GREY = np.full((160, 200, 3), 128, dtype=np.uint8)
 BOX = (80.9, 60.2, 41.0, 30.7)  # truncated: from (80, 60) to (121, 90)

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.marks.region import RLEError, packed_mask, rle_of
-from vlmeval_findit.marks.scribble import curve, thinned
-from vlmeval_findit.marks.style import COLOURS, Shape, Style, StyleError, contrasting
+from vlmeval_findit.marks import (
+    COLOURS,
+    RLEError,
+    Shape,
+    Style,
+    StyleError,
+    contrasting,
+    curve,
+    packed_mask,
+    rle_of,
+    thinned,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,15 @@ from paths import GOLDEN as GOLDEN_FOLDER
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.marks.mark_drawing import draw_marks  # noqa: E402
-from vlmeval_findit.marks.region import Region  # noqa: E402
-from vlmeval_findit.marks.style import COLOURS, CONTRAST, DEFAULT_WIDTH, STYLES, Style  # noqa: E402
+from vlmeval_findit.marks import (  # noqa: E402
+    COLOURS,
+    CONTRAST,
+    DEFAULT_WIDTH,
+    STYLES,
+    Region,
+    Style,
+    draw_marks,
+)
 
 GOLDEN = GOLDEN_FOLDER / "marks.txt"
 

@@ -12,15 +12,23 @@ from typing import Any
 import pytest
 from adapters import train_adapter, write_adapter, write_base
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.models import (
+    MODELS,
+    NANO,
+    SHIPPED,
+    ModelOptions,
+    RunSettings,
+    adapter_of,
+    describe,
+    known_revision,
+    refuse_adapter,
+    refuse_missing,
+    refuse_without_peft,
+    row_of_checkpoint,
+)
 from vlmeval_findit.models import adapter as adapters
-from vlmeval_findit.models.adapter import adapter_of, refuse_adapter, refuse_without_peft
-from vlmeval_findit.models.checkpoint_row import row_of_checkpoint
-from vlmeval_findit.models.local.run_plan import RunSettings, describe
-from vlmeval_findit.models.model_entry import ModelOptions
-from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
-from vlmeval_findit.models.revision import known_revision, refuse_missing
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
+from vlmeval_findit.sweeps import parse_sweep
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 HUB = "Qwen/Qwen3-VL-2B-Instruct"
@@ -193,7 +201,7 @@ def base_and_adapter() -> tuple[Path, Path]:
 def answers(checkpoint: Path, **settings: Any) -> list[Any]:
     from tiny_models import messages_of_one_image, messages_of_several_images
 
-    from vlmeval_findit.models.local.local_runner import load_local
+    from vlmeval_findit.models import load_local
 
     how = RunSettings(max_new_tokens=12, **settings)
     runner = load_local(str(checkpoint), MODELS["Qwen3-VL"], how)

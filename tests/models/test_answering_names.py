@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.models.answering_names import resembles
+from vlmeval_findit.models import resembles
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 

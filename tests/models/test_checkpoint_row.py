@@ -14,11 +14,19 @@ from adapters import write_adapter, write_base
 
 from vlmeval_findit.api import open_models
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.checkpoint_files import architecture_of, loadable_types
-from vlmeval_findit.models.checkpoint_row import OTHER, row_of_checkpoint
-from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
-from vlmeval_findit.models.model_table import MODELS, SHIPPED, local_names, unknown_space
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
+from vlmeval_findit.models import (
+    MODELS,
+    OTHER,
+    SHIPPED,
+    ModelEntry,
+    ModelOptions,
+    architecture_of,
+    loadable_types,
+    local_names,
+    row_of_checkpoint,
+    unknown_space,
+)
+from vlmeval_findit.sweeps import parse_sweep
 
 
 def checkpoint(folder: Path, model_type: str, side: int | None = None, merge: int = 2) -> Path:

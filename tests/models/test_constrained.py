@@ -19,23 +19,24 @@ from jsonschema import Draft202012Validator
 from PIL import Image
 from scored_runs import world
 
-from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, FindItVariant
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.calls import settings_of
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import Completion
-from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
+from vlmeval_findit.benchmarks.findit import DECODINGS, FindItVariant, message, parse
+from vlmeval_findit.boxes import BoxToWrite, FormatFailure, ReplyFormat, read, schema_of, write
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import settings_of
+from vlmeval_findit.models import (
+    MODELS,
+    Completion,
+    RunSettings,
+    SchemaRoot,
+    chat_model,
+    describe,
+    load_local,
+    plan,
+    response_format,
+    unwrapped,
+)
 from vlmeval_findit.models.local import run_plan
-from vlmeval_findit.models.local.local_runner import load_local
-from vlmeval_findit.models.local.run_plan import RunSettings, describe, plan
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.protocol import image, text
 
 __all__ = ["world"]
 

@@ -15,7 +15,7 @@ import pytest
 from paths import ROOT
 from PIL import Image
 
-from vlmeval_findit.models.dual_encoder.encoder import EncoderError, Padding
+from vlmeval_findit.models import EncoderError, Padding
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -24,11 +24,7 @@ pytest.importorskip("sentencepiece")
 import tiny_encoders  # noqa: E402
 import transformers as hf  # noqa: E402
 
-from vlmeval_findit.models.dual_encoder.towers import (  # noqa: E402
-    Towers,
-    named_encoder,
-    stored_vectors,
-)
+from vlmeval_findit.models import Towers, named_encoder, stored_vectors  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

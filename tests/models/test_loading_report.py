@@ -10,14 +10,14 @@ from adapters import write_adapter
 from paths import ROOT
 from weight_headers import write_index, write_weights
 
-from vlmeval_findit.models.loading_report import (
+from vlmeval_findit.models import (
     LoadingReport,
     Shapes,
     checked,
-    judge,
+    judge_loading,
+    refuse_missing,
     report_of_log,
 )
-from vlmeval_findit.models.revision import refuse_missing
 
 BLOCKS = {f"model.layers.{at}.{of}.weight" for at in range(4) for of in ("q_proj", "norm")}
 NAMES = frozenset({*BLOCKS, "model.visual.merger.weight", "model.cls_token", "lm_head.weight"})
@@ -39,8 +39,8 @@ ONE = "model.layers.1.q_proj"
     ],
 )
 def test_what_no_answer_depends_on_passes_without_a_word(superfluous: tuple[str, ...]) -> None:
-    assert judge(LoadingReport(NAMES, superfluous=superfluous)) == (None, ())
-    assert judge(LoadingReport(NAMES, missing=superfluous)) == (None, ())
+    assert judge_loading(LoadingReport(NAMES, superfluous=superfluous)) == (None, ())
+    assert judge_loading(LoadingReport(NAMES, missing=superfluous)) == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
     head: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     report = LoadingReport(NAMES, superfluous=(head,))
-    assert judge(report) == (None, (head,))
+    assert judge_loading(report) == (None, (head,))
     assert checked("ft", report) == f"all there; ignored: {head}"
     assert f"ft: its model has no place for {head}" in caplog.text
     assert checked("ft", LoadingReport(NAMES)) == "all there"
@@ -130,13 +130,13 @@ def test_a_server_that_transformers_loaded_is_judged_by_its_log() -> None:
         "model.layers.{0, 1}.x   | MISSING    | \n"
         "module.model.layers.0.x | UNEXPECTED |  | \n"
     )
-    refusal = judge(report_of_log(table)).refusal or ""
+    refusal = judge_loading(report_of_log(table)).refusal or ""
     assert refusal.startswith("weights are missing (model.layers.{0, 1}.x) and weights fit nowhere")
     assert "model.module.save_pretrained" in refusal
     old = "Some weights of M were not initialized from m and are newly initialized: ['a.b', 'c.d']"
-    assert "(a.b, c.d)" in (judge(report_of_log(old)).refusal or "")
+    assert "(a.b, c.d)" in (judge_loading(report_of_log(old)).refusal or "")
     head = "v_head.weight | UNEXPECTED | | \n"
-    assert judge(report_of_log(f"INFO: Uvicorn running\n{head}")).refusal is None
+    assert judge_loading(report_of_log(f"INFO: Uvicorn running\n{head}")).refusal is None
 
 
 # --- what files tell before anything is loaded ----------------------------------------------------

@@ -24,20 +24,22 @@ from engine_fakes import (
     records,
 )
 
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.cli.sweep import results_of
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.backend import Backend
-from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.models.model_client import GenerateClient, answer_from
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.call_results import Batch, CallResult, StopReason
-from vlmeval_findit.protocol.identity import Described
-from vlmeval_findit.protocol.replies import FAILED, ReplyRecord, parse_record
-from vlmeval_findit.storage.folders import image_folder
-from vlmeval_findit.storage.predictions import read_predictions
-from vlmeval_findit.sweeps.model_runs import UnfinishedError
-from vlmeval_findit.sweeps.sweep_run import run_sweep
+from vlmeval_findit.benchmarks.findit import FindItVariant
+from vlmeval_findit.cli import results_of
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import Backend, LocalBackend, ThreadedBackend
+from vlmeval_findit.models import GenerateClient, ModelEntry, answer_from
+from vlmeval_findit.protocol import (
+    FAILED,
+    Batch,
+    CallResult,
+    Described,
+    ReplyRecord,
+    StopReason,
+    parse_record,
+)
+from vlmeval_findit.storage import image_folder, read_predictions
+from vlmeval_findit.sweeps import UnfinishedError, run_sweep
 
 
 class Asking:

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import KINDS, Space
-from vlmeval_findit.models.model_table import MODELS, find_model, unknown_space
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import KINDS, Space
+from vlmeval_findit.models import MODELS, find_model, unknown_space
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from training.nano.learner import evaluate  # noqa: E402
-from vlmeval_findit.models.model_table import NANO, NANO_PX, SHIPPED  # noqa: E402
+from vlmeval_findit.models import NANO, NANO_PX, SHIPPED  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import reference_size, space_from
-from vlmeval_findit.coords.conventions import SPACES, row_of
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_table import MODELS, NANO_PX, SHIPPED
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import check_replies
-from vlmeval_findit.scoring.run_score import score_rows
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import reference_size, space_from
+from vlmeval_findit.coords import SPACES, row_of
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.models import MODELS, NANO_PX, SHIPPED, RunSettings
+from vlmeval_findit.protocol import Reply, Settings
+from vlmeval_findit.scoring import check_replies, score_rows
 
 SCENES = "FindIt_Scenes_mini_xywh_json"
 PHOTOGRAPHS = "FindIt_Demo_xywh_json"
@@ -72,10 +69,8 @@ def test_its_processor_shows_the_very_size_that_is_read(
     transformers = pytest.importorskip("transformers")
     from PIL import Image
 
-    from vlmeval_findit.models.local.encoding import MessageEncoder
-    from vlmeval_findit.models.local.model_images import ImageSet
-    from vlmeval_findit.models.local.run_plan import plan
-    from vlmeval_findit.protocol.dataset_variant import image, text
+    from vlmeval_findit.models import ImageSet, MessageEncoder, plan
+    from vlmeval_findit.protocol import image, text
 
     Image.new("RGB", size).save(tmp_path / "a.png")
     how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())

@@ -12,8 +12,7 @@ pytest.importorskip("transformers")
 
 from training.pairs import scene_pair
 from training.siglip.evaluate import evaluate
-from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, checkpoint_of
-from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder
+from vlmeval_findit.models import NANO_SIGLIP, Towers, checkpoint_of, named_encoder
 
 FOLDER = Path(checkpoint_of(NANO_SIGLIP))
 LEAST = 90.0

@@ -11,13 +11,13 @@ from unittest.mock import Mock
 import pytest
 import requests
 
-from vlmeval_findit.core.files import SETTLED_NS
-from vlmeval_findit.models import revision
-from vlmeval_findit.models.revision import (
+from vlmeval_findit.core import SETTLED_NS
+from vlmeval_findit.models import (
     REMEMBERED,
     fingerprint,
     known_revision,
     refuse_unreachable,
+    revision,
     revision_of,
 )
 
@@ -109,7 +109,7 @@ def test_a_checkpoint_of_an_unreachable_hub_is_refused_at_once(
     with pytest.raises(ValueError, match=r"is not on this .*be reached [(]Conn.*NAME=FOLDER"):
         refuse_unreachable("nobody/nothing")
     pytest.importorskip("torch")
-    from vlmeval_findit.models.local.transformer import checkpoint_revision
+    from vlmeval_findit.models import checkpoint_revision
 
     with pytest.raises(ValueError, match="nobody/nothing is not on this machine"):
         checkpoint_revision("nobody/nothing")

@@ -12,20 +12,23 @@ from asking import QUICK, ask_calls, call_of
 from chat_server import ChatServer, error, in_turn
 from provider_servers import ANTHROPIC, GOOGLE, KEY, OPENAI, PROTOCOLS, Protocol, address
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.addresses import provider_endpoints
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.spending import Usage, charge, usage_of
-from vlmeval_findit.models.prices import (
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
     GEMINI_2_5_FLASH,
     GPT_5_4,
     GPT_6_ASTRA,
     OPUS_5_5,
     SONNET_4_5,
     TokenPrices,
+    Usage,
+    charge,
+    chat_model,
     prices_from,
+    provider_endpoints,
+    surcharge,
+    tiers_in,
+    usage_of,
 )
-from vlmeval_findit.models.tiers import surcharge, tiers_in
 
 TOKENS = {"prompt": 1000, "completion": 20}
 GIVEN = prices_from("10,50")

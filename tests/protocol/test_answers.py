@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from toy_benchmark import LETTERS, Query
 
-from vlmeval_findit.protocol.dataset_variant import LoadedDataset
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.protocol import LoadedDataset, Reply, ReplyRecord, ScoredRow, Settings
 
 CUT = ReplyRecord(finish_reason="length")
 THINKING = ReplyRecord(ends_in_thought=True)

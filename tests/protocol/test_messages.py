@@ -10,8 +10,8 @@ import pytest
 from paths import ROOT
 
 from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.core.command import EXTRAS
-from vlmeval_findit.protocol.settings import SettingsError, settings_from
+from vlmeval_findit.core import EXTRAS
+from vlmeval_findit.protocol import SettingsError, settings_from
 
 PACKAGE = ROOT / "vlmeval_findit"
 

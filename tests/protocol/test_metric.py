@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
-from vlmeval_findit.protocol.metric import Metric, SumKey, metric_values
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+from vlmeval_findit.benchmarks.findit import METRICS
+from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, metric_values, totals
 
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.protocol.picture_sample import PictureSample, picture_places
+from vlmeval_findit.protocol import PictureSample, picture_places
 
 
 @dataclass(frozen=True)

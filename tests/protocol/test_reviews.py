@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.validation import MisplacedError, validate
-from vlmeval_findit.protocol.reviews import (
+from vlmeval_findit.core import MisplacedError, validate
+from vlmeval_findit.protocol import (
     Answer,
     AuditRecord,
     Drawn,
@@ -21,7 +21,7 @@ from vlmeval_findit.protocol.reviews import (
     iou,
     row_hash,
 )
-from vlmeval_findit.storage.table_files import PlainQuery
+from vlmeval_findit.storage import PlainQuery
 
 TABLE = f"sha256:{64 * 'a'}"
 OTHER_TABLE = f"sha256:{64 * 'b'}"

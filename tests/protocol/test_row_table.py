@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.protocol.error_analysis import AnswerErrors, with_events
-from vlmeval_findit.protocol.metric import Metric, SumKey
-from vlmeval_findit.protocol.scored_row import (
+from vlmeval_findit.protocol import (
+    AnswerErrors,
+    Metric,
     ScoredRow,
+    SumKey,
     failed_calls,
     failures,
     reasons,
@@ -22,10 +23,10 @@ from vlmeval_findit.protocol.scored_row import (
     sources,
     table_of,
     totals,
+    with_events,
 )
-from vlmeval_findit.scoring.score_files import details_line
-from vlmeval_findit.scoring.stored_score import read_details_line
-from vlmeval_findit.statistics.influences import ClusteredSums, clustered_sums, estimate_metrics
+from vlmeval_findit.scoring import details_line, read_details_line
+from vlmeval_findit.statistics import ClusteredSums, clustered_sums, estimate_metrics
 
 numbers = st.one_of(
     st.integers(-3, 300),

@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.protocol.metric import Metric, SumKey
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.statistics.influences import (
+from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, totals
+from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
+    difference,
     estimate_metrics,
     mean,
+    metric_intervals,
 )
-from vlmeval_findit.statistics.intervals import difference, metric_intervals
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
 PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)

@@ -13,9 +13,9 @@ from costly_runs import costing
 from report_browser import IN_BROWSER, browser
 from scored_runs import small_world, speaking
 
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.leaderboard import make_board
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import Run, load_runs
 
 __all__ = ["browser"]
 pytestmark = IN_BROWSER

@@ -13,24 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, failing, saying, speaking, world
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.protocol.metric import Better, Metric
-from vlmeval_findit.report import cost_points
-from vlmeval_findit.report.cost_charts import CostCharts, cost_chart, is_far_apart
-from vlmeval_findit.report.cost_points import (
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.protocol import Better, Metric
+from vlmeval_findit.report import (
     AXES,
+    CostCharts,
     CostPanel,
     CostPoint,
+    cost_chart,
+    cost_points,
     cost_table,
+    format_costs_of,
     format_panels,
+    is_far_apart,
+    make_page,
     model_panels,
+    panels_of,
+    place_labels,
 )
-from vlmeval_findit.report.label_places import place_labels
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.sections import format_costs_of
-from vlmeval_findit.report.standings import panels_of
-from vlmeval_findit.scoring.query_costs import RunCosts
-from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.scoring import Run, RunCosts
 
 __all__ = ["world"]
 

@@ -14,12 +14,11 @@ from doubtful_labels import OBJECTS, ROWS, Right, answering, objects, pair
 from report_browser import IN_BROWSER, browser, opened_page
 from scored_runs import World
 
-from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.report import Bound, doubts_of, make_page
 from vlmeval_findit.report import page as page_module
-from vlmeval_findit.report.doubtful_labels import Bound, doubts_of
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.label_doubts import LabelFault
+from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import LabelFault
 
 __all__ = ["browser"]
 

@@ -17,14 +17,19 @@ from scored_runs import World, small_world, speaking
 from stored_reproductions import NAME, reproduced
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.command import SOME_FAILED
-from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.core import SOME_FAILED
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.report import (
+    SECTIONS,
+    PageSource,
+    Section,
+    SectionFailure,
+    make_page,
+    page_section,
+)
 from vlmeval_findit.report import page as page_module
-from vlmeval_findit.report import page_section
-from vlmeval_findit.report.page import SECTIONS, PageSource, make_page
-from vlmeval_findit.report.page_section import Section, SectionFailure
-from vlmeval_findit.reproduction.reproduction_file import REPRODUCTION
-from vlmeval_findit.scoring.scored_run import RunError, load_runs
+from vlmeval_findit.reproduction import REPRODUCTION
+from vlmeval_findit.scoring import RunError, load_runs
 
 __all__ = ["browser"]
 

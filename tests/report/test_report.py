@@ -15,22 +15,24 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
-from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
-from vlmeval_findit.core.formatting import printable, short
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.learning_curve import learning_curves
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.metric import Better, Metric
-from vlmeval_findit.report import charts
-from vlmeval_findit.report.cards import choose_cards
-from vlmeval_findit.report.charts import FormatCell, heat_maps
-from vlmeval_findit.report.curve_charts import learning_chart
-from vlmeval_findit.report.gallery import gallery_data, thumbnails
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import Run, load_runs
-from vlmeval_findit.statistics.intervals import Interval
+from vlmeval_findit.benchmarks.findit import THRESHOLDS, curve, roles
+from vlmeval_findit.core import printable, short
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.leaderboard import learning_curves, make_board
+from vlmeval_findit.protocol import Better, Metric, Role
+from vlmeval_findit.report import (
+    FormatCell,
+    charts,
+    choose_cards,
+    gallery_data,
+    gather,
+    heat_maps,
+    learning_chart,
+    make_page,
+    thumbnails,
+)
+from vlmeval_findit.scoring import Run, load_runs
+from vlmeval_findit.statistics import Interval
 
 __all__ = ["world"]
 

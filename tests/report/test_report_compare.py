@@ -13,17 +13,21 @@ from scored_runs import World, failing, query, saying, speaking, world
 from test_report import JSON, NOW, TEXT, data_of
 from toy_benchmark import guessing, letters
 
-from vlmeval_findit.analysis.held_out_answers import ELSEWHERE
-from vlmeval_findit.analysis.run_errors import compare_errors
-from vlmeval_findit.analysis.run_statistics import compare
+from vlmeval_findit.analysis import ELSEWHERE, compare, compare_errors
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import Board, boards, make_board
-from vlmeval_findit.report.cards import choose_cards
-from vlmeval_findit.report.differences import opening_pair, pair_values
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.pairs import Side, first_pairs, pair_runs, sides_of
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.leaderboard import Board, boards, make_board
+from vlmeval_findit.report import (
+    Side,
+    choose_cards,
+    first_pairs,
+    gather,
+    make_page,
+    opening_pair,
+    pair_runs,
+    pair_values,
+    sides_of,
+)
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["letters", "world"]
 

@@ -11,7 +11,7 @@ import report_browser as chrome
 from report_browser import IN_BROWSER, browser
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.statistics.intervals import COUNTING, TOO_FEW
+from vlmeval_findit.statistics import COUNTING, TOO_FEW
 
 __all__ = ["browser"]
 pytestmark = IN_BROWSER

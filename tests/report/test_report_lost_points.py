@@ -10,15 +10,13 @@ import pytest
 from scored_runs import World, failing, query, saying, speaking, world
 from test_report import JSON, LABELS
 
-from vlmeval_findit.analysis.run_errors import errors_of
-from vlmeval_findit.benchmarks.findit.box_drawing import draw
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.leaderboard.board import OVERALL, make_board
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.report.cards import choose_cards
-from vlmeval_findit.report.lost_points import losses_of
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.analysis import errors_of
+from vlmeval_findit.benchmarks.findit import draw
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.leaderboard import OVERALL, make_board
+from vlmeval_findit.protocol import Role
+from vlmeval_findit.report import choose_cards, gather, losses_of
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["world"]
 

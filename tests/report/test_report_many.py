@@ -13,14 +13,10 @@ import pytest
 from many_runs import FORMATS, make_runs
 from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.report import sections
-from vlmeval_findit.report.curve_charts import CURVES
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.sections import Details
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import RowData, Run, load_runs, read_details
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.protocol import ScoredRow
+from vlmeval_findit.report import CURVES, Details, gather, make_page, sections
+from vlmeval_findit.scoring import RowData, Run, load_runs, read_details
 
 __all__ = ["browser"]
 

@@ -10,9 +10,9 @@ import pytest
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.scored_row import RowTable, ScoredRow
+from vlmeval_findit.protocol import RowTable, ScoredRow
 from vlmeval_findit.report import cards, sections
-from vlmeval_findit.scoring.scored_run import Run, read_details
+from vlmeval_findit.scoring import Run, read_details
 
 __all__ = ["world"]
 

@@ -11,11 +11,18 @@ from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
-from vlmeval_findit.report.lost_points import losses_of
-from vlmeval_findit.report.standings import BEST, LOWER, UNTESTED, headlines_of, panels_of
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.report import (
+    BEST,
+    LOWER,
+    RAMP,
+    READ_IN_WHITE,
+    UNTESTED,
+    headlines_of,
+    losses_of,
+    panels_of,
+)
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 

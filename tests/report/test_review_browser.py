@@ -16,9 +16,9 @@ from report_browser import IN_BROWSER, browser
 from review_pages import LABEL, PROPOSAL, SIZE, TABLE, VOTERS, random_row, row_of, write_page
 from waits import until
 
-from vlmeval_findit.protocol.reviews import Answer
-from vlmeval_findit.report.review_rows import ReviewRow, Source
-from vlmeval_findit.storage.review_files import read_reviews
+from vlmeval_findit.protocol import Answer
+from vlmeval_findit.report import ReviewRow, Source
+from vlmeval_findit.storage import read_reviews
 
 __all__ = ["browser"]
 pytestmark = IN_BROWSER

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from review_pages import LABEL, PROPOSAL, TABLE, VOTERS, random_row, row_of, write_page
 
-from vlmeval_findit.protocol.reviews import Answer
-from vlmeval_findit.report.review_page import differing
-from vlmeval_findit.report.review_rows import ReviewRow
+from vlmeval_findit.protocol import Answer
+from vlmeval_findit.report import ReviewRow, differing
 
 EVIL = "</script><img src=x onerror=\"document.title='run'\"><!--<script>"
 SHIFTED = (LABEL[0] + 2, LABEL[1], LABEL[2], LABEL[3] - 3)

@@ -21,21 +21,10 @@ from doubtful_labels import (
 from review_pages import LABEL, PROPOSAL, random_row, row_of
 from scored_runs import World
 
-from vlmeval_findit.analysis.label_audit import (
-    LabelAudit,
-    audit_labels,
-    audit_record,
-    with_reviews,
-)
-from vlmeval_findit.protocol.reviews import Answer, Box, Drawn, Review, Reviews, Verdict
-from vlmeval_findit.report.review_rows import (
-    ReviewRow,
-    Source,
-    decoy,
-    mix,
-    rows_to_review,
-)
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.analysis import LabelAudit, audit_labels, audit_record, with_reviews
+from vlmeval_findit.protocol import Answer, Box, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.report import ReviewRow, Source, decoy, mix, rows_to_review
+from vlmeval_findit.scoring import load_runs
 
 ELSEWHERE: Box = (140.0, 10.0, 180.0, 50.0)
 WRONG = (3, 7, 20, 41)

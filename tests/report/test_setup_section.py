@@ -21,17 +21,16 @@ from stored_reproductions import (
     stored_run,
 )
 
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.setup_section import SetupReport, setups_of
-from vlmeval_findit.reproduction.reproduction_file import (
+from vlmeval_findit.leaderboard import make_board
+from vlmeval_findit.report import SetupReport, make_page, setups_of
+from vlmeval_findit.reproduction import (
     REPRODUCTION,
+    FigureVerdict,
     ReproductionFileError,
     reproductions_of,
     write_reproduction,
 )
-from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.scoring import load_runs
 
 __all__ = ["browser", "world"]
 

@@ -14,15 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, query, two_labels, world
 
-from vlmeval_findit.analysis.run_statistics import compare_hits, scores_by_index
-from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, roles
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.matching import HIT, as_decimal, iou
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.report.transcripts import drawn_values
-from vlmeval_findit.report.value_text import rounded_down
-from vlmeval_findit.scoring.scored_run import Run
+from vlmeval_findit.analysis import compare_hits, scores_by_index
+from vlmeval_findit.benchmarks.findit import THRESHOLDS, FindItQuery, curve, roles
+from vlmeval_findit.boxes import HIT, as_decimal, iou
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Role
+from vlmeval_findit.report import drawn_values, rounded_down
+from vlmeval_findit.scoring import Run
 
 __all__ = ["world"]
 

@@ -20,9 +20,8 @@ from report_browser import NEEDS_CHROMIUM, start_browser
 from waits import until
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.formatting import duration
-from vlmeval_findit.report.followed import Followed, Snapshot, SweepFiles, SweepState
-from vlmeval_findit.report.live_page import make_live_page
+from vlmeval_findit.core import duration
+from vlmeval_findit.report import Followed, Snapshot, SweepFiles, SweepState, make_live_page
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SWEEP = """

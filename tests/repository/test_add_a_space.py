@@ -13,9 +13,8 @@ import pytest
 from pages import file_on_page
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
+from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
+from vlmeval_findit.boxes import Truth
 
 CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 

@@ -10,7 +10,7 @@ from paths import ROOT
 PACKAGE = ROOT / "vlmeval_findit"
 
 MAY_READ = {
-    "cli/__init__.py": "our own command, which parses it",
+    "cli/main_command.py": "our own command, which parses it",
     "serving/guard.py": "a program of its own, which parses it",
     "core/command.py": "the name of our command in messages",
     "host/registration.py": "sets it for VLMEvalKit's runner, which parses it",

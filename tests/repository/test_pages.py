@@ -20,9 +20,9 @@ from pages import PAGES, blocks, commands
 
 from vlmeval_findit.benchmarks import parse, resembles_dataset_name
 from vlmeval_findit.cli import ROOT as FINDIT
-from vlmeval_findit.cli.early_checks import all_models
-from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.reproduction.causes import CAUSES
+from vlmeval_findit.cli import all_models
+from vlmeval_findit.models import find_model
+from vlmeval_findit.reproduction import CAUSES
 
 RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
 NOT_TYPED = "pip install"  # What only the test of a fresh environment can run

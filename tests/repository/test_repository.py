@@ -13,17 +13,21 @@ from paths import ROOT
 
 import vlmeval_findit
 from vlmeval_findit.benchmarks import benchmarks, parse
-from vlmeval_findit.benchmarks.findit.box_prompts import NAME
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.grid import NONE, FormatAxes, all_tables, formats, variants
-from vlmeval_findit.benchmarks.findit.variant import CENTRES
-from vlmeval_findit.boxes.representation import KEYS, REPRESENTATIONS, STRUCTURES
-from vlmeval_findit.boxes.spaces import KINDS
+from vlmeval_findit.benchmarks.findit import (
+    CENTRES,
+    DATASETS,
+    NAME,
+    NONE,
+    FormatAxes,
+    all_tables,
+    formats,
+    variants,
+)
+from vlmeval_findit.boxes import KEYS, KINDS, REPRESENTATIONS, STRUCTURES
 from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.data.custom.annotation_formats import FORMATS
-from vlmeval_findit.export.targets import TARGETS
-from vlmeval_findit.models.http.providers.provider_table import PROVIDERS
-from vlmeval_findit.models.model_table import MODELS
+from vlmeval_findit.data import FORMATS
+from vlmeval_findit.export import TARGETS
+from vlmeval_findit.models import MODELS, PROVIDERS
 
 PROTOCOL = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
 PAGES = {name: path.read_text(encoding="utf-8") for name, path in pages.PAGES.items()}

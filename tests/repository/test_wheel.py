@@ -19,8 +19,8 @@ from custom_data import ANNOTATIONS, make_images, write_coco
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
 from paths import ROOT
 
-from vlmeval_findit.core.command import EXTRAS
-from vlmeval_findit.data.loading import MAKERS
+from vlmeval_findit.core import EXTRAS
+from vlmeval_findit.data import MAKERS
 
 pytestmark = pytest.mark.slow
 

@@ -19,24 +19,23 @@ from reproductions import (
 )
 from simulated_deployments import PROFILES, Habit, convention, run
 
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.data.published_figures import Conditions, Decoding, ImageBounds
-from vlmeval_findit.reproduction.asked_causes import (
+from vlmeval_findit.coords import AnsweredQuery
+from vlmeval_findit.data import Conditions, Decoding, ImageBounds
+from vlmeval_findit.reproduction import (
+    CAUSES,
     PICTURES,
-    check_bounds,
-    check_decoding,
-    check_prompt,
-    paired_change,
-)
-from vlmeval_findit.reproduction.cause_evidence import Evidence
-from vlmeval_findit.reproduction.causes import CAUSES, explain
-from vlmeval_findit.reproduction.reproduction_records import (
     Attempt,
     ConditionAgreement,
     ConditionSet,
+    Evidence,
     Setup,
+    check_bounds,
+    check_decoding,
+    check_prompt,
+    explain,
+    judge,
+    paired_change,
 )
-from vlmeval_findit.reproduction.verdict import judge
 
 TOLD = Conditions(
     prompt="qwen3-vl-1",

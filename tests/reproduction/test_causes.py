@@ -12,19 +12,20 @@ from reproductions import attempt as hand_made
 from reproductions import dataset_of, deployed, figure, predictions, query
 from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
 
-from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.data.published_figures import Conditions, Decoding
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.reproduction.causes import CAUSES, explain
-from vlmeval_findit.reproduction.reproduction_records import (
+from vlmeval_findit.coords import Convention
+from vlmeval_findit.data import Conditions, Decoding
+from vlmeval_findit.protocol import Reply, ReplyRecord
+from vlmeval_findit.reproduction import (
+    CAUSES,
     Attempt,
     Cause,
     CauseLook,
     ConditionAgreement,
     ConditionSet,
     FigureVerdict,
+    explain,
+    judge,
 )
-from vlmeval_findit.reproduction.verdict import judge
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
 RIGHT = convention("grid1000/xyxy")

@@ -7,13 +7,9 @@ from dataclasses import replace
 import pytest
 from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
-from vlmeval_findit.models.http.server_program import RunningProgram
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.replies import ReplyRecord
-from vlmeval_findit.reproduction.cause_evidence import Evidence
-from vlmeval_findit.reproduction.checkpoint_cause import check_checkpoint
-from vlmeval_findit.reproduction.reproduction_records import Attempt, CauseLook
-from vlmeval_findit.reproduction.verdict import judge
+from vlmeval_findit.models import ModelEntry, RunningProgram
+from vlmeval_findit.protocol import ReplyRecord
+from vlmeval_findit.reproduction import Attempt, CauseLook, Evidence, check_checkpoint, judge
 
 RECORDS = [ReplyRecord(model={"identifier": "mine"})] * 12
 

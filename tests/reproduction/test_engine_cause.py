@@ -9,14 +9,14 @@ import pytest
 from reproductions import deployed, figure
 from simulated_deployments import PROFILES, Habit, Rng, convention, objects, run
 
-from vlmeval_findit.reproduction.cause_evidence import Evidence
-from vlmeval_findit.reproduction.engine_cause import check_engine
-from vlmeval_findit.reproduction.reproduction_records import (
+from vlmeval_findit.reproduction import (
     CauseLook,
     ConditionAgreement,
     ConditionSet,
+    Evidence,
+    check_engine,
+    judge,
 )
-from vlmeval_findit.reproduction.verdict import judge
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
 Numbers = Sequence[float]

@@ -10,17 +10,16 @@ import pytest
 import yaml
 from paths import ROOT
 
-from vlmeval_findit.core.validation import MisplacedError
-from vlmeval_findit.models.http.server_program import PROGRAM_NAMES
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.reproduction.engine_faults import (
+from vlmeval_findit.core import MisplacedError
+from vlmeval_findit.models import MODELS, PROGRAM_NAMES
+from vlmeval_findit.reproduction import (
     FEWEST_BOXES,
     engine_faults,
     faults_of,
     known_faults,
     placement,
 )
-from vlmeval_findit.serving.programs import PROGRAMS
+from vlmeval_findit.serving import PROGRAMS
 
 FILE = ROOT / "vlmeval_findit" / "reproduction" / "engine_faults.yaml"
 

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.contradictions import Predictions
-from vlmeval_findit.protocol.picture_sample import PictureSample
-from vlmeval_findit.reproduction.experiments import Experiments
-from vlmeval_findit.reproduction.figure_choice import choose_figure
-from vlmeval_findit.reproduction.reproduction_records import Setup
-from vlmeval_findit.reproduction.setup import Answerer, Deployment, plan_setup
-from vlmeval_findit.storage.run_files import PROBE
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.protocol import PictureSample, Predictions
+from vlmeval_findit.reproduction import (
+    Answerer,
+    Deployment,
+    Experiments,
+    Setup,
+    choose_figure,
+    plan_setup,
+)
+from vlmeval_findit.storage import PROBE
+from vlmeval_findit.sweeps import Sweep
 
 NANO = ModelEntry("FindIt-Nano", base_url="http://localhost:1/v1")
 

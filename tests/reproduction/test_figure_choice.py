@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
-from vlmeval_findit.reproduction.figure_choice import FigureChoiceError, choose_figure
+from vlmeval_findit.models import ModelEntry, ModelOptions
+from vlmeval_findit.reproduction import FigureChoiceError, choose_figure
 
 SERVER = ModelOptions(base_url="http://localhost:1/v1")
 MEAN = "RefCOCO mean of 8"

@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
-from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED
-from vlmeval_findit.coords.conventions import SPACES, Convention
-from vlmeval_findit.coords.orders import ORDERS
-from vlmeval_findit.data.published_figures import Conditions
-from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord
-from vlmeval_findit.reproduction.figure_metric import (
-    FIGURE_METRICS,
-    FigureMetricError,
-    figure_metric,
-    measure_in,
-)
+from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED
+from vlmeval_findit.coords import ORDERS, SPACES, Convention
+from vlmeval_findit.data import Conditions
+from vlmeval_findit.protocol import FAILED, Reply, ReplyRecord
+from vlmeval_findit.reproduction import FIGURE_METRICS, FigureMetricError, figure_metric, measure_in
 
 # An object of 80 x 40 pixels in a picture of 200 x 100, in thousandths
 OBJECT = (20.0, 10.0, 100.0, 50.0)

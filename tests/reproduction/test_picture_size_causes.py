@@ -10,22 +10,20 @@ import pytest
 from reproductions import deployed, figure
 from simulated_deployments import PROFILES, Habit, convention, run
 
-from vlmeval_findit.boxes.spaces import smart_resize
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.data.published_figures import Conditions, ImageBounds
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.reproduction.cause_evidence import Evidence
-from vlmeval_findit.reproduction.picture_size_causes import (
-    check_picture_sizes,
-    shown_tokens,
-    tiles_of,
-)
-from vlmeval_findit.reproduction.reproduction_records import (
+from vlmeval_findit.boxes import smart_resize
+from vlmeval_findit.coords import AnsweredQuery
+from vlmeval_findit.data import Conditions, ImageBounds
+from vlmeval_findit.protocol import Reply, ReplyRecord
+from vlmeval_findit.reproduction import (
     CauseLook,
     ConditionAgreement,
     ConditionSet,
+    Evidence,
+    check_picture_sizes,
+    judge,
+    shown_tokens,
+    tiles_of,
 )
-from vlmeval_findit.reproduction.verdict import judge
 
 RECORDED = Callable[[AnsweredQuery], ReplyRecord]
 

@@ -19,16 +19,18 @@ from stored_reproductions import (
     stored_run,
 )
 
-from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
-from vlmeval_findit.models.http.server_program import RunningProgram
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.picture_sample import PictureSample
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.reproduction.reproduction_file import (
+from vlmeval_findit.data import Conditions, FigureSet, PublishedFigure
+from vlmeval_findit.models import ModelEntry, RunningProgram
+from vlmeval_findit.protocol import Metric, PictureSample, ScoredRow, Settings
+from vlmeval_findit.reproduction import (
     REPRODUCTION,
+    Attempt,
+    ConditionAgreement,
+    ConditionSet,
+    FigureVerdict,
+    Reproduction,
     ReproductionFileError,
+    Setup,
     StoredReproduction,
     WhoAnswered,
     badge,
@@ -37,16 +39,8 @@ from vlmeval_findit.reproduction.reproduction_file import (
     stored_values,
     write_reproduction,
 )
-from vlmeval_findit.reproduction.reproduction_records import (
-    Attempt,
-    ConditionAgreement,
-    ConditionSet,
-    FigureVerdict,
-    Reproduction,
-    Setup,
-)
-from vlmeval_findit.scoring.pipeline import open_predictions
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.scoring import open_predictions
+from vlmeval_findit.statistics import clustered_sums, estimate_metrics
 
 __all__ = ["world"]
 

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.data.published_figures import Decoding, ImageBounds, PublishedFigure
-from vlmeval_findit.models.http.server_program import RunningProgram
-from vlmeval_findit.models.model_entry import ModelEntry, ModelOptions
-from vlmeval_findit.protocol.picture_sample import PictureSample
-from vlmeval_findit.reproduction.figure_choice import choose_figure
-from vlmeval_findit.reproduction.reproduction_records import ConditionAgreement, ConditionSet, Setup
-from vlmeval_findit.reproduction.setup import (
+from vlmeval_findit.data import Decoding, ImageBounds, PublishedFigure
+from vlmeval_findit.models import ModelEntry, ModelOptions, RunningProgram
+from vlmeval_findit.protocol import PictureSample
+from vlmeval_findit.reproduction import (
     Answerer,
+    ConditionAgreement,
+    ConditionSet,
     Deployment,
+    Setup,
     SetupError,
     Stated,
+    choose_figure,
     find_variants,
     plan_setup,
 )

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from stored_reproductions import FIGURE, RIGHT, stored, stored_run
 
-from vlmeval_findit.reproduction.reproduction_file import StoredReproduction, StoredTable
-from vlmeval_findit.reproduction.two_reproductions import (
+from vlmeval_findit.reproduction import (
     NotComparableError,
+    StoredReproduction,
+    StoredTable,
     compare_reproductions,
 )
 

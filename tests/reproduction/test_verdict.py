@@ -7,8 +7,13 @@ from math import ceil
 import pytest
 from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
 
-from vlmeval_findit.reproduction.reproduction_records import FigureJudgement, FigureVerdict
-from vlmeval_findit.reproduction.verdict import MOST_LOST, judge, tolerance_of
+from vlmeval_findit.reproduction import (
+    MOST_LOST,
+    FigureJudgement,
+    FigureVerdict,
+    judge,
+    tolerance_of,
+)
 
 OBJECT = (20.0, 10.0, 100.0, 50.0)
 RIGHT = (100, 100, 500, 500)

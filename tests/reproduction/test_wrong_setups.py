@@ -36,12 +36,12 @@ from referring_deployments import (
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.reproduction.reproduction_file import (
+from vlmeval_findit.reproduction import (
     REPRODUCTION,
+    FigureVerdict,
     StoredReproduction,
     read_reproduction,
 )
-from vlmeval_findit.reproduction.reproduction_records import FigureVerdict
 
 THINGS = draw_split(150)
 MINE = "mine.jinja"

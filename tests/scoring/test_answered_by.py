@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.protocol.identity import Answering, Identity
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.scoring.answered_by import answered_note, as_values, count_models, models_in
+from vlmeval_findit.protocol import Answering, Identity, Reply, ReplyRecord
+from vlmeval_findit.scoring import answered_note, as_values, count_models, models_in
 
 SERVED = Answering(checkpoint="gpt-x", endpoint="http://a/v1")
 

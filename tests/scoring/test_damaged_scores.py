@@ -13,12 +13,20 @@ import pytest
 from paths import ROOT  # noqa: F401
 from scored_runs import World, speaking, world
 
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.score_files import open_score, settings_of_score
-from vlmeval_findit.scoring.scored_run import RowData, Run, RunError, load_run, read_details
-from vlmeval_findit.scoring.stored_score import ScoreFileError, StoredProvenance, lines_of_sums
-from vlmeval_findit.storage.predictions import SHOWN
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import (
+    RowData,
+    Run,
+    RunError,
+    ScoreFileError,
+    StoredProvenance,
+    lines_of_sums,
+    load_run,
+    open_score,
+    read_details,
+    settings_of_score,
+)
+from vlmeval_findit.storage import SHOWN, RunFiles
 
 __all__ = ["world"]
 

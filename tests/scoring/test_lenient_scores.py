@@ -10,25 +10,20 @@ from dataclasses import replace
 import pytest
 from scored_runs import World, query, saying, two_labels, world
 
-from vlmeval_findit.analysis.run_errors import LenientGain, gain_by_repair, lenient_gain
-from vlmeval_findit.benchmarks.findit.box_metrics import (
+from vlmeval_findit.analysis import LenientGain, gain_by_repair, lenient_gain
+from vlmeval_findit.benchmarks.findit import (
+    FORMAT_FAILURES,
     OUTCOMES,
     LenientResult,
     NegativeOutcome,
     kind_of,
 )
-from vlmeval_findit.benchmarks.findit.reply_scoring import FORMAT_FAILURES
-from vlmeval_findit.boxes.box_records import MatchResult, Truth
-from vlmeval_findit.boxes.lenient import parse_leniently
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.representation import ReplyFormat
+from vlmeval_findit.boxes import MatchResult, ReplyFormat, Truth, parse_leniently, read
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
-from vlmeval_findit.protocol.replies import FAILED, Reply, read_reply
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.leaderboard import as_markdown, lenient_table, make_board, rejection_table
+from vlmeval_findit.protocol import FAILED, Reply, read_reply
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

@@ -7,12 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import Answering, IdentityError
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring import pipeline
-from vlmeval_findit.scoring.new_identity import run_identity
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answering, IdentityError, Reply, Settings
+from vlmeval_findit.scoring import pipeline, run_identity
 
 NAME = "FindIt_Scenes_mini_xyxy_json"
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.dataset_variant import Part, PartKind
-from vlmeval_findit.scoring.prompt_tokens import (
+from vlmeval_findit.protocol import Part, PartKind
+from vlmeval_findit.scoring import (
     FEWER_THAN_OTHERS,
     FEWER_THAN_TEXT,
     PromptTokens,

@@ -11,16 +11,8 @@ import pytest
 from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.scoring.query_costs import (
-    COST,
-    QueryCost,
-    RunCosts,
-    cost_in,
-    cost_values,
-    sum_up,
-)
-from vlmeval_findit.scoring.scored_run import load_run
+from vlmeval_findit.protocol import Reply, ReplyRecord
+from vlmeval_findit.scoring import COST, QueryCost, RunCosts, cost_in, cost_values, load_run, sum_up
 
 __all__ = ["world"]
 

@@ -11,8 +11,8 @@ import pytest
 from chat_server import Answer, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.scoring.reply_note import count_replies, reply_note
+from vlmeval_findit.protocol import Reply, ReplyRecord
+from vlmeval_findit.scoring import count_replies, reply_note
 
 BOX = '[{"bbox_2d": [100, 200, 300, 400]}]'
 

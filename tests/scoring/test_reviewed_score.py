@@ -12,18 +12,21 @@ import pytest
 from review_files import Reviewer
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, speaking, world
 
-from vlmeval_findit.boxes.writing import BoxToWrite
-from vlmeval_findit.boxes.writing import write as write_boxes
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer, Drawn, Review, Reviews, ReviewsError, Verdict
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.protocol.settings import settings_from
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.reviewed_runs import score_file_reviewed
-from vlmeval_findit.scoring.run_score import RunScore
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.boxes import BoxToWrite
+from vlmeval_findit.boxes import write as write_boxes
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import (
+    Answer,
+    Drawn,
+    Review,
+    Reviews,
+    ReviewsError,
+    ScoredRow,
+    Verdict,
+    settings_from,
+)
+from vlmeval_findit.scoring import RunScore, load_run, score_file, score_file_reviewed, write_score
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

@@ -8,12 +8,10 @@ import pytest
 from paths import ROOT
 from scored_runs import World, failing, saying, speaking, world
 
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import RunError, load_run, load_runs
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.boxes import FormatFailure
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import RunError, load_run, load_runs, score_file, write_score
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

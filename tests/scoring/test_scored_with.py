@@ -11,21 +11,21 @@ import pytest
 from plugin_package import known_here
 from scored_runs import World, saying, world
 
-from vlmeval_findit.core.plugin_rows import Plugin
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.scoring.scored_with import (
+from vlmeval_findit.core import Plugin
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import (
     is_present,
+    load_run,
     other_parts,
+    score_file,
     scored_with_now,
     scorer,
     scorer_now,
     versions_now,
+    write_score,
 )
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

@@ -9,10 +9,9 @@ import pytest
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.protocol.thoughts import THINK, ThoughtMarks, unnamed_marks
-from vlmeval_findit.scoring.score_files import settings_of_score
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.protocol import THINK, Settings, ThoughtMarks, unnamed_marks
+from vlmeval_findit.scoring import settings_of_score
+from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
 

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
-from vlmeval_findit.models.model_client import to_host_message
-from vlmeval_findit.models.model_table import NANO, NANO_PX
-from vlmeval_findit.serving.programs import ServeOptions
-from vlmeval_findit.serving.server_process import LocalServers
+from vlmeval_findit.models import NANO, NANO_PX, to_host_message
+from vlmeval_findit.serving import LocalServers, ServeOptions
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -75,8 +73,8 @@ def test_a_server_answers_what_the_model_answers(
     assert path.with_name(f"{path.stem}_score.csv").is_file()
 
     monkeypatch.setenv("LMUData", str(lmu))
-    from vlmeval_findit.data.loading import load_dataset
-    from vlmeval_findit.engine.calls import prompts_of
+    from vlmeval_findit.data import load_dataset
+    from vlmeval_findit.engine import prompts_of
 
     prompts = prompts_of(load_dataset(DATA))
     messages = [to_host_message(prompts.message(row["index"])) for row in rows]

@@ -17,17 +17,11 @@ from chat_server import Answer, Asked, ChatServer, completion, error
 from fake_program import Machine
 from waits import until
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.cli.access import USED_BY, Access
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.engine.served_model import ServedModel, served_model
-from vlmeval_findit.models.http.chat import ChatModel, chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.refused_fields import NEEDED
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.serving.programs import PROGRAMS, ServeOptions, flag_of
-from vlmeval_findit.serving.server_process import LocalServers
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.cli import USED_BY, Access
+from vlmeval_findit.engine import HttpService, ServedModel, served_model
+from vlmeval_findit.models import MODELS, NEEDED, ChatModel, Endpoint, ModelEntry, chat_model
+from vlmeval_findit.serving import PROGRAMS, LocalServers, ServeOptions, flag_of
 
 VARIANTS = [
     parse(name)

@@ -18,7 +18,7 @@ import pytest
 from real_servers import VLLM_FLAGS, vllm, vllm_environment, vllm_variables
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.thoughts import THINK
+from vlmeval_findit.protocol import THINK
 
 ROWS = 20
 DATA = "FindIt_Scenes_mini_xyxy_json"

@@ -17,12 +17,11 @@ from adapters import write_adapter
 from engine_fakes import files, records
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.served_model import ServedModel, served_model
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import NANO_PX
-from vlmeval_findit.serving.programs import ServeOptions
+from vlmeval_findit.engine import ServedModel, served_model
+from vlmeval_findit.models import NANO_PX, ModelEntry
+from vlmeval_findit.serving import ServeOptions
 
 DATA = "FindIt_Demo_xyxy_json"
 SHOTS = "FindIt_Demo_insdet_xyxy_json"

@@ -15,12 +15,16 @@ import pytest
 from fake_program import Machine, ends
 from waits import until
 
-from vlmeval_findit.engine.served_model import ServedModel
-from vlmeval_findit.models.checkpoint_row import OTHER
-from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.serving import guard, server_process
-from vlmeval_findit.serving.programs import ServeOptions
-from vlmeval_findit.serving.server_process import LocalServers, ServerProcess, ServingError
+from vlmeval_findit.engine import ServedModel
+from vlmeval_findit.models import OTHER, RunSettings
+from vlmeval_findit.serving import (
+    LocalServers,
+    ServeOptions,
+    ServerProcess,
+    ServingError,
+    guard,
+    server_process,
+)
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from equal_formats import Formats
 from scipy import stats
 
 import vlmeval_findit
-from vlmeval_findit.benchmarks.findit.box_metrics import F1
-from vlmeval_findit.statistics.best_of_many import Choice, corrected_for_pairs
-from vlmeval_findit.statistics.intervals import difference
+from vlmeval_findit.benchmarks.findit import F1
+from vlmeval_findit.statistics import Choice, corrected_for_pairs, difference
 
 COUNTS = (2, 3, 8, 19, 40, 97)
 

@@ -11,16 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.statistics.influences import (
+from vlmeval_findit.protocol import Metric
+from vlmeval_findit.statistics import (
     ClusteredSums,
     Estimate,
+    Sampled,
+    difference,
     effective_number,
     estimate_metrics,
     mean,
+    mean_ends,
+    metric_intervals,
 )
-from vlmeval_findit.statistics.intervals import difference, metric_intervals
-from vlmeval_findit.statistics.share_intervals import Sampled, mean_ends
 
 RECALL = Metric("recall", {"found": 1}, {"objects": 1}, empty=None)
 MAE = Metric("MAE", {"found": 1}, {"objects": 1}, unit="px")

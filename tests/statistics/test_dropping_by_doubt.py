@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from simulated_labels import Label, Scene, Task, World, iou_of, simulate
 
-from vlmeval_findit.analysis.label_votes import ClassedBoxes
-from vlmeval_findit.statistics.label_doubts import LabelFault, label_doubts
+from vlmeval_findit.analysis import ClassedBoxes
+from vlmeval_findit.statistics import LabelFault, label_doubts
 
 pytestmark = pytest.mark.slow
 

@@ -10,18 +10,17 @@ import pytest
 from graded_runs import GradedModel
 from scipy import stats
 
-from vlmeval_findit.benchmarks.findit.box_metrics import MIOU, POINTS_INSIDE
+from vlmeval_findit.benchmarks.findit import MIOU, POINTS_INSIDE
 from vlmeval_findit.benchmarks.refl4 import accuracy_metrics as refl4
-from vlmeval_findit.protocol.metric import Metric, Ratio
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.reproduction.figure_metric import FIGURE_METRICS
-from vlmeval_findit.statistics.influences import (
+from vlmeval_findit.protocol import Metric, Ratio, ScoredRow
+from vlmeval_findit.reproduction import FIGURE_METRICS
+from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
     estimate_metrics,
     mean,
+    metric_intervals,
 )
-from vlmeval_findit.statistics.intervals import metric_intervals
 
 Sums = Mapping[str, float]
 

@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vlmeval_findit.protocol.metric import Better, Metric
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.statistics.influences import FEWEST, Estimate, clustered_sums, estimate_metrics
-from vlmeval_findit.statistics.intervals import (
+from vlmeval_findit.protocol import Better, Metric, ScoredRow
+from vlmeval_findit.statistics import (
+    FEWEST,
     Difference,
+    Estimate,
     Interval,
     bounds,
     chance_of_lead,
+    clustered_sums,
     correct,
     difference,
+    estimate_metrics,
     metric_intervals,
 )
 

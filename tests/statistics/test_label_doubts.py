@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis.label_votes import ClassedBoxes, classed_boxes, count_votes
-from vlmeval_findit.statistics.doubt_calibration import calibrate_doubts
-from vlmeval_findit.statistics.label_doubts import (
+from vlmeval_findit.analysis import ClassedBoxes, classed_boxes, count_votes
+from vlmeval_findit.statistics import (
     FAULTS,
     IN_FAMILY,
     LabelDoubts,
     LabelFault,
     Votes,
+    calibrate_doubts,
     label_doubts,
 )
 

@@ -9,19 +9,17 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from vlmeval_findit.protocol.metric import Key, Metric, Ratio, SumKey
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.statistics.influences import (
+from vlmeval_findit.protocol import Key, Metric, Ratio, ScoredRow, SumKey, totals
+from vlmeval_findit.statistics import (
     Estimate,
+    RandomRows,
     clustered_sums,
+    count_wrong,
+    difference,
+    estimate_all_rows,
     estimate_metrics,
     mean,
-)
-from vlmeval_findit.statistics.intervals import difference, metric_intervals
-from vlmeval_findit.statistics.reviewed_estimates import (
-    RandomRows,
-    count_wrong,
-    estimate_all_rows,
+    metric_intervals,
     sums_of_all_rows,
 )
 

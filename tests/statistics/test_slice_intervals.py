@@ -8,11 +8,14 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from vlmeval_findit.protocol.metric import Metric, Ratio
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
-from vlmeval_findit.statistics.intervals import Interval, metric_intervals
-from vlmeval_findit.statistics.slice_intervals import slice_intervals
+from vlmeval_findit.protocol import Metric, Ratio, ScoredRow
+from vlmeval_findit.statistics import (
+    Interval,
+    clustered_sums,
+    estimate_metrics,
+    metric_intervals,
+    slice_intervals,
+)
 
 SHARE = Metric("accuracy", {"hits": 1}, {"asked": 1}, empty=None)
 PRECISION = Metric("precision", {"hits": 1}, {"boxes": 1}, empty=None)

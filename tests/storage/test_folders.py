@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
+from vlmeval_findit.benchmarks.findit import find_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.storage import folders
-from vlmeval_findit.storage.folders import (
+from vlmeval_findit.storage import (
     FolderError,
+    folders,
     lmu_data_root,
     make_folders_of_host,
     make_lmu_data_root,

@@ -11,17 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.validation import MisplacedError
-from vlmeval_findit.protocol.contradictions import identity_conflicts, merge_for_resume
-from vlmeval_findit.protocol.dataset_variant import rows_from, rows_text
-from vlmeval_findit.protocol.identity import IMAGES, SOURCE, Answering, Identity, IdentityError
-from vlmeval_findit.storage.identity_file import (
+from vlmeval_findit.core import MisplacedError
+from vlmeval_findit.protocol import (
+    IMAGES,
+    SOURCE,
+    Answering,
+    Identity,
+    IdentityError,
+    identity_conflicts,
+    merge_for_resume,
+    rows_from,
+    rows_text,
+)
+from vlmeval_findit.storage import (
+    RunFiles,
     identity_from,
     identity_values,
     read_identity,
     write_identity,
 )
-from vlmeval_findit.storage.run_files import RunFiles
 
 WHO = Answering(
     kind="FindItQwen3VL",

@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.files import SETTLED_NS, file_state
-from vlmeval_findit.storage import image_files
-from vlmeval_findit.storage.folders import Folder, FolderError, image_folder
-from vlmeval_findit.storage.image_files import (
+from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.core import SETTLED_NS, file_state
+from vlmeval_findit.storage import (
+    Folder,
+    FolderError,
     ImageError,
     ImageFileError,
     ImageHeader,
+    image_files,
+    image_folder,
     known_header,
     rows_to_leave_out,
     unusable,

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.storage.image_content import (
+from vlmeval_findit.core import file_sha256
+from vlmeval_findit.storage import (
     TRANSPARENT,
+    ImageFileError,
     changed,
     content_of,
+    image_bytes,
     is_other_file,
     shown_in,
     shown_text,
 )
-from vlmeval_findit.storage.image_files import ImageFileError, image_bytes
 
 A, B = "a" * 64, "b" * 64
 

@@ -14,14 +14,12 @@ import pytest
 from paths import ROOT
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.benchmark import full_image
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.models.http.sent_images import as_they_are, for_provider
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.report.gallery import thumbnails
-from vlmeval_findit.storage.image_files import (
+from vlmeval_findit.benchmarks.findit import FindItQuery, full_image, parse
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.models import as_they_are, for_provider
+from vlmeval_findit.protocol import image, text
+from vlmeval_findit.report import thumbnails
+from vlmeval_findit.storage import (
     ImageFileError,
     ImageHeader,
     decode,

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from vlmeval_findit.storage.image_files import (
+from vlmeval_findit.storage import (
     ImageBytes,
     ImageFileError,
     decode,
     header,
     stored_pixels,
+    without_pixels,
 )
-from vlmeval_findit.storage.jpeg_structure import without_pixels
 
 NOISE = np.random.default_rng(0).integers(0, 255, (6, 8, 3), dtype=np.uint8)
 PICTURE = Image.fromarray(NOISE).resize((64, 48))

@@ -17,18 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from vlmeval_findit.benchmarks.findit.reply_scoring import FORMAT_FAILURES
-from vlmeval_findit.boxes.box_records import FormatFailure
-from vlmeval_findit.boxes.reading import read, reader
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.protocol.replies import FAILED, Reply, ReplyRecord, parse_record, read_reply
-from vlmeval_findit.scoring.prediction_names import names_of, prediction_files
-from vlmeval_findit.storage.predictions import (
-    PredictionError,
-    check_model_name,
-    read_predictions,
-    write_rows,
-)
+from vlmeval_findit.benchmarks.findit import FORMAT_FAILURES
+from vlmeval_findit.boxes import FormatFailure, ReplyFormat, read, reader
+from vlmeval_findit.protocol import FAILED, Reply, ReplyRecord, parse_record, read_reply
+from vlmeval_findit.scoring import names_of, prediction_files
+from vlmeval_findit.storage import PredictionError, check_model_name, read_predictions, write_rows
 
 Row = dict[str, Any]
 

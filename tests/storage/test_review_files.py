@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.protocol.reviews import (
+from vlmeval_findit.protocol import (
     Answer,
     AuditRecord,
     Drawn,
@@ -21,7 +21,7 @@ from vlmeval_findit.protocol.reviews import (
     ReviewsError,
     Verdict,
 )
-from vlmeval_findit.storage.review_files import read_review_file, read_reviews, write_reviews
+from vlmeval_findit.storage import read_review_file, read_reviews, write_reviews
 
 TABLE = f"sha256:{64 * 'a'}"
 AUDIT = AuditRecord(TABLE, rows=10, listed=(3, 5), unlisted=8, seed=0, voters=("m1", "m2"))

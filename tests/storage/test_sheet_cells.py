@@ -11,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.protocol.identity import Identity, IdentityError
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.storage.identity_file import write_identity
-from vlmeval_findit.storage.predictions import read_predictions, write_rows
-from vlmeval_findit.storage.run_files import RunFiles
-from vlmeval_findit.storage.sheet_cells import XLSX_CELL_LIMIT
+from vlmeval_findit.protocol import Identity, IdentityError, Settings
+from vlmeval_findit.scoring import score_file
+from vlmeval_findit.storage import (
+    XLSX_CELL_LIMIT,
+    RunFiles,
+    read_predictions,
+    write_identity,
+    write_rows,
+)
 
 MODEL, DATA = "Mine", "FindIt_Demo_xyxy_json"
 RIGHT = '[{"bbox": [0, 0, 1, 1]}]'

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 from edited_tables import edit_cells
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import odd_boxes, read_table, write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thinned
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.storage import table_files
-from vlmeval_findit.storage.table_files import TableError, meta_path
+from vlmeval_findit.benchmarks.findit import (
+    FindItQuery,
+    odd_boxes,
+    read_table,
+    thin,
+    thinned,
+    write_table,
+)
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.core import file_sha256
+from vlmeval_findit.storage import TableError, meta_path, table_files
 
 
 def query(index: int = 0, **changes: Any) -> FindItQuery:

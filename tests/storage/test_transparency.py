@@ -15,9 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from vlmeval_findit.api.inputs import in_memory
-from vlmeval_findit.storage.image_content import TRANSPARENT, content_of
-from vlmeval_findit.storage.image_files import check, decode, header, shows_transparency
+from vlmeval_findit.api import in_memory
+from vlmeval_findit.storage import (
+    TRANSPARENT,
+    check,
+    content_of,
+    decode,
+    header,
+    shows_transparency,
+)
 
 WHITE = (255, 255, 255)
 RED = (255, 0, 0)

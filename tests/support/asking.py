@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.backend import CancelToken, run_sync
-from vlmeval_findit.engine.calls import Call
-from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
-from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.engine.server_state import ServerPolicy
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.protocol.call_results import CallResult
-from vlmeval_findit.protocol.dataset_variant import Message, text
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import (
+    Call,
+    CancelToken,
+    HttpBackend,
+    HttpService,
+    ServerPolicy,
+    WorkItem,
+    run_sync,
+)
+from vlmeval_findit.models import Endpoint, chat_model
+from vlmeval_findit.protocol import CallResult, Message, text
 
 KEY = "sk-or-v1-c0ffee-SECRET"
 QUESTION = parse("FindIt_Demo_xyxy_json")

@@ -10,8 +10,8 @@ import pytest
 from scored_runs import World, query, speaking, world
 
 from vlmeval_findit.benchmarks.findit import box_metrics as metrics
-from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.scoring.scored_run import Run, load_runs
+from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.scoring import Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 

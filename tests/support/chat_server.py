@@ -11,7 +11,7 @@ from typing import Any
 
 from json_replies import JsonReplies, ServerProcess
 
-from vlmeval_findit.models.http.schema import WORDS
+from vlmeval_findit.models import WORDS
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.query_costs import RunCosts
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import Run, load_run
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.protocol import Settings
+from vlmeval_findit.scoring import Run, RunCosts, load_run, score_file, write_score
+from vlmeval_findit.storage import RunFiles
 
 
 def with_records(

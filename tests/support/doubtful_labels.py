@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scored_runs import CallResult, World, grid, query
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.boxes import BoxToWrite, Corners, write
+from vlmeval_findit.data import load_dataset
 
 ROWS = 60
 OBJECTS = "FindIt_Pascal_xyxy_json"

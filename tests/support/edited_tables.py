@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.storage import meta_path
 
 
 def edit_cells(path: Path, **cells: str) -> Path:

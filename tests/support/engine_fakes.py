@@ -10,18 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.engine.backend import Backend, CancelToken
-from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.sink import PlannedCalls
-from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.call_results import CallResult
-from vlmeval_findit.protocol.identity import Answering, Described
-from vlmeval_findit.scoring.run_score import CellResult
-from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
-from vlmeval_findit.sweeps.sweep_run import run_sweep
+from vlmeval_findit.benchmarks.findit import FindItVariant
+from vlmeval_findit.engine import (
+    Backend,
+    CancelToken,
+    JournalView,
+    LocalBackend,
+    PlannedCalls,
+    ThreadedBackend,
+)
+from vlmeval_findit.models import GenerateClient, ModelEntry
+from vlmeval_findit.protocol import Answering, CallResult, Described
+from vlmeval_findit.scoring import CellResult
+from vlmeval_findit.sweeps import Sweep, parse_sweep, run_sweep
 
 Message = list[dict[str, str]]
 

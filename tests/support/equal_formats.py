@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from vlmeval_findit.benchmarks.findit.box_metrics import F1
-from vlmeval_findit.statistics.best_of_many import Choice
-from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics
-from vlmeval_findit.statistics.intervals import Difference
+from vlmeval_findit.benchmarks.findit import F1
+from vlmeval_findit.statistics import Choice, ClusteredSums, Difference, Estimate, estimate_metrics
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from simulated import Coverage
 
-from vlmeval_findit.benchmarks.findit.box_metrics import (
-    ADHERENCE,
-    F1,
-    MIOU,
-    POINTS_INSIDE,
-    PRECISION,
-    RECALL,
-)
-from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
-    ACC,
-    ASKED,
-    HITS,
-    MACC,
-    THRESHOLDS,
-)
-from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics
-from vlmeval_findit.statistics.intervals import metric_intervals
+from vlmeval_findit.benchmarks.findit import ADHERENCE, F1, MIOU, POINTS_INSIDE, PRECISION, RECALL
+from vlmeval_findit.benchmarks.refl4 import ACC, ASKED, HITS, MACC, THRESHOLDS
+from vlmeval_findit.statistics import ClusteredSums, Estimate, estimate_metrics, metric_intervals
 
 METRICS = (F1, MIOU, ADHERENCE, PRECISION, RECALL, ACC, MACC, POINTS_INSIDE)
 

@@ -6,9 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, FindItVariant, format_problem
-from vlmeval_findit.boxes.representation import GRID, KEYS, OUTPUTS, STRUCTURES
+from vlmeval_findit.benchmarks.findit import (
+    CENTRES,
+    DATASETS,
+    Dataset,
+    FindItVariant,
+    format_problem,
+)
+from vlmeval_findit.boxes import GRID, KEYS, OUTPUTS, STRUCTURES
 
 
 def grid(

@@ -21,11 +21,9 @@ from chat_server import ChatServer, completion
 from engine_fakes import FakeBackends, Message, demo_sweep, for_all_models, records
 from paths import SUPPORT, python_path
 
-from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.local_backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.model_client import GenerateClient
+from vlmeval_findit.cli import run_and_print
+from vlmeval_findit.engine import CallOptions, LocalBackend, ServerBackends, ThreadedBackend
+from vlmeval_findit.models import GenerateClient
 
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
 
@@ -61,7 +59,7 @@ def backend(kind: str, folder: Path) -> Any:
         return GenerateClient(Hanging(folder))
 
     if kind == "ray":
-        from vlmeval_findit.engine.ray_backend import RayBackend
+        from vlmeval_findit.engine import RayBackend
 
         return RayBackend(load, CallOptions(replicas=RAY_REPLICAS, cpus=0.5))
     return LocalBackend(load) if kind == "local" else ThreadedBackend(load, THREADS)
@@ -140,4 +138,4 @@ def stop_line(sweep: Sweep) -> str:
 if __name__ == "__main__":
     folder = Path(sys.argv[2])
     factories = for_all_models(host(sys.argv[1], folder, sys.argv[3]))
-    sys.exit(run(demo_sweep(folder), factories, folder / "best.yaml"))
+    sys.exit(run_and_print(demo_sweep(folder), factories, folder / "best.yaml"))

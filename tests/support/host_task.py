@@ -26,7 +26,7 @@ def run_task(
     """
     from vlmeval import run
 
-    from vlmeval_findit.host.outcomes import OUTCOMES
+    from vlmeval_findit.host import OUTCOMES
 
     OUTCOMES.clear()
     with pytest.MonkeyPatch.context() as patch:

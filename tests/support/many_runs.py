@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scored_runs import CallResult, World, failing, query, speaking
 
-from vlmeval_findit.protocol.scored_row import add_up
-from vlmeval_findit.scoring.stored_score import read_details_line
-from vlmeval_findit.storage.run_files import RunFiles, run_of
+from vlmeval_findit.protocol import add_up
+from vlmeval_findit.scoring import read_details_line
+from vlmeval_findit.storage import RunFiles, run_of
 
 FORMATS = ("xyxy_json", "xyxy_text", "yxyx_json", "cxcywh_json")
 """Of every model."""

@@ -11,9 +11,7 @@ import random
 import numpy as np
 import scipy
 
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.reading import ParsedReply
+from vlmeval_findit.boxes import ParsedReply, Truth, match
 
 QUERIES = 20_000
 SCALES = (1, 7.3, 1 / 3)

@@ -10,16 +10,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt
-from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.protocol.dataset_variant import located
-from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.benchmarks.findit import FindItQuery, LoadedFindIt, message
+from vlmeval_findit.boxes import BoxToWrite, Space, reference, write
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.models import chat_model, find_model
+from vlmeval_findit.protocol import located
+from vlmeval_findit.storage import image_folder
 
 
 def perfect_answers(

@@ -13,10 +13,8 @@ from chat_server import Answer, Asked, Script, completion
 from PIL import Image
 from simulated_deployments import Fault
 
-from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.likelihood import to_numbers
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.data.probe_scenes import COUNT, probe_scene
+from vlmeval_findit.coords import AnsweredQuery, Convention, to_numbers
+from vlmeval_findit.data import COUNT, probe_scene
 
 Rng = np.random.Generator
 

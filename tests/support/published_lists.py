@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.benchmarks.findit import FindItQuery
 
 
 def entry_of(query: FindItQuery, quality: int, number: int = 0) -> dict[str, Any]:

@@ -15,10 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from vlmeval_findit.core.plugin_rows import Group, PluginTable
-from vlmeval_findit.data import sources
-from vlmeval_findit.data.sources import SOURCES, DataSource
-from vlmeval_findit.marks.region import packed_mask
+from vlmeval_findit.core import Group, PluginTable
+from vlmeval_findit.data import SOURCES, DataSource, sources
+from vlmeval_findit.marks import packed_mask
 
 WIDTH, HEIGHT = 200, 100
 OBJECT = [10.0, 20.0, 50.0, 40.0]

@@ -8,11 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from scored_runs import CallResult
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.replies import FAILED
+from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.boxes import BoxToWrite, Corners, write
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import FAILED
 
 GRID = 1000.0  # Models answer in thousandths of an image.
 

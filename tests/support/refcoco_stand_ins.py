@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from published_stand_ins import HEIGHT, WIDTH, picture, write_parquet
 
-from vlmeval_findit.data.annotated_samples import Counts
+from vlmeval_findit.data import Counts
 
 
 class Thing(NamedTuple):

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw
 from probe_deployments import numbers, sent
 from simulated_deployments import PROFILES, convention
 
-from vlmeval_findit.data.annotated_samples import Counts
+from vlmeval_findit.data import Counts
 
 Rng = np.random.Generator
 Size = tuple[int, int]

@@ -16,8 +16,8 @@ from review_files import Reviewer
 from scored_runs import World, scored_outputs
 from weight_headers import write_index, write_weights
 
-from vlmeval_findit.protocol.reviews import Answer, Verdict
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.protocol import Answer, Verdict
+from vlmeval_findit.scoring import load_runs
 
 NAME = "FindIt_Pascal_xyxy_json"
 RUN = f"M_{NAME}.json"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.page import make_page
-from vlmeval_findit.scoring.scored_run import load_runs
+from vlmeval_findit.leaderboard import make_board
+from vlmeval_findit.report import make_page
+from vlmeval_findit.scoring import load_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

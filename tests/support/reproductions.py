@@ -8,19 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.data.published_figures import Conditions, FigureSet, PublishedFigure
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.contradictions import Predictions
-from vlmeval_findit.protocol.dataset_variant import AnyDataset, LoadedDataset
-from vlmeval_findit.protocol.picture_sample import PictureSample
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.protocol.settings import settings_from
-from vlmeval_findit.reproduction.figure_metric import measure
-from vlmeval_findit.reproduction.reproduction_records import Attempt, ConditionSet, Setup
-from vlmeval_findit.scoring.pipeline import check_replies
+from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.coords import AnsweredQuery
+from vlmeval_findit.data import Conditions, FigureSet, PublishedFigure
+from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.protocol import (
+    AnyDataset,
+    LoadedDataset,
+    PictureSample,
+    Predictions,
+    Reply,
+    ReplyRecord,
+    settings_from,
+)
+from vlmeval_findit.reproduction import Attempt, ConditionSet, Setup, measure
+from vlmeval_findit.scoring import check_replies
 
 SIZE = (200, 100)
 Box = tuple[float, float, float, float]

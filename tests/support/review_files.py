@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import (
-    Answer,
-    AuditRecord,
-    Drawn,
-    Review,
-    Reviews,
-    Verdict,
-)
-from vlmeval_findit.storage.review_files import table_hash, write_reviews
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.storage import table_hash, write_reviews
 
 Boxes = Sequence[tuple[float, float, float, float]]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-from vlmeval_findit.protocol.reviews import Answer, AuditRecord, Box, Drawn
-from vlmeval_findit.report.review_page import make_review_page
-from vlmeval_findit.report.review_rows import ReviewRow, Source
+from vlmeval_findit.protocol import Answer, AuditRecord, Box, Drawn
+from vlmeval_findit.report import ReviewRow, Source, make_review_page
 
 TABLE = "sha256:" + "7" * 64
 VOTERS = ("run-of-model-a", "run-of-model-b", "run-of-model-c")

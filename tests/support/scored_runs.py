@@ -12,20 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.writing import BoxToWrite, write
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.identity import Answering, Identity
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import Run, load_run
-from vlmeval_findit.storage.identity_file import write_identity
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
+from vlmeval_findit.boxes import BoxToWrite, Truth, write
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import FAILED, Answering, Identity, Settings
+from vlmeval_findit.scoring import Run, load_run, run_identity, score_file, write_score
+from vlmeval_findit.storage import RunFiles, write_identity
 
 WIDTH, HEIGHT = 200, 100
 Boxes = Sequence[tuple[float, float, float, float]]

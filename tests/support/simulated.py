@@ -7,9 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.findit.box_metrics import METRICS as ALL_METRICS
-from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
-from vlmeval_findit.statistics.intervals import Difference, Interval, difference, metric_intervals
+from vlmeval_findit.benchmarks.findit import METRICS as ALL_METRICS
+from vlmeval_findit.statistics import (
+    ClusteredSums,
+    Difference,
+    Estimate,
+    Interval,
+    difference,
+    estimate_metrics,
+    mean,
+    metric_intervals,
+)
 
 METRICS = tuple(metric for metric in ALL_METRICS if metric.empty is not None)
 """Those that need no query without objects: here every query has some."""

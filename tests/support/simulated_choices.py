@@ -12,10 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
-from vlmeval_findit.statistics.held_out_sums import joined, second_half
-from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
-from vlmeval_findit.statistics.intervals import Difference, Interval, difference, metric_intervals
+from vlmeval_findit.benchmarks.findit import METRICS
+from vlmeval_findit.statistics import (
+    ClusteredSums,
+    Difference,
+    Estimate,
+    Interval,
+    difference,
+    estimate_metrics,
+    joined,
+    mean,
+    metric_intervals,
+    second_half,
+)
 
 F1 = METRICS[0]
 

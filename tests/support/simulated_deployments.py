@@ -13,10 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vlmeval_findit.coords.conventions import SPACES, Convention
-from vlmeval_findit.coords.likelihood import to_numbers
-from vlmeval_findit.coords.orders import ORDERS
-from vlmeval_findit.coords.run_arrays import AnsweredQuery
+from vlmeval_findit.coords import ORDERS, SPACES, AnsweredQuery, Convention, to_numbers
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

@@ -13,9 +13,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from vlmeval_findit.analysis.label_votes import ClassedBoxes, classed_boxes, count_votes
-from vlmeval_findit.boxes.matching import iou
-from vlmeval_findit.statistics.label_doubts import LabelFault, Votes
+from vlmeval_findit.analysis import ClassedBoxes, classed_boxes, count_votes
+from vlmeval_findit.boxes import iou
+from vlmeval_findit.statistics import LabelFault, Votes
 
 WIDTH, HEIGHT = 640.0, 480.0
 CLASSES = 6

@@ -9,13 +9,11 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtri
 
-from vlmeval_findit.analysis.best_format import ranked
-from vlmeval_findit.analysis.race import ROUNDS, rank_round
+from vlmeval_findit.analysis import ROUNDS, rank_round, ranked
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.protocol.dataset_variant import DatasetVariant
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.statistics.sequential_tests import allowance
+from vlmeval_findit.benchmarks.findit import BENCHMARK
+from vlmeval_findit.protocol import DatasetVariant, ScoredRow, totals
+from vlmeval_findit.statistics import allowance
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
 QUESTIONS = tuple(

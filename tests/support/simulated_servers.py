@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vlmeval_findit.engine.retry_scheduler import Assignment, FinishedItem, Scheduler
-from vlmeval_findit.engine.server_state import CallOutcome, ServerPolicy
+from vlmeval_findit.engine import Assignment, CallOutcome, FinishedItem, Scheduler, ServerPolicy
 
 
 class Reply(NamedTuple):

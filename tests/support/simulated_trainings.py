@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from simulated import ALIKE, METRICS, SUMS, names, sums_of
 
-from vlmeval_findit.leaderboard import learning_curve
-from vlmeval_findit.leaderboard.learning_curve import LearningCurve
-from vlmeval_findit.statistics.influences import ClusteredSums, Estimate, estimate_metrics
+from vlmeval_findit.leaderboard import LearningCurve, learning_curve
+from vlmeval_findit.statistics import ClusteredSums, Estimate, estimate_metrics
 
 _F1 = METRICS[0]  # No simulated call fails
 

@@ -17,11 +17,8 @@ import pytest
 from PIL import Image
 from web import Web
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset, Family, Subset
-from vlmeval_findit.data.fetch.base_addresses import BASE_ADDRESSES
-from vlmeval_findit.data.fetch.download import Client, Policy
-from vlmeval_findit.data.fetch.fetch_images import FetchJob, Progress
-from vlmeval_findit.data.fetch.store import ImageStore
+from vlmeval_findit.benchmarks.findit import Dataset, Family, Subset
+from vlmeval_findit.data import BASE_ADDRESSES, Client, FetchJob, ImageStore, Policy, Progress
 
 SIZE = (256, 192)
 QUICK = Policy(attempts=3, first_wait=0.01, longest_wait=5.0, connect=2.0, read=0.3)

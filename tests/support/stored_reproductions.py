@@ -8,8 +8,14 @@ from typing import Any
 
 from scored_runs import World, speaking
 
-from vlmeval_findit.reproduction.reproduction_file import (
+from vlmeval_findit.reproduction import (
     REPRODUCTION,
+    Cause,
+    CauseLook,
+    ConditionAgreement,
+    ConditionSet,
+    FigureJudgement,
+    FigureVerdict,
     StoredFigure,
     StoredReproduction,
     StoredRun,
@@ -17,16 +23,8 @@ from vlmeval_findit.reproduction.reproduction_file import (
     WhoAnswered,
     write_reproduction,
 )
-from vlmeval_findit.reproduction.reproduction_records import (
-    Cause,
-    CauseLook,
-    ConditionAgreement,
-    ConditionSet,
-    FigureJudgement,
-    FigureVerdict,
-)
-from vlmeval_findit.scoring.scored_run import load_run
-from vlmeval_findit.statistics.intervals import Interval
+from vlmeval_findit.scoring import load_run
+from vlmeval_findit.statistics import Interval
 
 FIGURE = StoredFigure(
     model="Qwen3-VL-8B-Instruct",

@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.models.local.local_runner import LocalCompletion, LocalRunner, load_local
-from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_table import MODELS, SHIPPED
-from vlmeval_findit.protocol.dataset_variant import Message, image, text
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.models import (
+    MODELS,
+    SHIPPED,
+    LocalCompletion,
+    LocalRunner,
+    RunSettings,
+    load_local,
+)
+from vlmeval_findit.protocol import Message, image, text
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 FOLDER = Path(mkdtemp(prefix="findit-tiny-"))

@@ -18,27 +18,24 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.protocol.benchmark import (
+from vlmeval_findit.protocol import (
     AnswerScore,
     Benchmark,
+    DatasetNameError,
     Drawing,
     DrawnImage,
     DrawnLine,
-    Published,
-    Role,
-)
-from vlmeval_findit.protocol.dataset_variant import (
-    DatasetNameError,
     LoadedDataset,
     Message,
+    Metric,
+    ParseFailure,
+    Published,
+    Role,
+    ScoredRow,
     image,
     text,
 )
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.replies import ParseFailure
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.storage.folders import find_table
-from vlmeval_findit.storage.table_files import PlainQuery, meta_path, read_table, write_table
+from vlmeval_findit.storage import PlainQuery, find_table, meta_path, read_table, write_table
 
 PREFIX = "Letters_"
 FORMATS = ("plain", "json", "quoted")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from vlmeval_findit.benchmarks.selfretrieval import benchmark
-from vlmeval_findit.models.dual_encoder.encoder import Padding, TextFeatures
+from vlmeval_findit.models import Padding, TextFeatures
 
 SIDE = 256
 LONGEST = 16

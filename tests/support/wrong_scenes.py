@@ -13,21 +13,14 @@ import numpy as np
 import pytest
 from simulated_labels import SHARE, Scene, Task, apart, label_of
 
-from vlmeval_findit.analysis.label_audit import LabelAudit, audit_record, draw_rows
-from vlmeval_findit.analysis.label_votes import classed_boxes
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Answer, Review, Reviews, Verdict, row_hash
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.statistics.label_doubts import LabelFault
-from vlmeval_findit.storage.folders import image_folder
-from vlmeval_findit.storage.identity_file import read_identity, write_identity
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.analysis import LabelAudit, audit_record, classed_boxes, draw_rows
+from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Answer, Review, Reviews, Settings, Verdict, row_hash
+from vlmeval_findit.scoring import load_runs, score_file, write_score
+from vlmeval_findit.statistics import LabelFault
+from vlmeval_findit.storage import RunFiles, image_folder, read_identity, write_identity
 
 # Scenes' tables, the tables that have their wrong labels, and what they ask for
 TABLES = {

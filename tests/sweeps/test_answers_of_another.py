@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.engine.backend import CancelToken
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
-from vlmeval_findit.protocol.settings import settings_from
-from vlmeval_findit.scoring.pipeline import open_predictions
-from vlmeval_findit.storage.identity_file import read_identity
-from vlmeval_findit.storage.predictions import PredictionError
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.benchmarks.findit import FindItVariant
+from vlmeval_findit.engine import CancelToken
+from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.protocol import Answering, Described, IdentityError, settings_from
+from vlmeval_findit.scoring import open_predictions
+from vlmeval_findit.storage import PredictionError, read_identity
+from vlmeval_findit.sweeps import Sweep
 
 TEXT = """
 models: FullImage

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.sweeps.checkpoints import checkpoints_in, unfinished_in
+from vlmeval_findit.sweeps import checkpoints_in, unfinished_in
 
 NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})

@@ -17,10 +17,10 @@ from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 from PIL import Image, ImageDraw
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core import file_sha256
 from vlmeval_findit.engine import calls
-from vlmeval_findit.storage.image_content import TRANSPARENT
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.storage import TRANSPARENT
+from vlmeval_findit.sweeps import Sweep
 
 Capsys = pytest.CaptureFixture[str]
 BOX = [20, 20, 60, 60]

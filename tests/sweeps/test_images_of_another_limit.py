@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 
-from vlmeval_findit.protocol.identity import IdentityError
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.protocol import IdentityError
+from vlmeval_findit.sweeps import Sweep
 
 
 def sweep(folder: Path, limit: int | None) -> Sweep:

@@ -22,9 +22,9 @@ from engine_fakes import (
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.identity import SAMPLE
-from vlmeval_findit.storage.run_files import MORE_SAMPLES
-from vlmeval_findit.sweeps.sweep_file import parse_sweep, refuse_samples
+from vlmeval_findit.protocol import SAMPLE
+from vlmeval_findit.storage import MORE_SAMPLES
+from vlmeval_findit.sweeps import parse_sweep, refuse_samples
 
 SAMPLED = CONFIG.replace("FullImage", "{name: FullImage, temperature: 0.7}")
 

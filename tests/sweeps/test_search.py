@@ -13,17 +13,15 @@ import yaml
 from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.analysis.format_file import BestFormats, best_format, write_formats
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.cli.result_lines import report_formats
-from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.scoring.run_score import CellResult, SearchError
-from vlmeval_findit.sweeps.format_search import search_sweep
-from vlmeval_findit.sweeps.sweep_file import Sweep, in_best_formats, parse_sweep
+from vlmeval_findit.analysis import BestFormats, best_format, write_formats
+from vlmeval_findit.benchmarks.findit import all_tables, parse
+from vlmeval_findit.boxes import Space
+from vlmeval_findit.cli import report_formats
+from vlmeval_findit.core import ConfigError
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.scoring import CellResult, SearchError
+from vlmeval_findit.sweeps import Sweep, in_best_formats, parse_sweep, search_sweep
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 

@@ -10,11 +10,10 @@ from chat_server import Answer, Asked, ChatServer, completion
 from scored_runs import World, world
 from toy_benchmark import LETTERS, letters, zoo
 
-from vlmeval_findit.analysis.best_format import ranked, rule
-from vlmeval_findit.analysis.format_file import BestFormats
+from vlmeval_findit.analysis import BestFormats, ranked, rule
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol.metric import Better, Metric
-from vlmeval_findit.sweeps.format_search import search_target
+from vlmeval_findit.protocol import Better, Metric
+from vlmeval_findit.sweeps import search_target
 
 __all__ = ["letters", "world"]
 

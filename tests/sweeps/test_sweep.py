@@ -30,26 +30,31 @@ from engine_fakes import (
     threaded,
 )
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.variant import FindItVariant
-from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.cli import main
-from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import CallOptions, CancelToken
-from vlmeval_findit.engine.journal.writer import DiskFullError
-from vlmeval_findit.engine.local_backend import LocalBackend
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.protocol.call_results import Batch, CallResult, CancelledError, StopReason
-from vlmeval_findit.protocol.dataset_variant import text
-from vlmeval_findit.protocol.identity import Answering, Described, IdentityError
-from vlmeval_findit.protocol.replies import FAILED
-from vlmeval_findit.storage.lock import LockedError
-from vlmeval_findit.storage.predictions import PredictionError
-from vlmeval_findit.storage.run_files import RunFiles
-from vlmeval_findit.sweeps.sweep_file import Sweep
+from vlmeval_findit.benchmarks.findit import FindItVariant, parse
+from vlmeval_findit.boxes import SpaceError
+from vlmeval_findit.cli import main, run_and_print
+from vlmeval_findit.engine import (
+    CallOptions,
+    CancelToken,
+    DiskFullError,
+    LocalBackend,
+    ServerBackends,
+    StoppedError,
+)
+from vlmeval_findit.models import GenerateClient, ModelEntry
+from vlmeval_findit.protocol import (
+    FAILED,
+    Answering,
+    Batch,
+    CallResult,
+    CancelledError,
+    Described,
+    IdentityError,
+    StopReason,
+    text,
+)
+from vlmeval_findit.storage import LockedError, PredictionError, RunFiles
+from vlmeval_findit.sweeps import Sweep
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +322,7 @@ def test_servers_take_no_checkpoint() -> None:
 
 
 def status(folder: Path, host: FakeBackends) -> int:
-    return run(demo_sweep(folder), for_all_models(host), folder / "best.yaml")
+    return run_and_print(demo_sweep(folder), for_all_models(host), folder / "best.yaml")
 
 
 def test_failed_calls_are_an_exit_status(

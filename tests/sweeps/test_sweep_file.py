@@ -6,15 +6,12 @@ import pytest
 from host_runs import require_host
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
-from vlmeval_findit.benchmarks.findit.grid import benchmark, formats, variants
-from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
-from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.models.model_entry import ModelEntry
-from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.sweeps.sweep_file import parse_sweep, read_sweep
+from vlmeval_findit.benchmarks.findit import HOST_CLASSES, benchmark, formats, variants
+from vlmeval_findit.boxes import BOX_KEYS, KEYS
+from vlmeval_findit.core import ConfigError
+from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.models import ModelEntry, find_model
+from vlmeval_findit.sweeps import parse_sweep, read_sweep
 
 CONFIGS = ROOT / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"
@@ -152,6 +149,6 @@ def test_the_classes_of_the_datasets_are_the_hosts() -> None:
     from vlmeval_findit.host import register
 
     register()
-    from vlmeval_findit.host.datasets import dataset_classes
+    from vlmeval_findit.host import dataset_classes
 
     assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}

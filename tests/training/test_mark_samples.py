@@ -15,16 +15,23 @@ from training.mark_samples import MarkQuestions  # noqa: E402
 from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.scenes import SPLITS, Scene, scene  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval import (  # noqa: E402
+    ImagePair,
+    caption_reading,
+)
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval import caption_reading  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_pairs  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind  # noqa: E402
-from vlmeval_findit.data.rendered.scene import SIZES  # noqa: E402
-from vlmeval_findit.protocol.dataset_variant import text  # noqa: E402
-from vlmeval_findit.protocol.replies import Reply  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval import parse as parse_pairs  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench import (  # noqa: E402
+    QuestionKind,
+    message,
+    parse,
+    read_letter,
+)
+from vlmeval_findit.data import SCENE_SIZES  # noqa: E402
+from vlmeval_findit.protocol import (  # noqa: E402
+    Reply,
+    text,
+)
 
 FIRST = SPLITS["train"].start
 SAMPLES = 60
@@ -32,7 +39,7 @@ SAMPLES = 60
 
 @pytest.fixture(scope="module")
 def asked() -> list[MarkQuestions]:
-    sizes = [SIZES[i % 3] for i in range(SAMPLES)]
+    sizes = [SCENE_SIZES[i % 3] for i in range(SAMPLES)]
     make = mark_samples.marked_questions
     return [make(FIRST + 100 * i, 8, (3, 5), size) for i, size in enumerate(sizes)]
 
@@ -67,7 +74,7 @@ def test_a_sample_asks_the_same_as_a_run() -> None:
 
 def test_marks_cover_what_they_changed(asked: list[MarkQuestions]) -> None:
     for i, item in enumerate(asked):
-        plain = (scene(FIRST + 100 * i + j, (3, 5), SIZES[i % 3]) for j in range(100))
+        plain = (scene(FIRST + 100 * i + j, (3, 5), SCENE_SIZES[i % 3]) for j in range(100))
         same = next(s for s in plain if s.things == item.shown.things)
         changed = (same.pixels != item.shown.pixels).any(axis=2)
         covered = np.any([mark.cover for mark in item.marks], axis=0)
@@ -162,7 +169,7 @@ def test_marks_of_another_colour_are_asked_for_too(counted: list[MarkQuestions])
 
 def test_captions_of_a_pair_are_true_of_their_image_only() -> None:
     for seed in range(FIRST, FIRST + 50):
-        size = SIZES[seed % len(SIZES)]
+        size = SCENE_SIZES[seed % len(SCENE_SIZES)]
         sample = pairs.pair_sample(seed, size)
         (turn,) = sample.turns
         captions = caption_reading.read_captions(Reply(0, turn.reply))

@@ -24,14 +24,16 @@ from training.pairs import pair_sample  # noqa: E402
 from training.recipe import RECIPES  # noqa: E402
 from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
 from training.scenes import SPLITS, clip, scene  # noqa: E402
-from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
-from vlmeval_findit.boxes.reading import reader  # noqa: E402
-from vlmeval_findit.data.rendered.scene import Stream, rng_of  # noqa: E402
-from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
-from vlmeval_findit.models.local.layout import Bounds  # noqa: E402
-from vlmeval_findit.models.local.model_images import ImageSet  # noqa: E402
-from vlmeval_findit.protocol.dataset_variant import Message, PartKind, image, text  # noqa: E402
-from vlmeval_findit.storage.stored_png import png  # noqa: E402
+from vlmeval_findit.benchmarks.findit import parse  # noqa: E402
+from vlmeval_findit.boxes import reader  # noqa: E402
+from vlmeval_findit.data import Stream, rng_of  # noqa: E402
+from vlmeval_findit.models import (  # noqa: E402
+    Bounds,
+    ImageSet,
+    MessageEncoder,
+)
+from vlmeval_findit.protocol import Message, PartKind, image, text  # noqa: E402
+from vlmeval_findit.storage import png  # noqa: E402
 
 RECIPE = read_nano_recipe(RECIPES / f"{NANO}.yaml")
 ROOMY = RowLimit(20, 2000)

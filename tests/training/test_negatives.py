@@ -20,13 +20,11 @@ from training.negative_samples import (
 )
 from training.questions import RELATIONS
 from training.samples import UNIT_ROWS, Sample, Shares, Units
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.data.demo.photos import demo_tables
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES, Rng
-from vlmeval_findit.protocol.dataset_variant import PartKind
-from vlmeval_findit.storage.folders import shipped_table
+from vlmeval_findit.benchmarks.findit import DATASETS, read_table
+from vlmeval_findit.boxes import read
+from vlmeval_findit.data import COLOURS, SHAPES, TEXTURES, Rng, demo_tables
+from vlmeval_findit.protocol import PartKind
+from vlmeval_findit.storage import shipped_table
 
 SHARES = Shares(
     units=Units.THOUSANDTHS,

@@ -15,7 +15,7 @@ from training.scenes import SPLITS  # noqa: E402
 from training.siglip import samples  # noqa: E402
 from training.siglip.model import both_right  # noqa: E402
 from training.siglip.samples import BONDS, NOTHING, VALUES  # noqa: E402
-from vlmeval_findit.data.rendered.scene_drawing import Rng  # noqa: E402
+from vlmeval_findit.data import Rng  # noqa: E402
 
 
 def test_samples_are_of_the_train_split_and_of_their_step() -> None:

@@ -18,8 +18,10 @@ from training.nano import architecture, learner  # noqa: E402
 from training.recipe import RECIPES  # noqa: E402
 from training.siglip import learner as siglip_learner  # noqa: E402
 from training.train import Training, learner_of  # noqa: E402
-from vlmeval_findit.models.dual_encoder.encoder import ENCODERS  # noqa: E402
-from vlmeval_findit.models.model_table import SHIPPED  # noqa: E402
+from vlmeval_findit.models import (  # noqa: E402
+    ENCODERS,
+    SHIPPED,
+)
 
 
 @pytest.fixture

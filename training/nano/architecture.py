@@ -20,8 +20,7 @@ import transformers as hf
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from training.questions import ANY_SHAPE, RELATIONS
-from vlmeval_findit.data.rendered.scene import HALVES
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.data import COLOURS, HALVES, SHAPES, TEXTURES
 
 PATCH = 12  # Pixels of a patch's side; two by two patches are one visual token
 TOKEN_SIDE = 2 * PATCH

@@ -17,12 +17,10 @@ import torch
 from training.nano.architecture import PATCH, TOKEN_SIDE, coordinates
 from training.samples import Sample, SampleMark, Turn
 from training.scenes import Scene
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
-from vlmeval_findit.marks import style
-from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.local.encoding import MessageEncoder
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.dataset_variant import Message
+from vlmeval_findit.data import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.marks import Shape, style
+from vlmeval_findit.models import MODELS, MessageEncoder
+from vlmeval_findit.protocol import Message
 
 IGNORED = -100  # The target of tokens that are not to be learnt
 

@@ -19,16 +19,11 @@ from training.negative_samples import negative_clip_sample, negative_sample, neg
 from training.pairs import pair_sample
 from training.recipe import Recipe, parse_recipe
 from training.samples import Sample, Shares, Units
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
-from vlmeval_findit.engine.calls import prompts_of
-from vlmeval_findit.models.local.local_runner import load_local
-from vlmeval_findit.models.local.run_plan import RunSettings
-from vlmeval_findit.models.model_table import MODELS, NANO, SHIPPED
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import check_replies
-from vlmeval_findit.scoring.run_score import RunScore, score_rows
+from vlmeval_findit.data import SCENE_SIZES, SHOT_SIZE, Stream, load_dataset, rng_of
+from vlmeval_findit.engine import prompts_of
+from vlmeval_findit.models import MODELS, NANO, SHIPPED, RunSettings, load_local
+from vlmeval_findit.protocol import Reply, Settings
+from vlmeval_findit.scoring import RunScore, check_replies, score_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class SampleKind(NamedTuple):
     make: Callable[[int, StepDraw], Sample]  # From a seed
     limits: Sequence[tuple[float, RowLimit]]
     rows: float = 1.0
-    sizes: Sequence[tuple[int, int]] = SIZES
+    sizes: Sequence[tuple[int, int]] = SCENE_SIZES
 
 
 # The most frequent sizes of photographs after they are shrunk to what the model takes

@@ -19,7 +19,7 @@ from torch.nn import functional
 from training.nano import attention
 from training.nano.architecture import coordinate_ids
 from training.nano.batches import IGNORED, MARK, Batch
-from vlmeval_findit.data.rendered.scene_drawing import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.data import COLOURS, SHAPES, TEXTURES
 
 _HEAD_WIDTH = 64
 _FAR = 72.0  # Pixels: distances in the loss are counted in these

@@ -20,9 +20,8 @@ import torch
 from training.pairs import CHANGES, ScenePair, scene_pair
 from training.scenes import SPLITS
 from training.siglip.model import both_right
-from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, Padding, checkpoint_of
-from vlmeval_findit.models.dual_encoder.towers import Towers
-from vlmeval_findit.storage.stored_png import png
+from vlmeval_findit.models import NANO_SIGLIP, Padding, Towers, checkpoint_of
+from vlmeval_findit.storage import png
 
 
 @dataclass(frozen=True, slots=True)

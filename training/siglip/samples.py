@@ -24,8 +24,7 @@ from training.pairs import (
 from training.questions import shuffled
 from training.samples import draw
 from training.scenes import SPLITS, Scene
-from vlmeval_findit.data.rendered.scene import Stream, pick, rng_of
-from vlmeval_findit.data.rendered.scene_drawing import Rng
+from vlmeval_findit.data import Rng, Stream, pick, rng_of
 
 OPENINGS = ("", "", "there is ", "a picture of ", "this image shows ")
 SEPARATORS = ("; ", ", ", ", ", " and ", ". ")

@@ -31,10 +31,9 @@ from training.vp_questions.wording import (
     other_marks,
     undrawn_mark,
 )
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.marks.region import Region
-from vlmeval_findit.marks.style import CONTRAST, Shape
+from vlmeval_findit.benchmarks.vpbench import QuestionKind
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.marks import CONTRAST, Region, Shape
 
 LEAST_SIDE = 14.0  # Least width and height, in pixels, of an object that can be marked
 MOST_AREA = 0.7  # Most area, as a share of the image, of an object that can be marked

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from training.questions import SETS, ShownScene, shown_scenes
 from training.scenes import scene_and_owners
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.scene import Owners
-from vlmeval_findit.marks.region import Polygon
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.data import Owners
+from vlmeval_findit.marks import Polygon
 
 Pixels = npt.NDArray[np.uint8]  # Height x width x 3, RGB
 

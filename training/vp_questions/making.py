@@ -13,8 +13,8 @@ from training.vp_questions.images import AnnotatedImage, ClassCounts
 from training.vp_questions.marking import Marker
 from training.vp_questions.plan import WIDTHS, Absence, Rng, Slot, plan, spread
 from training.vp_questions.wording import FIELD_NAMES
-from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
-from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
+from vlmeval_findit.benchmarks.vpbench import LETTERS, QuestionKind, VPQuery
+from vlmeval_findit.marks import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12  # Images that are read before an easier question is asked
 

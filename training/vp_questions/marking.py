@@ -15,11 +15,8 @@ import numpy.typing as npt
 
 from training.vp_questions.images import Pixels
 from training.vp_questions.plan import NEED_OUTLINES
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.marks.mark_drawing import draw_marks
-from vlmeval_findit.marks.region import Polygon, Region
-from vlmeval_findit.marks.shapes import SHAFT
-from vlmeval_findit.marks.style import Shape, Style
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.marks import SHAFT, Polygon, Region, Shape, Style, draw_marks
 
 Cover = npt.NDArray[np.bool_]  # Height x width: the pixels of a mark
 

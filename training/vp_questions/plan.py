@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
-from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
+from vlmeval_findit.benchmarks.vpbench import QuestionKind
+from vlmeval_findit.marks import COLOURS, CONTRAST, STYLES, Shape, Style
 
 Rng = np.random.RandomState  # numpy has promised never to change its streams
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from training.vp_questions.plan import Fields, Form, Rng
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.marks.style import COLOURS, STYLES, Shape, Style, default_style, words_of
+from vlmeval_findit.benchmarks.vpbench import QuestionKind
+from vlmeval_findit.boxes import Corners
+from vlmeval_findit.marks import COLOURS, STYLES, Shape, Style, default_style, words_of
 
 # --- fields ---------------------------------------------------------------------------------------
 

@@ -13,9 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.metric import Better, Metric, Sums
+from ..protocol import Benchmark, Better, DatasetVariant, Metric, Sums
 
 # Means over other datasets cannot be compared: formats on the most datasets come first, and those
 # on as many are compared over the datasets that all of them have

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.hungarian import CELLS, assign, assign_sparse
-from ..boxes.matching import HIT, iou, plain_label
-from ..boxes.representation import Corners
-from ..boxes.writing import BoxToWrite
+from ..boxes import CELLS, HIT, BoxToWrite, Corners, assign, assign_sparse, iou, plain_label
 
 Indices = NDArray[np.intp]
 

@@ -14,17 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.findit_datasets import Family
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.confidences import MEANS
-from ..boxes.matching import plain_label
-from ..boxes.representation import Corners, MatchRule
-from ..coords.run_check import NotBoxesError
-from ..data.custom.coco_ids import object_key, read_ids
-from ..protocol.dataset_variant import AnyDataset
-from ..protocol.scored_row import ScoredRow
-from ..statistics.reliability import ConfidentBoxes
+from ..benchmarks.findit import Family, FindItQuery, FindItVariant
+from ..boxes import MEANS, Corners, MatchRule, plain_label
+from ..coords import NotBoxesError
+from ..data import object_key, read_ids
+from ..protocol import AnyDataset, ScoredRow
+from ..statistics import ConfidentBoxes
 
 
 class ConfidenceError(ValueError):

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.command import install
-from ..protocol.metric import Array
-from ..statistics.average_precision import Matches, average_precision
+from ..core import install
+from ..protocol import Array
+from ..statistics import Matches, average_precision
 from .coco_boxes import CocoBoxes, ConfidenceError
 
 MOST = 100  # Boxes of a category in an image that count, as for COCO: those of the highest scores

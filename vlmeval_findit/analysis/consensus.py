@@ -12,23 +12,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.run_space import pixel_map, reply_format, spaces_of
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import MatchRule
-from ..boxes.writing import BoxToWrite, write
-from ..coords.run_check import NotBoxesError
-from ..protocol.contradictions import Predictions
-from ..protocol.identity import SAMPLE
-from ..protocol.replies import FAILED, Reply, ReplyRecord, with_error
-from ..protocol.scored_row import ScoredRow
-from ..protocol.settings import settings_from
-from ..scoring.pipeline import open_predictions, score_file
-from ..scoring.score_files import write_score
-from ..scoring.scored_run import Run, load_run
-from ..storage.identity_file import write_identity
-from ..storage.predictions import read_predictions, shown_column, write_rows
-from ..storage.run_files import RunFiles, sample_path
+from ..benchmarks.findit import FindItQuery, FindItVariant, pixel_map, reply_format, spaces_of
+from ..boxes import BoxToWrite, MatchRule, write
+from ..coords import NotBoxesError
+from ..protocol import (
+    FAILED,
+    SAMPLE,
+    Predictions,
+    Reply,
+    ReplyRecord,
+    ScoredRow,
+    settings_from,
+    with_error,
+)
+from ..scoring import Run, load_run, open_predictions, score_file, write_score
+from ..storage import (
+    RunFiles,
+    read_predictions,
+    sample_path,
+    shown_column,
+    write_identity,
+    write_rows,
+)
 from .box_fusion import fuse
 from .sample_scores import boxes_of, by_query
 

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..protocol.metric import Better, Metric
-from ..protocol.scored_row import ScoredRow
-from ..scoring.query_costs import QueryCost, RunCosts, cost_in
-from ..scoring.scored_run import Run, read_details
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
-from ..statistics.intervals import Difference, difference
+from ..protocol import Better, Metric, ScoredRow
+from ..scoring import QueryCost, Run, RunCosts, cost_in, read_details
+from ..statistics import Difference, Estimate, clustered_sums, difference, estimate_metrics
 
 
 class _PairedCost(NamedTuple):

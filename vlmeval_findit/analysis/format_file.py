@@ -10,16 +10,11 @@ from typing import Any, NamedTuple
 import yaml
 
 from ..benchmarks import benchmark_of
-from ..core.config import ConfigError
-from ..core.files import atomic_write
-from ..core.text_files import TextError, read_text, yaml_value
-from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import DatasetVariant
-from ..scoring.run_score import CellResult, DroppedFormat, SearchError, refuse_unanswered
-from ..scoring.scored_run import Run, load_run
-from ..statistics.influences import Estimate
-from ..statistics.intervals import INTERVALS, Interval, metric_intervals
-from ..storage.run_files import RunFiles
+from ..core import ConfigError, TextError, atomic_write, read_text, yaml_value
+from ..protocol import Benchmark, DatasetVariant
+from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
+from ..statistics import INTERVALS, Estimate, Interval, metric_intervals
+from ..storage import RunFiles
 from .best_format import FormatAverage, ranked, rule
 from .held_out_answers import ELSEWHERE, MEANING, estimate_of_choice
 from .race import RULE

@@ -18,19 +18,21 @@ from math import isfinite
 
 import numpy as np
 
-from ..protocol.benchmark import Benchmark
-from ..protocol.metric import Metric
-from ..protocol.scored_row import RowTable, failed_calls, indices
-from ..scoring.scored_run import Run
-from ..statistics.held_out_sums import Mask, joined, names_of_sums, second_half, totals_of
-from ..statistics.influences import (
+from ..protocol import Benchmark, Metric, RowTable, failed_calls, indices
+from ..scoring import Run
+from ..statistics import (
     FEWEST,
     ClusteredSums,
     Estimate,
+    Mask,
     Places,
     clustered_sums,
     estimate_metrics,
+    joined,
     mean,
+    names_of_sums,
+    second_half,
+    totals_of,
 )
 from .best_format import ranked_by_values, ranking_values
 from .run_statistics import estimate

@@ -14,23 +14,20 @@ from statistics import fmean
 
 import numpy as np
 
-from ..benchmarks.findit.findit_datasets import Family
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.box_records import FormatFailure
-from ..boxes.representation import MatchRule
-from ..coords.run_check import NotBoxesError
-from ..models.model_table import find_model
-from ..protocol.dataset_variant import AnyDataset
-from ..protocol.reviews import Answer, AuditRecord, Decision, Drawn, Reviews, Verdict
-from ..protocol.scored_row import ScoredRow
-from ..scoring.scored_run import Run, read_details
-from ..statistics.doubt_calibration import DoubtCalibration, calibrate_doubts
-from ..statistics.label_doubts import (
+from ..benchmarks.findit import Family, FindItVariant
+from ..boxes import FormatFailure, MatchRule
+from ..coords import NotBoxesError
+from ..models import find_model
+from ..protocol import Answer, AnyDataset, AuditRecord, Decision, Drawn, Reviews, ScoredRow, Verdict
+from ..scoring import Run, read_details
+from ..statistics import (
     CORRELATION,
     IN_FAMILY,
+    DoubtCalibration,
     LabelDoubts,
     LabelFault,
     Votes,
+    calibrate_doubts,
     label_doubts,
 )
 from .label_proposals import ClassNumbers, Proposals

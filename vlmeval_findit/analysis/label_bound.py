@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..protocol.metric import Key
-from ..protocol.reviews import Decision, Drawn, Verdict
-from ..protocol.scored_row import indices, totals
-from ..protocol.settings import settings_from
-from ..scoring.pipeline import open_predictions
-from ..scoring.reviewed_score import TableDecisions, score_reviewed
-from ..scoring.score_files import settings_of_score
-from ..scoring.scored_run import Run
-from ..statistics.label_doubts import LabelFault
+from ..protocol import Decision, Drawn, Key, Verdict, indices, settings_from, totals
+from ..scoring import Run, TableDecisions, open_predictions, score_reviewed, settings_of_score
+from ..statistics import LabelFault
 from .label_audit import AuditedRow
 
 

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..boxes.matching import plain_label
-from ..boxes.representation import Corners
-from ..protocol.metric import Array
-from ..protocol.reviews import Answer
-from ..statistics.label_doubts import (
+from ..boxes import Corners, plain_label
+from ..protocol import Answer, Array
+from ..statistics import (
     FAULTS,
     UNKNOWN_CLASS,
     UNNAMED,

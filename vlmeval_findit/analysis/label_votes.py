@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.matching import iou
-from ..protocol.metric import Array
-from ..statistics.label_doubts import UNKNOWN_CLASS, UNNAMED, LabelledObjects, OtherObjects, Votes
+from ..boxes import iou
+from ..protocol import Array
+from ..statistics import UNKNOWN_CLASS, UNNAMED, LabelledObjects, OtherObjects, Votes
 
 _ANSWERS = 0.3  # IoU from which a box answers a labelled object, whose box may be drawn badly
 _SAME = 0.5  # IoU from which two boxes that the label lacks are of one object

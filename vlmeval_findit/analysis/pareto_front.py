@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..protocol.metric import Better
-from ..scoring.scored_run import Run
+from ..protocol import Better
+from ..scoring import Run
 
 _DIGITS = 12  # Equal values must not be told apart by their last bits
 

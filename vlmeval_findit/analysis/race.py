@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from ..protocol.benchmark import Benchmark
-from ..protocol.dataset_variant import AnyDataset, DatasetVariant
-from ..protocol.picture_sample import picture_places
-from ..protocol.scored_row import ScoredRow, totals
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
-from ..statistics.intervals import ALPHA, chance_of_lead
-from ..statistics.sequential_tests import least_likely
+from ..protocol import AnyDataset, Benchmark, DatasetVariant, ScoredRow, picture_places, totals
+from ..statistics import (
+    ALPHA,
+    Estimate,
+    chance_of_lead,
+    clustered_sums,
+    estimate_metrics,
+    least_likely,
+    mean,
+)
 from .best_format import FormatAverage, ranked
 
 # How much of all images has been asked about after each round; at last all

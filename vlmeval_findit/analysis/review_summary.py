@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..protocol.reviews import Decision, Drawn, Review, Reviews, Verdict
-from ..statistics.reviewed_estimates import CountEstimate, count_wrong
-from ..statistics.reviewer_agreement import cohens_kappa
-from ..statistics.student import LEVEL
+from ..protocol import Decision, Drawn, Review, Reviews, Verdict
+from ..statistics import LEVEL, CountEstimate, cohens_kappa, count_wrong
 
 
 @dataclass(frozen=True, slots=True)

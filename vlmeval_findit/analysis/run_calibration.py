@@ -13,12 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ..protocol.benchmark import Curve
-from ..protocol.metric import Array
-from ..scoring.run_score import RunScore
-from ..statistics.confidence_thresholds import Threshold, best_threshold, f1_curve
-from ..statistics.intervals import Interval, bootstrap_interval, bootstrap_weights, bounds
-from ..statistics.reliability import Bin, calibration_error, reliability
+from ..protocol import Array, Curve
+from ..scoring import RunScore
+from ..statistics import (
+    Bin,
+    Interval,
+    Threshold,
+    best_threshold,
+    bootstrap_interval,
+    bootstrap_weights,
+    bounds,
+    calibration_error,
+    f1_curve,
+    reliability,
+)
 from .coco_boxes import CocoBoxes, NoConfidenceError, boxes_of_rows, definitions_in
 from .coco_evaluator import Evaluator, Precision
 

@@ -14,17 +14,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
-from ..core.formatting import nearest
-from ..protocol.benchmark import Benchmark
-from ..protocol.error_analysis import ErrorType, with_events
-from ..protocol.metric import Sums
-from ..protocol.scored_row import ScoredRow, rows_with_sum, totals
-from ..scoring.prediction_names import score_command
-from ..scoring.scored_run import Run
-from ..statistics.error_estimates import estimate_errors
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
-from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
+from ..benchmarks.findit import SHARES, NegativeOutcome, rejections
+from ..core import nearest
+from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, totals, with_events
+from ..scoring import Run, score_command
+from ..statistics import (
+    Difference,
+    Estimate,
+    Interval,
+    clustered_sums,
+    correct,
+    difference,
+    estimate_errors,
+    estimate_metrics,
+    metric_intervals,
+)
 from .run_statistics import StatisticsError, check_comparable
 
 

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from itertools import compress
 from shlex import quote
 
-from ..protocol.metric import Metric
-from ..protocol.scored_row import failed_calls, indices
-from ..scoring.scored_run import Run
-from ..scoring.scored_with import other_scorer
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics
-from ..statistics.intervals import Difference, Interval, difference, metric_intervals
-from ..statistics.reviewed_estimates import estimate_all_rows
+from ..protocol import Metric, failed_calls, indices
+from ..scoring import Run, other_scorer
+from ..statistics import (
+    Difference,
+    Estimate,
+    Interval,
+    clustered_sums,
+    difference,
+    estimate_all_rows,
+    estimate_metrics,
+    metric_intervals,
+)
 from .shown_images import other_images
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit

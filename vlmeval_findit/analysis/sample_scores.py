@@ -13,16 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..boxes.confidences import AGREEMENT
-from ..boxes.matching import HIT, iou
-from ..boxes.writing import BoxToWrite
-from ..protocol.contradictions import identity_conflicts
-from ..protocol.identity import SAMPLE
-from ..protocol.metric import Better, Metric
-from ..protocol.scored_row import ScoredRow, totals
-from ..scoring.scored_run import Run, load_runs
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
-from ..storage.run_files import MORE_SAMPLES
+from ..boxes import AGREEMENT, HIT, BoxToWrite, iou
+from ..protocol import SAMPLE, Better, Metric, ScoredRow, identity_conflicts, totals
+from ..scoring import Run, load_runs
+from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
+from ..storage import MORE_SAMPLES
 from .box_fusion import group_of
 from .run_statistics import check_comparable, estimate
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.files import file_sha256
-from ..data.loading import load_dataset
-from ..protocol.dataset_variant import AnyDataset
-from ..scoring.scored_run import Run
+from ..core import file_sha256
+from ..data import load_dataset
+from ..protocol import AnyDataset
+from ..scoring import Run
 
 
 def load_scored_dataset(run: Run) -> AnyDataset:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..scoring.score_files import Provenance
-from ..storage.image_content import changed, is_transparent
+from ..scoring import Provenance
+from ..storage import changed, is_transparent
 
 
 def other_images(its: Provenance, others: Provenance) -> str:

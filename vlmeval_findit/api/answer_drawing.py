@@ -7,16 +7,11 @@ from itertools import pairwise
 from math import ceil, dist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..benchmarks.findit import box_drawing
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.reply_scoring import ScoredReply, scored_row
-from ..boxes.box_records import ParsedReply, Truth
-from ..boxes.matching import match
-from ..boxes.representation import MatchRule
-from ..core.formatting import printable, short
-from ..protocol.benchmark import DrawnBox, Role
-from ..protocol.replies import Reply
-from ..storage.image_files import decode
+from ..benchmarks.findit import FindItQuery, ScoredReply, box_drawing, scored_row
+from ..boxes import MatchRule, ParsedReply, Truth, match
+from ..core import printable, short
+from ..protocol import DrawnBox, Reply, Role
+from ..storage import decode
 from .inputs import BoxesLike, ImageLike, in_memory, is_file, predicted_boxes
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes

@@ -9,19 +9,28 @@ from os import PathLike, fspath
 from typing import Any
 
 from ..benchmarks import is_dataset_name, parse
-from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.dataset_names import parse_format
-from ..benchmarks.findit.findit_datasets import Dataset
-from ..benchmarks.findit.findit_datasets import Family as Family
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import FindItVariant, VariantError
-from ..boxes.box_records import Truth
-from ..boxes.spaces import Space
-from ..core.formatting import nearest
-from ..protocol.chat_messages import NotAReplyError, is_assistant, last_answer, messages_in
-from ..protocol.dataset_variant import Message
-from ..protocol.replies import Reply, ReplyRecord
-from ..protocol.thoughts import rule_of, thought_marks
+from ..benchmarks.findit import (
+    BENCHMARK,
+    Dataset,
+    FindItQuery,
+    FindItVariant,
+    VariantError,
+    parse_format,
+)
+from ..benchmarks.findit import Family as Family
+from ..boxes import Space, Truth
+from ..core import nearest
+from ..protocol import (
+    Message,
+    NotAReplyError,
+    Reply,
+    ReplyRecord,
+    is_assistant,
+    last_answer,
+    messages_in,
+    rule_of,
+    thought_marks,
+)
 
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""

@@ -8,20 +8,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.formatting import nearest
-from ..protocol.benchmark import Role
-from ..protocol.replies import Reply
-from ..protocol.scored_row import ScoredRow
-from ..scoring import scored_run
-from ..scoring.reviewed_runs import reviewed_runs
-from ..scoring.scored_run import Run
-from ..storage.predictions import read_predictions
-from ..storage.review_files import read_reviews
+from ..core import nearest
+from ..protocol import Reply, Role, ScoredRow
+from ..scoring import Run, reviewed_runs, scored_run
+from ..storage import read_predictions, read_reviews
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..report.transcripts import Transcript
+    from ..report import Transcript
 
 PathLikeStr = str | PathLike[str]
 Paths = PathLikeStr | Iterable[PathLikeStr]
@@ -63,7 +58,7 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
     # They import scipy and the drawing of benchmarks.
     import pandas as pd
 
-    from ..report.transcripts import gather
+    from ..report import gather
 
     runs = open_runs(paths, reviews)
     _warn_of_scorers(runs)
@@ -110,7 +105,7 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
 def _warn_of_scorers(runs: Sequence[Run]) -> None:
     """Warn of each reason why runs of a dataset are not compared: two scorers scored them."""
     # It imports scipy.
-    from ..leaderboard.comparable import of_one_scorer
+    from ..leaderboard import of_one_scorer
 
     _, others = of_one_scorer(runs)
     for reason in dict.fromkeys(each.reason for each in others):
@@ -179,7 +174,7 @@ def compare(
     """
     # They import scipy.
     from ..analysis import run_statistics
-    from ..leaderboard.run_tables import comparison_table
+    from ..leaderboard import comparison_table
 
     pair = _single_run(run, within), _single_run(other, within)
     if reviews is not None:
@@ -227,7 +222,7 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
 def run_row(run: Run) -> dict[str, Any]:
     """Return a row of :func:`load_scores`."""
     # It imports scipy.
-    from ..leaderboard.run_tables import runs_table
+    from ..leaderboard import runs_table
 
     provenance = run.provenance
     return runs_table([run]).records()[0] | {
@@ -247,7 +242,7 @@ def run_row(run: Run) -> dict[str, Any]:
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:
     """Yield reply, score and details of every query of a run, which need no table."""
-    from ..analysis.run_errors import error_types_of
+    from ..analysis import error_types_of
 
     replies: dict[int, Reply] = {}
     if run.path.is_file():

@@ -8,12 +8,12 @@ from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.box_records import Ignored as Ignored
-from ..boxes.box_records import Truth as Truth
-from ..boxes.representation import Corners
-from ..core.formatting import shown
-from ..storage.transparency import as_rgb
+from ..benchmarks.findit import FindItVariant
+from ..boxes import Corners
+from ..boxes import Ignored as Ignored
+from ..boxes import Truth as Truth
+from ..core import shown
+from ..storage import as_rgb
 
 if TYPE_CHECKING:
     from PIL import Image

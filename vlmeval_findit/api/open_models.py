@@ -11,23 +11,31 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..benchmarks import baselines
-from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.findit_datasets import Family
-from ..benchmarks.findit.run_space import space_of_whole_images
-from ..boxes.spaces import Space, space_from
-from ..core.formatting import nearest
-from ..core.validation import validate
-from ..models.checkpoint_row import row_of_checkpoint
-from ..models.http.providers.provider_table import OPENROUTER
-from ..models.model_row import ModelRow
-from ..models.model_settings import space_source
-from ..models.model_table import MODELS, find_model, local_names, same_checkpoint
-from ..protocol.custom_prompt import CustomPrompt, custom_prompt, prompt_set
-from ..protocol.dataset_variant import DatasetVariant, Message
-from ..protocol.identity import Described
-from ..protocol.replies import Reply, parse_record
-from ..protocol.settings import settings_from
-from ..storage.image_files import header
+from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
+from ..boxes import Space, space_from
+from ..core import nearest, validate
+from ..models import (
+    MODELS,
+    OPENROUTER,
+    ModelRow,
+    find_model,
+    local_names,
+    row_of_checkpoint,
+    same_checkpoint,
+    space_source,
+)
+from ..protocol import (
+    CustomPrompt,
+    DatasetVariant,
+    Described,
+    Message,
+    Reply,
+    custom_prompt,
+    parse_record,
+    prompt_set,
+    settings_from,
+)
+from ..storage import header
 from .custom_variants import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, in_memory, is_file
 from .reply_scores import ReplyBoxes, read
@@ -250,8 +258,7 @@ def _tell_space(model: str, stated: Any, described: Described) -> None:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch is imported only if a model is loaded.
-    from ..models.local.local_runner import load_local
-    from ..models.local.run_plan import RunSettings, describe
+    from ..models import RunSettings, describe, load_local
 
     runner = load_local(checkpoint, row, validate(RunSettings, settings))
 
@@ -278,9 +285,8 @@ def _served(
     **asked: Any,
 ) -> Model:
     """Return a model behind HTTP; ``asked`` are arguments of :func:`.chat_model`."""
-    from ..engine.http_backend import HttpBackend, HttpService
-    from ..models.http.addresses import endpoints, provider_endpoints
-    from ..models.http.chat import chat_model, server_name
+    from ..engine import HttpBackend, HttpService
+    from ..models import chat_model, endpoints, provider_endpoints, server_name
 
     if provider is None:
         short, served = server_name(name)

@@ -10,22 +10,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.reply_scoring import match_replies
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.answer_kinds import AnswerKind
-from ..boxes.box_records import FormatFailure, Truth
-from ..boxes.representation import Corners, MatchRule
-from ..boxes.spaces import Space, SpaceError, spaces_help
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import LoadedDataset
-from ..protocol.metric import Key, Metric, metric_values
-from ..protocol.replies import Reply
-from ..protocol.scored_row import ScoredRow
-from ..protocol.settings import Settings
-from ..scoring.pipeline import check_replies
-from ..scoring.run_score import check_coordinates, score_rows
+from ..benchmarks.findit import BENCHMARK, FindIt, FindItQuery, FindItVariant, match_replies
+from ..boxes import (
+    AnswerKind,
+    Corners,
+    FormatFailure,
+    MatchRule,
+    Space,
+    SpaceError,
+    Truth,
+    spaces_help,
+)
+from ..protocol import (
+    Key,
+    LoadedDataset,
+    Metric,
+    Predictions,
+    Reply,
+    ScoredRow,
+    Settings,
+    metric_values,
+)
+from ..scoring import check_coordinates, check_replies, score_rows
 from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
@@ -37,7 +43,7 @@ from .custom_variants import (
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 if TYPE_CHECKING:
-    from ..statistics.intervals import Interval
+    from ..statistics import Interval
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -196,8 +202,7 @@ class Score:
     def intervals(self) -> Mapping[str, Interval | None]:
         """95 % intervals by the names of metrics, in percent; None: too few images."""
         # scipy is imported only for intervals.
-        from ..statistics.influences import clustered_sums, estimate_metrics
-        from ..statistics.intervals import metric_intervals
+        from ..statistics import clustered_sums, estimate_metrics, metric_intervals
 
         if not self.queries:
             return {}

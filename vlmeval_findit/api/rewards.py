@@ -8,17 +8,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import RULES, kind_of, lenient_matches
-from ..benchmarks.findit.reply_scoring import FORMAT_FAILURES
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.answer_kinds import AnswerKind
-from ..boxes.box_records import ParsedReply, Truth
-from ..boxes.matching import match
-from ..boxes.reading import reader
-from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
-from ..core.formatting import nearest
-from ..protocol.metric import Metric
-from ..protocol.replies import Reply, read_reply
+from ..benchmarks.findit import FORMAT_FAILURES, RULES, FindItVariant, kind_of, lenient_matches
+from ..boxes import (
+    AnswerKind,
+    ParsedReply,
+    Space,
+    ToPixels,
+    Truth,
+    match,
+    reader,
+    space_from,
+    to_pixels,
+)
+from ..core import nearest
+from ..protocol import Metric, Reply, read_reply
 from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
-from ..boxes.box_records import Ignored
-from ..boxes.spaces import Space, space_from
-from ..core.formatting import nearest, shown
-from ..core.text_files import parse_json
+from ..boxes import Ignored, Space, space_from
+from ..core import nearest, parse_json, shown
 from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import By, metric_of, rewards_of
@@ -263,9 +261,9 @@ def checkpoint_callback(
     from transformers import TrainerCallback
 
     # They import scipy, which rewards do not need.
-    from ..leaderboard.learning_curve import learning_curves
-    from ..scoring.scored_run import RowData, load_runs
-    from ..sweeps.checkpoints import Checkpoint, evaluate
+    from ..leaderboard import learning_curves
+    from ..scoring import RowData, load_runs
+    from ..sweeps import Checkpoint, evaluate
 
     datasets = [data] if isinstance(data, str) else list(data)
     words = [word for dataset in datasets for word in ("--data", parse(dataset).name)]

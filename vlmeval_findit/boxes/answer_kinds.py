@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from .box_records import FormatFailure, ParsedReply
-from .lenient import LONGEST, LenientReply, parse_leniently
+from .lenient.lenient_parsing import LONGEST, LenientReply, parse_leniently
 from .reading import reader
 from .representation import REPRESENTATIONS, STRUCTURES, ReplyFormat
 from .spaces import ImageExtent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import NamedTuple
 
-from ..protocol.replies import TokenLogprobs
+from ..protocol import TokenLogprobs
 from .box_records import ParsedReply
 from .representation import ReplyFormat
 from .spans import BoxSpans, Span, places

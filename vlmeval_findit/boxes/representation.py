@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..core.formatting import shown
-from ..core.plugin_rows import Group, PluginTable
+from ..core import Group, PluginTable, shown
 
 Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
 Numbers = Sequence[float]  # Of one box, in the order of its representation

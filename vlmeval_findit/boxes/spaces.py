@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core.formatting import nearest, shown
-from ..core.plugin_rows import Group, PluginTable
+from ..core import Group, PluginTable, nearest, shown
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from ..benchmarks import baselines
-from ..core.vlmevalkit import may_have_model
-from ..models.model_entry import ModelEntry
-from ..models.model_table import find_model, local_names
+from ..core import may_have_model
+from ..models import ModelEntry, find_model, local_names
 
 
 class Access(Enum):

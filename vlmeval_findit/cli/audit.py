@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..analysis.label_audit import (
+from ..analysis import (
     AuditedRow,
     LabelAudit,
     Voter,
@@ -19,17 +19,20 @@ from ..analysis.label_audit import (
     known_family,
     with_reviews,
 )
-from ..core.command import as_called
-from ..core.files import atomic_write, suffix_of
-from ..core.formatting import counted, printable
-from ..leaderboard.comparable import ExcludedRun, grouped
-from ..leaderboard.label_tables import calibration_text, doubts_table, kinds_line, probability_text
-from ..leaderboard.label_voters import choose_voters
-from ..protocol.reviews import Answer, Drawn
-from ..report.review_page import make_review_page
-from ..report.review_rows import MOST, rows_to_review
-from ..scoring.scored_run import PluginMissingError, RowData, load_runs
-from ..storage.review_files import read_reviews
+from ..core import as_called, atomic_write, counted, printable, suffix_of
+from ..leaderboard import (
+    ExcludedRun,
+    calibration_text,
+    choose_voters,
+    doubts_table,
+    grouped,
+    kinds_line,
+    probability_text,
+)
+from ..protocol import Answer, Drawn
+from ..report import MOST, make_review_page, rows_to_review
+from ..scoring import PluginMissingError, RowData, load_runs
+from ..storage import read_reviews
 from .printing import print_folded, print_lines, print_table, write_json
 from .shared_options import (
     FILE,

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import click
 
-from ..analysis.coco_boxes import NoConfidenceError
-from ..analysis.consensus import write_consensus
-from ..analysis.run_calibration import CalibrationResult, measure_calibration
-from ..analysis.sample_scores import add_agreement, load_samples, sample_files, score_samples
-from ..coords.run_check import NotBoxesError
-from ..core.command import SOME_FAILED
-from ..core.formatting import printable
-from ..leaderboard.run_tables import (
+from ..analysis import (
+    CalibrationResult,
+    NoConfidenceError,
+    add_agreement,
+    load_samples,
+    measure_calibration,
+    sample_files,
+    score_samples,
+    write_consensus,
+)
+from ..coords import NotBoxesError
+from ..core import SOME_FAILED, printable
+from ..leaderboard import (
     calibration_table,
     legend,
     passes_table,
@@ -23,11 +28,8 @@ from ..leaderboard.run_tables import (
     samples_legend,
     samples_table,
 )
-from ..protocol.scored_row import sources
-from ..protocol.settings import settings_from
-from ..scoring.pipeline import score_file
-from ..scoring.prediction_names import prediction_files
-from ..scoring.score_files import settings_of_score
+from ..protocol import settings_from, sources
+from ..scoring import prediction_files, score_file, settings_of_score
 from .printing import print_folded, print_lines, print_table, write_json
 from .shared_options import (
     Command,

@@ -10,22 +10,13 @@ from textwrap import wrap
 import click
 
 from ..benchmarks import begins_with_prefix, benchmarks, parse
-from ..boxes.representation import REPRESENTATIONS
-from ..boxes.spaces import FILE_PIXELS, KINDS
-from ..core.command import SOME_FAILED, as_called
-from ..core.formatting import nearest
-from ..core.plugin_rows import reported, unreported
-from ..core.redaction import scrub
-from ..data.loading import load_dataset
-from ..data.sources import published_sets
-from ..models.checkpoint_row import row_of_checkpoint
-from ..models.model_table import MODELS, find_model
-from ..protocol.benchmark import Benchmark, Drawing
-from ..protocol.custom_prompt import CustomPrompt, custom_prompt
-from ..protocol.settings import settings_from
-from ..report.transcripts import drawn_values
-from ..scoring import plugin_check
-from ..scoring.new_identity import plugin_tables
+from ..boxes import FILE_PIXELS, KINDS, REPRESENTATIONS
+from ..core import SOME_FAILED, as_called, nearest, reported, scrub, unreported
+from ..data import load_dataset, published_sets
+from ..models import MODELS, find_model, row_of_checkpoint
+from ..protocol import Benchmark, CustomPrompt, Drawing, custom_prompt, settings_from
+from ..report import drawn_values
+from ..scoring import plugin_check, plugin_tables
 from .model_options import prompt_options
 from .printing import print_text
 from .shared_options import PATH, Command, complete_datasets, option, say

@@ -9,32 +9,33 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..analysis.cost_differences import compare_costs
-from ..analysis.held_out_answers import ELSEWHERE, MEANING
-from ..analysis.run_statistics import (
+from ..analysis import (
+    ELSEWHERE,
     HIT_SCORE,
+    MEANING,
     compare,
+    compare_costs,
     compare_hits,
     pair_runs,
     scores_by_index,
     untested_metrics,
 )
-from ..core.formatting import counted, nearest, printable
-from ..leaderboard.cost_tables import cost_comparison_table
-from ..leaderboard.result_table import Table
-from ..leaderboard.run_tables import (
+from ..core import counted, nearest, printable
+from ..leaderboard import (
     OTHER_QUERIES_NOTE,
     TOO_FEW_NOTE,
+    Table,
     comparison_table,
+    cost_comparison_table,
     datasets_table,
     has_too_few_images,
     headline_title,
+    to_json,
 )
-from ..leaderboard.table_output import to_json
-from ..protocol.reviews import Reviews
-from ..scoring.scored_run import RowData, Run, load_runs
-from ..statistics.intervals import INTERVALS, Difference
-from ..storage.review_files import read_reviews
+from ..protocol import Reviews
+from ..scoring import RowData, Run, load_runs
+from ..statistics import INTERVALS, Difference
+from ..storage import read_reviews
 from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
 from .shared_options import PATH, Command, json_option, option, reviews_option, say

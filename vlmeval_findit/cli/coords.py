@@ -13,27 +13,25 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..coords.conventions import Convention, Distortion, describe
-from ..coords.diagnosis import ENOUGH, Verdict
-from ..coords.point_check import Y_FIRST
-from ..coords.run_check import (
+from ..coords import (
+    ENOUGH,
+    Y_FIRST,
+    Convention,
     CoordinateCheck,
+    Distortion,
     Line,
     NotBoxesError,
     RunReplies,
+    Verdict,
     check_points,
     check_run,
+    describe,
     replies_of_run,
 )
-from ..core.command import as_called
-from ..core.formatting import printable
-from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
-from ..leaderboard.table_output import to_json
-from ..protocol.contradictions import Predictions
-from ..protocol.settings import settings_from
-from ..scoring.pipeline import open_predictions
-from ..scoring.prediction_names import prediction_files, score_command
-from ..scoring.score_files import open_score
+from ..core import as_called, printable
+from ..leaderboard import Field, FieldType, Table, TableCell, Value, text_of, to_json
+from ..protocol import Predictions, settings_from
+from ..scoring import open_predictions, open_score, prediction_files, score_command
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import (
     Command,

@@ -11,23 +11,31 @@ from typing import NamedTuple
 
 import click
 
-from ..benchmarks.findit.findit_datasets import DATASETS
-from ..core.command import INTERRUPTED, SOME_FAILED, as_called
-from ..data.fetch.annotations import (
+from ..benchmarks.findit import DATASETS
+from ..core import INTERRUPTED, SOME_FAILED, as_called
+from ..data import (
+    NOTHING,
     AnnotationFile,
+    DataSource,
     FetchableTable,
+    ImageStore,
+    ImportOptions,
+    base_addresses,
     fetched_tables,
     images_of,
     is_fetched,
+    made_sources,
     parquet_folder,
+    published_sets,
 )
-from ..data.fetch.base_addresses import base_addresses
-from ..data.fetch.store import ImageStore
-from ..data.published.importing import ImportOptions
-from ..data.sources import NOTHING, DataSource, made_sources, published_sets
-from ..storage.folders import find_table, image_folder, lmu_data_root, make_lmu_data_root
-from ..storage.lock import Lock
-from ..storage.table_files import WrittenTable
+from ..storage import (
+    Lock,
+    WrittenTable,
+    find_table,
+    image_folder,
+    lmu_data_root,
+    make_lmu_data_root,
+)
 from .data_import import make_set
 from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text
@@ -199,8 +207,7 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     missing = [file for file in files.values() if not is_fetched(file)]
     if not missing:
         return {}
-    from ..data.fetch.annotations import fetch_annotations
-    from ..data.fetch.download import Client, DownloadError
+    from ..data import Client, DownloadError, fetch_annotations
     from .progress import download_progress
 
     addresses = base_addresses()
@@ -252,8 +259,7 @@ def _fetch_missing(
     source: DataSource, store: ImageStore, missing: Mapping[str, str], videos: Path | None
 ) -> Mapping[str, str]:
     """Fetch the missing images of a folder; returns the reason of each that failed, by its name."""
-    from ..data.fetch.download import Client
-    from ..data.fetch.fetch_images import BY_HAND, FetchJob, fetch_images
+    from ..data import BY_HAND, Client, FetchJob, fetch_images
     from .progress import download_progress
 
     print_text(

@@ -8,19 +8,27 @@ from typing import Any
 
 import click
 
-from ..benchmarks.findit.dataset_names import parse
-from ..benchmarks.findit.findit_datasets import Family
-from ..core.command import as_called
-from ..core.formatting import nearest, some
-from ..data.annotated_samples import AnnotationError, Counts, Units
-from ..data.custom.annotation_formats import FORMATS
-from ..data.custom.build import ImportChoices, ImportedDataset, import_samples
-from ..data.custom.class_rules import ClassRules, read_renames
-from ..data.custom.layouts import recognise
-from ..data.custom.reader_options import ReaderOptions
-from ..data.custom.stored_pixels import ExifPixels
-from ..data.published.importing import ImportOptions, run_import
-from ..data.sources import SOURCES, DataSource, published_sets
+from ..benchmarks.findit import Family, parse
+from ..core import as_called, nearest, some
+from ..data import (
+    FORMATS,
+    SOURCES,
+    AnnotationError,
+    ClassRules,
+    Counts,
+    DataSource,
+    ExifPixels,
+    ImportChoices,
+    ImportedDataset,
+    ImportOptions,
+    ReaderOptions,
+    Units,
+    import_samples,
+    published_sets,
+    read_renames,
+    recognise,
+    run_import,
+)
 from .access import flag_name
 from .printing import print_folded
 from .progress import CountProgress

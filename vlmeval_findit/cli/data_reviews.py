@@ -10,20 +10,19 @@ from typing import Any
 
 import click
 
-from ..analysis.review_summary import Agreement, ReviewSummary, WrongLabels, by_table, summarise
+from ..analysis import Agreement, ReviewSummary, WrongLabels, by_table, summarise
 from ..benchmarks import benchmark_of, benchmarks
-from ..benchmarks.refl4.published_reviews import (
+from ..benchmarks.refl4 import (
     PublishedEntry,
     PublishedReviews,
     is_published_list,
     join,
     read_published,
 )
-from ..core.formatting import counted
-from ..data.loading import load_dataset
-from ..protocol.dataset_variant import AnyDataset, rows_text
-from ..protocol.reviews import Answer, Decision, Reviews, ReviewsError
-from ..storage.review_files import read_review_file, table_hash, write_reviews
+from ..core import counted
+from ..data import load_dataset
+from ..protocol import Answer, AnyDataset, Decision, Reviews, ReviewsError, rows_text
+from ..storage import read_review_file, table_hash, write_reviews
 from .printing import print_columns, print_folded, print_lines, write_json
 from .shared_options import FILE, PATH, Command, complete_datasets, json_option, option, say
 

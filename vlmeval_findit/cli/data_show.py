@@ -11,24 +11,24 @@ from textwrap import fill
 import click
 
 from ..benchmarks import benchmark_of, benchmarks
-from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.spaces import SpaceError, reference
-from ..core.command import as_called
-from ..core.formatting import nearest
-from ..data.fetch.annotations import fetched_tables, images_of
-from ..data.loading import MAKERS, load_dataset
-from ..data.sources import SHIPPED, SOURCES, published_sets
-from ..models.checkpoint_row import row_of_checkpoint
-from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, find_model
-from ..protocol.custom_prompt import custom_prompt, prompt_set
-from ..protocol.dataset_variant import DatasetVariant, Message, PartKind, Query, located
-from ..protocol.identity import Answering, Described
-from ..protocol.settings import Settings
-from ..storage.folders import image_folder, table_folders
-from ..storage.table_files import TableError
+from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
+from ..boxes import SpaceError, reference
+from ..core import as_called, nearest
+from ..data import MAKERS, SHIPPED, SOURCES, fetched_tables, images_of, load_dataset, published_sets
+from ..models import MODELS, ModelRow, find_model, row_of_checkpoint
+from ..protocol import (
+    Answering,
+    DatasetVariant,
+    Described,
+    Message,
+    PartKind,
+    Query,
+    Settings,
+    custom_prompt,
+    located,
+    prompt_set,
+)
+from ..storage import TableError, image_folder, table_folders
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
 from .shared_options import Command, complete_datasets, complete_models, option, say
@@ -120,7 +120,7 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
 
 def _print_shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message) -> None:
     """Print the text after the chat template and the sizes of images; nothing is downloaded."""
-    from ..models.local.local_runner import ProcessorMissingError, shown
+    from ..models import ProcessorMissingError, shown
 
     try:
         inputs = shown(row, checkpoint, variant, message)
@@ -141,8 +141,7 @@ def _print_shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, messag
 
 def _print_request(message: Message, variant: DatasetVariant, model: str) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
-    from ..models.http.chat import chat_model
-    from ..models.http.providers.provider_table import OPENROUTER
+    from ..models import OPENROUTER, chat_model
 
     try:
         request = chat_model(model, OPENROUTER).request(message, variant)
@@ -183,14 +182,16 @@ def list_datasets() -> int:
 
 def _findit() -> Iterator[Row]:
     """Yield FindIt's datasets; rendered datasets have a row for each image folder."""
-    rendered = {row.images for row in BENCHMARK.values() if row.is_made}
+    rendered = {row.images for row in BENCHMARK_DATASETS.values() if row.is_made}
     for row in DATASETS.values():
         if row.folder is not None:
             yield row.name, _has_table(row.name), "yours", "yours"
         elif row.images not in rendered:
             yield row.name, *_on_disk(row.name), SOURCES[row.images].licence
         elif row.name == row.images:
-            several = len([each for each in BENCHMARK.values() if each.images == row.images]) > 1
+            several = (
+                len([each for each in BENCHMARK_DATASETS.values() if each.images == row.images]) > 1
+            )
             licence = SOURCES[row.images].licence if row.images in SOURCES else SHIPPED
             name = f"{row.name}, {row.name}_…" if several else row.name
             yield name, *_MADE, licence

@@ -17,27 +17,28 @@ from typing import Any, TextIO
 import click
 from rich.console import Console
 
-from ..analysis.format_file import BestFormats, averages
+from ..analysis import BestFormats, averages
 from ..benchmarks import parse
-from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.grid import FormatAxes
-from ..coords.run_check import check_run, replies_of_run
-from ..core.command import INTERRUPTED, as_called, install
-from ..engine.answering import StoppedError
-from ..engine.signals import cancelled_by_signals
-from ..leaderboard.board import OVERALL, TIED, Board
-from ..leaderboard.board_files import write_board
-from ..leaderboard.board_tables import tested_cell
-from ..leaderboard.result_table import Field, FieldType, Table, Value, value
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import NANO, NANO_PX
-from ..protocol.settings import settings_from
-from ..scoring.pipeline import open_predictions
-from ..scoring.run_score import CellResult
-from ..scoring.scored_run import RowData
-from ..sweeps.format_search import STAGES
-from ..sweeps.sweep_file import Sweep, grid_tables, in_best_formats
-from ..sweeps.sweep_run import run_sweep
+from ..benchmarks.findit import PREFIX, FormatAxes
+from ..coords import check_run, replies_of_run
+from ..core import INTERRUPTED, as_called, install
+from ..engine import StoppedError, cancelled_by_signals
+from ..leaderboard import (
+    OVERALL,
+    TIED,
+    Board,
+    Field,
+    FieldType,
+    Table,
+    Value,
+    tested_cell,
+    value,
+    write_board,
+)
+from ..models import NANO, NANO_PX, ModelEntry, ModelOptions
+from ..protocol import settings_from
+from ..scoring import CellResult, RowData, open_predictions
+from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
 from .leaderboard import boards_from
 from .printing import print_table
 from .progress import SweepProgress

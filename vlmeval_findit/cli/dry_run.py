@@ -10,22 +10,24 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-from ..core.formatting import counted
-from ..engine.calls import given_key
-from ..engine.served_model import served_model
-from ..engine.server_backends import chat_of, settings
-from ..leaderboard.result_table import Field, Table
-from ..leaderboard.result_table import count as number_of
-from ..models.http.chat import ChatModel, chat_model, token_limit
-from ..models.http.estimates import Load
-from ..models.http.providers.provider_table import OPENROUTER
-from ..models.model_entry import ModelEntry
-from ..models.model_table import find_model, local_names
-from ..models.prices import AS_OF
-from ..models.revision import known_revision
-from ..models.tiers import tiers_in
-from ..sweeps.call_counts import DryRun, Track, count_calls, sweep_groups
-from ..sweeps.sweep_file import Sweep
+from ..core import counted
+from ..engine import chat_of, given_key, served_model, settings
+from ..leaderboard import Field, Table
+from ..leaderboard import count as number_of
+from ..models import (
+    AS_OF,
+    OPENROUTER,
+    ChatModel,
+    Load,
+    ModelEntry,
+    chat_model,
+    find_model,
+    known_revision,
+    local_names,
+    tiers_in,
+    token_limit,
+)
+from ..sweeps import DryRun, Sweep, Track, count_calls, sweep_groups
 from .access import Access, access_of
 from .printing import print_folded, print_lines, print_table
 from .shared_options import say

@@ -18,38 +18,58 @@ from ..benchmarks import (
     parse,
     prefix_of,
 )
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..benchmarks.findit.findit_datasets import DATASETS
-from ..benchmarks.findit.variant import FindItVariant
-from ..core.formatting import closest, either, nearest
-from ..core.validation import Count, Dollars, Number, validate
-from ..core.vlmevalkit import (
+from ..benchmarks.findit import DATASETS, FAMILY_PROMPTS, FindItVariant
+from ..core import (
+    Count,
+    Dollars,
+    Number,
+    closest,
     dataset_names,
+    either,
     has_dataset,
     may_have_dataset,
     may_have_model,
     model_names,
+    nearest,
+    validate,
 )
-from ..engine.backend import CallOptions
-from ..engine.calls import CellBuilder
-from ..models.adapter import refuse_without_peft
-from ..models.checkpoint_row import name_taken, row_of_checkpoint
-from ..models.http.addresses import provider_endpoints
-from ..models.http.providers.provider_table import OPENROUTER
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import MODELS, find_model, known_model, local_names, same_checkpoint
-from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import DatasetNameError, DatasetVariant, Query
-from ..protocol.identity import Answering, Described
-from ..protocol.picture_sample import PictureSample
-from ..protocol.settings import Settings
-from ..serving.programs import visible_gpus
-from ..storage.folders import image_folder, table_folders
-from ..storage.image_content import imported_contents, replaced, replaced_note
-from ..storage.image_files import ImageError
-from ..storage.predictions import check_model_name
-from ..storage.table_files import is_users_table
-from ..sweeps.sweep_file import grid_tables
+from ..engine import CallOptions, CellBuilder
+from ..models import (
+    MODELS,
+    OPENROUTER,
+    ModelEntry,
+    ModelOptions,
+    find_model,
+    known_model,
+    local_names,
+    name_taken,
+    provider_endpoints,
+    refuse_missing,
+    refuse_without_peft,
+    row_of_checkpoint,
+    same_checkpoint,
+)
+from ..protocol import (
+    Answering,
+    DatasetNameError,
+    DatasetVariant,
+    Described,
+    PictureSample,
+    Query,
+    Settings,
+)
+from ..serving import visible_gpus
+from ..storage import (
+    ImageError,
+    check_model_name,
+    image_folder,
+    imported_contents,
+    is_users_table,
+    replaced,
+    replaced_note,
+    table_folders,
+)
+from ..sweeps import grid_tables
 from .access import Access, flag_name
 
 log = logging.getLogger(__name__)
@@ -114,7 +134,7 @@ def parse_ours(name: str) -> DatasetVariant:
 def _refuse_unmade(name: str) -> None:
     """Refuse the name of a published set whose dataset is not here."""
     # Imported late: its rows are read from a file, which most commands need not wait for.
-    from ..data.sources import published_dataset
+    from ..data import published_dataset
 
     published = published_dataset(name)
     if published is not None and published[1] not in DATASETS:
@@ -237,7 +257,7 @@ def check_entry(
         if needs_device:
             refuse_device(entry, access)
         if needs_key and access is Access.OPENROUTER:
-            from ..models.http.proxies import refuse_unknown_proxies  # as late as the server's
+            from ..models import refuse_unknown_proxies  # as late as the server's
 
             refuse_unknown_proxies(provider_endpoints(OPENROUTER))
     except ValueError as error:

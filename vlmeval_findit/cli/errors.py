@@ -9,22 +9,24 @@ from typing import Any
 
 import click
 
-from ..analysis.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
-from ..analysis.run_statistics import StatisticsError
-from ..boxes.error_types import BoxError
-from ..core.command import REFUSED, as_called
-from ..core.formatting import printable
-from ..leaderboard.error_tables import (
+from ..analysis import ErrorCost, StatisticsError, compare_errors, errors_by_slice, errors_of
+from ..boxes import BoxError
+from ..core import REFUSED, as_called, printable
+from ..leaderboard import (
+    Field,
+    FieldType,
+    Table,
+    TableCell,
     error_differences_table,
     lenient_table,
     rejection_table,
     run_errors_table,
     slice_errors_table,
+    text_of,
+    to_json,
 )
-from ..leaderboard.result_table import Field, FieldType, Table, TableCell, text_of
-from ..leaderboard.table_output import to_json
-from ..scoring.scored_run import RowData, Run, load_runs, with_details
-from ..statistics.intervals import INTERVALS
+from ..scoring import RowData, Run, load_runs, with_details
+from ..statistics import INTERVALS
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import PATH, Command, json_option, option, runs_argument, say
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..boxes.confidences import DEFAULT, DEFINITIONS
-from ..core.command import SOME_FAILED
-from ..export.targets import TARGETS, TRAINERS, ExportError, exporter
+from ..boxes import DEFAULT, DEFINITIONS
+from ..core import SOME_FAILED
+from ..export import TARGETS, TRAINERS, ExportError, exporter
 from .access import flag_name
 from .shared_options import PATH, Command, Decorator, option, runs_argument, say
 
 if TYPE_CHECKING:
-    from ..scoring.scored_run import Run
+    from ..scoring import Run
 
 
 def _targets_of(flag: str) -> list[str]:
@@ -84,7 +84,7 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
             raise ValueError(f"{flag_name(name)} is for --to {users}. Leave it out")
     out = out or default_folder(target)
     # They import pyarrow and scipy, which a --help need not wait for.
-    from ..scoring.scored_run import load_runs
+    from ..scoring import load_runs
 
     try:
         for line in exporter(target)(_checked(load_runs(runs), out), out, **specified):
@@ -109,7 +109,7 @@ def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
     These are scores in another space or with reviews, and those of a dataset by two scorers.
     """
     # It imports scipy.
-    from ..leaderboard.comparable import of_one_scorer
+    from ..leaderboard import of_one_scorer
 
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):

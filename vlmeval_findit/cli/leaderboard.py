@@ -8,24 +8,27 @@ from pathlib import Path
 
 import click
 
-from ..core.command import as_called
-from ..core.files import suffix_of
-from ..core.formatting import counted
-from ..leaderboard.board import Board
-from ..leaderboard.board import boards as make_boards
-from ..leaderboard.board_files import board_folder, write_board
-from ..leaderboard.board_tables import elsewhere, metric_table
-from ..leaderboard.cost_tables import cost_table
-from ..leaderboard.error_tables import lost_table
-from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence
-from ..leaderboard.latex_tables import PaperStyle
-from ..leaderboard.notes import formats_chosen, remarks, signs_of
-from ..protocol.reviews import Reviews
-from ..scoring.reviewed_runs import reviewed_runs
-from ..scoring.scored_run import PluginMissingError, RowData, Run, load_runs
-from ..statistics.intervals import INTERVALS
-from ..storage.review_files import read_reviews
-from ..storage.run_files import scores_in_other_spaces, scores_with_reviews
+from ..core import as_called, counted, suffix_of
+from ..leaderboard import (
+    Board,
+    PaperStyle,
+    board_folder,
+    cheapest_formats,
+    cheapest_sentence,
+    cost_table,
+    elsewhere,
+    formats_chosen,
+    lost_table,
+    metric_table,
+    remarks,
+    signs_of,
+    write_board,
+)
+from ..leaderboard import boards as make_boards
+from ..protocol import Reviews
+from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
+from ..statistics import INTERVALS
+from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
 from .printing import first_lines, print_folded, print_lines, print_table
 from .shared_options import (
     PATH,
@@ -93,7 +96,7 @@ def command(
             say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
         files = write_board(board, folder, style=PaperStyle(style))
-        _print_board(board)
+        print_board(board)
         print_remarks(board, "leaderboard.md")
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0
@@ -140,7 +143,7 @@ def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[R
     return list(reviewed.runs)
 
 
-def _print_board(board: Board) -> None:
+def print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" if board.headline.share else ""
     datasets = counted(len(board.counted_datasets), "dataset")
@@ -193,8 +196,8 @@ def print_remarks(board: Board, rest: str) -> None:
 
 def _write_best_marks(runs: Sequence[Path]) -> int:
     from ..benchmarks.vpbench import mark_choices
-    from ..leaderboard.best_marks import SHAPES, find_best_marks
-    from ..marks.style import COLOURS
+    from ..leaderboard import SHAPES, find_best_marks
+    from ..marks import COLOURS
 
     marks = find_best_marks(load_runs(runs))
     path = mark_choices.write_marks(marks.values())

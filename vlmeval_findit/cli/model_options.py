@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from ..models.http.batch import BatchKind
-from ..models.model_entry import ModelOptions
-from ..serving.programs import PROGRAMS
+from ..models import BatchKind, ModelOptions
+from ..serving import PROGRAMS
 from .shared_options import force_option, option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from ..benchmarks import baselines
-from ..benchmarks.findit.dataset_names import parse
-from ..core.command import as_called
-from ..models.model_row import ModelRow
-from ..models.model_table import MODELS, find_model, known_model
-from ..protocol.dataset_variant import DatasetVariant
+from ..benchmarks.findit import parse
+from ..core import as_called
+from ..models import MODELS, ModelRow, find_model, known_model
+from ..protocol import DatasetVariant
 from .printing import print_columns
 from .shared_options import Command, complete_models, say
 

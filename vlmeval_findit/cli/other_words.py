@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.command import as_called
+from ..core import as_called
 
 _RUN = "run (asks models, and scores)"
 _SCORE = "score (scores prediction files)"

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..boxes.spaces import SpaceError, space_from
-from ..models.http.chat import extra_fields
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_row import ANY_QUESTION, ModelRow
-from ..models.model_table import find_model
-from ..protocol.choices import IN_PLACE, in_words
-from ..protocol.thoughts import thought_marks
+from ..boxes import SpaceError, space_from
+from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
+from ..protocol import IN_PLACE, in_words, thought_marks
 from .shared_options import print_note
 
 _ENTRY = "its entry"

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
-from ..core.command import NO_MORE
-from ..core.files import atomic_write
-from ..core.formatting import printable
-from ..leaderboard.result_table import Field, FieldType, Table
-from ..leaderboard.table_output import to_terminal
-from ..models.http.spending import Budget
+from ..core import NO_MORE, atomic_write, printable
+from ..leaderboard import Field, FieldType, Table, to_terminal
+from ..models import Budget
 from .shared_options import say
 
 if TYPE_CHECKING:

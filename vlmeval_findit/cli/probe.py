@@ -11,34 +11,34 @@ from pathlib import Path
 import click
 
 from ..benchmarks import parse
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import MatchRule
-from ..boxes.spaces import SpaceError, space_from
-from ..coords.conventions import SPACES, Convention, row_of
-from ..coords.probe_verdict import (
+from ..benchmarks.findit import FindItVariant
+from ..boxes import MatchRule, SpaceError, space_from
+from ..coords import (
     FEWEST,
+    SPACES,
+    Convention,
     ProbeVerdict,
+    RunReplies,
     find_other_format,
     group_by_size,
     judge_probe,
+    replies_of_run,
+    row_of,
 )
-from ..coords.run_check import RunReplies, replies_of_run
-from ..core.command import INTERRUPTED
-from ..core.files import sha256_of, write_text_once
-from ..data.probe_scenes import COUNT, SIZES
-from ..models.checkpoint_row import contradiction
-from ..models.http.chat import server_space
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_settings import space_or_variable
-from ..models.model_table import find_model
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.settings import Settings, settings_from
-from ..scoring.pipeline import open_predictions
-from ..scoring.prompt_tokens import count_unseen, prompt_tokens
-from ..scoring.reply_note import count_replies, reply_note
-from ..storage.run_files import PROBE
-from ..sweeps.sweep_file import Sweep
-from ..sweeps.sweep_run import run_sweep
+from ..core import INTERRUPTED, sha256_of, write_text_once
+from ..data import COUNT, PROBE_SIZES
+from ..models import (
+    ModelEntry,
+    ModelOptions,
+    contradiction,
+    find_model,
+    server_space,
+    space_or_variable,
+)
+from ..protocol import DatasetVariant, Settings, settings_from
+from ..scoring import count_replies, count_unseen, open_predictions, prompt_tokens, reply_note
+from ..storage import PROBE
+from ..sweeps import Sweep, run_sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
@@ -85,7 +85,7 @@ _PLACEHOLDER = "grid1000"
 @option(
     "--limit",
     "N",
-    f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A verdict "
+    f"The first N scenes, {FEWEST} to {COUNT}; every {len(PROBE_SIZES)} have all sizes. A verdict "
     f"needs {FEWEST} boxes.",
     type=int,
     default=COUNT,

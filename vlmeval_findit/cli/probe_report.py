@@ -10,17 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..benchmarks.findit.reply_scoring import ScoredReply
-from ..boxes.answer_kinds import AnswerKind
-from ..boxes.representation import NO_RECTANGLE
-from ..boxes.spaces import Space
-from ..coords.conventions import Convention
-from ..coords.probe_verdict import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
-from ..coords.run_check import RunReplies
-from ..core.command import as_called
-from ..core.formatting import printable
-from ..data.probe_scenes import COUNT
-from ..leaderboard.result_table import Field, FieldType, Note, Table, Value
+from ..benchmarks.findit import ScoredReply
+from ..boxes import NO_RECTANGLE, AnswerKind, Space
+from ..coords import (
+    FEWEST,
+    Convention,
+    OtherFormat,
+    ProbeResult,
+    ProbeVerdict,
+    RunReplies,
+    SizeGroup,
+)
+from ..core import as_called, printable
+from ..data import COUNT
+from ..leaderboard import Field, FieldType, Note, Table, Value
 from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
 from .shared_options import say

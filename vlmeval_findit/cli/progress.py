@@ -21,12 +21,10 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from ..core.formatting import duration
-from ..core.json_values import count_of, mapping
-from ..core.repeating import repeated
-from ..engine.sink import PlannedCalls
-from ..protocol.call_results import CallResult
-from ..scoring.run_score import CellResult
+from ..core import count_of, duration, mapping, repeated
+from ..engine import PlannedCalls
+from ..protocol import CallResult
+from ..scoring import CellResult
 from .shared_options import is_quiet, print_note, say
 
 _SILENT = 2.0

@@ -9,27 +9,33 @@ from pathlib import Path
 
 import click
 
-from ..core.command import INTERRUPTED, SOME_FAILED, as_called
-from ..core.config import ConfigError
-from ..core.files import atomic_write, suffix_of
-from ..core.formatting import counted
-from ..engine.calls import CellBuilder
-from ..report.cards import CARDS
-from ..report.followed import (
+from ..core import (
+    INTERRUPTED,
+    SOME_FAILED,
+    ConfigError,
+    as_called,
+    atomic_write,
+    counted,
+    suffix_of,
+)
+from ..engine import CellBuilder
+from ..report import (
+    CARDS,
+    FLAG,
     JOURNAL,
     CellView,
     Followed,
+    SectionFailure,
     Snapshot,
     SweepFiles,
     SweepState,
+    make_live_page,
+    make_page,
     planned_rows,
+    sides_of,
 )
-from ..report.live_page import make_live_page
-from ..report.page import make_page
-from ..report.page_section import SectionFailure
-from ..report.pairs import FLAG, sides_of
-from ..scoring.scored_run import RowData
-from ..sweeps.sweep_file import Sweep, read_sweep, stage_variants
+from ..scoring import RowData
+from ..sweeps import Sweep, read_sweep, stage_variants
 from .leaderboard import boards_from, format_option, print_remarks
 from .shared_options import (
     FILE,

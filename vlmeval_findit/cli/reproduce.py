@@ -13,39 +13,46 @@ from typing import Any
 
 import click
 
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..core.command import INTERRUPTED, NO_MORE, installed
-from ..data.loading import load_dataset
-from ..data.published_figures import published_figures
-from ..engine.served_model import served_model
-from ..models.http.addresses import endpoints, lasting
-from ..models.http.client import HttpClient
-from ..models.http.server_program import RunningProgram, running_program
-from ..models.http.spending import Budget
-from ..models.model_entry import ModelEntry, ModelOptions, urls_of
-from ..protocol.contradictions import Predictions
-from ..protocol.picture_sample import PictureSample
-from ..protocol.settings import Settings
-from ..reproduction.causes import explain
-from ..reproduction.experiments import Experiments
-from ..reproduction.figure_choice import choose_figure
-from ..reproduction.reproduction_file import (
+from ..benchmarks.findit import FAMILY_PROMPTS
+from ..core import INTERRUPTED, NO_MORE, installed
+from ..data import load_dataset, published_figures
+from ..engine import served_model
+from ..models import (
+    Budget,
+    HttpClient,
+    ModelEntry,
+    ModelOptions,
+    RunningProgram,
+    endpoints,
+    lasting,
+    running_program,
+    urls_of,
+)
+from ..protocol import PictureSample, Predictions, Settings
+from ..reproduction import (
     REPRODUCTION,
+    Answerer,
+    Deployment,
+    Experiments,
+    FigureVerdict,
+    Reproduction,
+    Setup,
+    Stated,
     StoredReproduction,
     StoredTable,
+    choose_figure,
+    compare_reproductions,
+    explain,
+    judge,
+    plan_setup,
     read_reproduction,
+    refuse_other_things,
     stored_reproduction,
     stored_table,
     write_reproduction,
 )
-from ..reproduction.reproduction_records import FigureVerdict, Reproduction, Setup
-from ..reproduction.setup import Answerer, Deployment, Stated, plan_setup
-from ..reproduction.two_reproductions import compare_reproductions, refuse_other_things
-from ..reproduction.verdict import judge
-from ..scoring.pipeline import open_predictions
-from ..scoring.scored_with import versions_now
-from ..sweeps.sweep_file import Sweep
-from ..sweeps.sweep_run import run_sweep
+from ..scoring import open_predictions, versions_now
+from ..sweeps import Sweep, run_sweep
 from .access import Access, access_of
 from .early_checks import check_amounts
 from .model_options import MODEL_GROUPS, model_options

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from textwrap import wrap
 
-from ..core.formatting import counted, printable
-from ..reproduction.two_reproductions import SharedRows, TwoReproductions
-from ..statistics.intervals import TOO_FEW
+from ..core import counted, printable
+from ..reproduction import SharedRows, TwoReproductions
+from ..statistics import TOO_FEW
 from .shared_options import say
 
 _WIDTHS = (24, 26, 26)  # Of the columns: with two blanks between them 80

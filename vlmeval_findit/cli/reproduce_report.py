@@ -9,13 +9,10 @@ from itertools import chain
 from math import ceil
 from pathlib import Path
 
-from ..core.formatting import counted, printable
-from ..data.published_figures import PublishedFigure
-from ..reproduction.asked_causes import PICTURES
-from ..reproduction.cause_evidence import sentence
-from ..reproduction.checkpoint_cause import another_model
-from ..reproduction.reproduction_file import StoredReproduction, badge
-from ..reproduction.reproduction_records import (
+from ..core import counted, printable
+from ..data import PublishedFigure
+from ..reproduction import (
+    PICTURES,
     Attempt,
     CauseLook,
     ConditionAgreement,
@@ -23,8 +20,12 @@ from ..reproduction.reproduction_records import (
     FigureJudgement,
     FigureVerdict,
     Setup,
+    StoredReproduction,
+    another_model,
+    badge,
+    dataset_notes,
+    sentence,
 )
-from ..reproduction.setup import dataset_notes
 from .coords import folded
 from .shared_options import is_quiet, say
 

@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.best_format import worst
-from ..analysis.format_file import (
+from ..analysis import (
+    ELSEWHERE,
     INTERVAL,
+    MEANING,
     averages,
     dropped_formats,
     outcome,
     race_calls,
+    worst,
     write_formats,
 )
-from ..analysis.held_out_answers import ELSEWHERE, MEANING
 from ..benchmarks import benchmark_of
-from ..core.command import as_called
-from ..models.model_entry import ModelEntry
-from ..protocol.custom_prompt import prompt_set
-from ..protocol.metric import Metric
-from ..scoring.run_score import CellResult
+from ..core import as_called
+from ..models import ModelEntry
+from ..protocol import Metric, prompt_set
+from ..scoring import CellResult
 from .printing import print_folded, print_rows
 from .shared_options import say
 

@@ -11,23 +11,20 @@ from typing import Any
 
 import click
 
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..core.command import SOME_FAILED, install
-from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder, quiet_log
-from ..engine.answering import BackendFactory
-from ..engine.calls import CellBuilder
-from ..models.http.spending import Budget
-from ..protocol.settings import (
+from ..benchmarks.findit import FAMILY_PROMPTS
+from ..core import SOME_FAILED, Runner, find_runner, host_flags, install, package_folder, quiet_log
+from ..engine import BackendFactory, CellBuilder
+from ..models import Budget
+from ..protocol import (
     FORCE_VARIABLE,
     LOGPROBS_VARIABLE,
     settings_from,
     skips_missing,
     wants_logprobs,
 )
-from ..serving.server_process import end
-from ..storage.folders import make_folders_of_host
-from ..sweeps.single_runs import SingleRuns, ask_runs
-from ..sweeps.sweep_file import Sweep, refuse_samples
+from ..serving import end
+from ..storage import make_folders_of_host
+from ..sweeps import SingleRuns, Sweep, ask_runs, refuse_samples
 from .access import ASKED_BY_US, flag_name
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
@@ -91,7 +88,7 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 )
 @model_options("samples", "dry_run", "logprobs", "force", "skip_missing")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
-def command(**values: Any) -> int:
+def run_command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
 
     All other flags go to VLMEvalKit's runner. The word "run" may be left out before --data.
@@ -103,7 +100,7 @@ def command(**values: Any) -> int:
     runner = None
     if options.samples is None and package_folder() is not None:
         runner = find_runner(_host_arguments(run))
-    host_values = parse_host_flags(runner, run, command)
+    host_values = parse_host_flags(runner, run, run_command)
     check_named(run)
     if options.samples is not None:
         return _run_samples(run)
@@ -135,9 +132,7 @@ def _run(
     quiet_log(is_quiet())
     make_folders_of_host()
     try:
-        from ..host import preflight, register
-        from ..host.outcomes import OUTCOMES
-        from ..host.registration import run_host
+        from ..host import OUTCOMES, preflight, register, run_host
     except ImportError as error:
         raise ValueError(
             f"VLMEvalKit cannot be imported ({error}): {install('run')}, "

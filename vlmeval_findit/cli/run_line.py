@@ -12,16 +12,12 @@ from typing import Any, NoReturn
 import click
 
 from ..benchmarks import resembles_dataset_name
-from ..core.formatting import nearest
-from ..core.vlmevalkit import HostFlag, Runner, host_flags
-from ..engine.answering import BackendFactory
-from ..engine.calls import CellBuilder
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..models.model_table import check_settings, known_model
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.settings import NAMES as SETTING_NAMES
-from ..protocol.settings import judge_args, settings_from
-from ..storage.folders import folder_from
+from ..core import HostFlag, Runner, host_flags, nearest
+from ..engine import BackendFactory, CellBuilder
+from ..models import ModelEntry, ModelOptions, check_settings, known_model
+from ..protocol import NAMES as SETTING_NAMES
+from ..protocol import DatasetVariant, judge_args, settings_from
+from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
     check_amounts,

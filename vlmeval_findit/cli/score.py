@@ -10,21 +10,21 @@ from typing import Any
 
 import click
 
-from ..analysis.run_errors import lenient_note
-from ..benchmarks.findit.box_metrics import rejection_line
-from ..boxes.spaces import KINDS
-from ..core.command import REFUSED, SOME_FAILED, as_called
-from ..core.files import is_disk_full
-from ..core.text_files import open_text
-from ..protocol.settings import settings_from
-from ..scoring.conversion import convert_file
-from ..scoring.pipeline import score_file
-from ..scoring.prediction_names import prediction_files
-from ..scoring.reviewed_runs import score_beside
-from ..scoring.run_score import RunScore
-from ..scoring.score_files import score_row, write_score
-from ..storage.review_files import read_reviews
-from ..storage.run_files import RunFiles, space_mark
+from ..analysis import lenient_note
+from ..benchmarks.findit import rejection_line
+from ..boxes import KINDS
+from ..core import REFUSED, SOME_FAILED, as_called, is_disk_full, open_text
+from ..protocol import settings_from
+from ..scoring import (
+    RunScore,
+    convert_file,
+    prediction_files,
+    score_beside,
+    score_file,
+    score_row,
+    write_score,
+)
+from ..storage import RunFiles, read_reviews, space_mark
 from .printing import print_lines, print_rows
 from .shared_options import (
     Command,

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import click
 
-from ..analysis.best_format import rule
-from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.grid import AnnotationTable
-from ..benchmarks.findit.variant import MARKS
-from ..core.formatting import nearest
-from ..models.model_entry import ModelOptions
-from ..models.model_settings import space_or_variable
-from ..models.model_table import find_model
-from ..sweeps.format_search import search_sweep, search_target
+from ..analysis import rule
+from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
+from ..core import nearest
+from ..models import ModelOptions, find_model, space_or_variable
+from ..sweeps import search_sweep, search_target
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .shared_options import (

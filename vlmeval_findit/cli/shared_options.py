@@ -16,8 +16,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..core.command import as_called
-from ..core.formatting import printable_lines
+from ..core import as_called, printable_lines
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
@@ -166,8 +165,8 @@ def print_note(text: str) -> None:
 
 def error_text(error: ValueError | OSError) -> str:
     """Return the message of an error, and what to do about it if the operating system refused."""
-    from ..core.redaction import scrub
-    from ..storage.folders import advice
+    from ..core import scrub
+    from ..storage import advice
 
     if not isinstance(error, OSError):
         return as_called(scrub(str(error)))
@@ -248,8 +247,8 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     """
     if not paths:
         return
-    from ..core.plugin_rows import FILES_VARIABLE, PluginError, named_files, reported, unreported
-    from ..scoring.new_identity import plugin_tables
+    from ..core import FILES_VARIABLE, PluginError, named_files, reported, unreported
+    from ..scoring import plugin_tables
 
     for path in paths:
         if not path.is_file():

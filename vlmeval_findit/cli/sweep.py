@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from ..analysis.format_file import BestFormats
-from ..core.command import (
+from ..analysis import BestFormats
+from ..core import (
     INTERRUPTED,
     LATER,
     NO_MORE,
@@ -22,26 +22,39 @@ from ..core.command import (
     as_called,
     config_here_or_shipped,
     install,
+    package_folder,
+    quiet_log,
 )
-from ..core.vlmevalkit import package_folder, quiet_log
-from ..engine.answering import BackendFactories, BackendFactory, StoppedError
-from ..engine.backend import CallOptions, CancelToken, LostCallError
-from ..engine.calls import CellBuilder
-from ..engine.journal.writer import DiskFullError, JournalTakenError
-from ..engine.own_models import OwnModels
-from ..engine.served_model import ServedModelBackends
-from ..engine.server_backends import ServerBackends, policy_of
-from ..engine.server_state import ServerPolicy
-from ..engine.signals import cancelled_by_signals
-from ..engine.sink import Watcher
-from ..models.http.spending import Budget
-from ..models.model_entry import ModelEntry, ModelOptions
-from ..scoring.run_score import CellResult
-from ..serving.programs import PROGRAMS
-from ..serving.server_process import end
-from ..sweeps.model_runs import UnfinishedError
-from ..sweeps.sweep_file import Sweep, all_variants, in_best_formats, read_sweep, refuse_samples
-from ..sweeps.sweep_run import run_sweep
+from ..engine import (
+    BackendFactories,
+    BackendFactory,
+    CallOptions,
+    CancelToken,
+    CellBuilder,
+    DiskFullError,
+    JournalTakenError,
+    LostCallError,
+    OwnModels,
+    ServedModelBackends,
+    ServerBackends,
+    ServerPolicy,
+    StoppedError,
+    Watcher,
+    cancelled_by_signals,
+    policy_of,
+)
+from ..models import Budget, ModelEntry, ModelOptions
+from ..scoring import CellResult
+from ..serving import PROGRAMS, end
+from ..sweeps import (
+    Sweep,
+    UnfinishedError,
+    all_variants,
+    in_best_formats,
+    read_sweep,
+    refuse_samples,
+    run_sweep,
+)
 from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import (
     check_amounts,
@@ -82,7 +95,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 @model_options(
     "samples", "dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing"
 )
-def command(
+def sweep_command(
     options: ModelOptions,
     config: Path,
     formats: Path | None,
@@ -139,7 +152,7 @@ def run_or_count(sweep: Sweep, options: ModelOptions, formats_file: Path) -> int
 
         return of_sweep(sweep)
     budget = budget_for(sweep)
-    status = run(sweep, backends_for(sweep, options, budget), formats_file)
+    status = run_and_print(sweep, backends_for(sweep, options, budget), formats_file)
     return report_spending(budget) or status
 
 
@@ -245,12 +258,12 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
     try:
-        from ..host.vlmevalkit_backends import VLMEvalKitBackends
+        from ..host import VLMEvalKitBackends
     except ImportError as error:
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if executor == "local":
         return VLMEvalKitBackends(inference, budget=budget)
-    from ..engine.ray_backend import RayBackend
+    from ..engine import RayBackend
 
     return VLMEvalKitBackends(inference, RayBackend, budget)
 
@@ -258,7 +271,7 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
 # --- the run --------------------------------------------------------------------------------------
 
 
-def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
+def run_and_print(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     """Run a sweep, print its scores, and write the best formats if it has several."""
     if formats_file.is_file():
         BestFormats(formats_file)  # Refused before the first call, if it is something else

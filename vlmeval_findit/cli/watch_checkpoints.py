@@ -13,17 +13,15 @@ from pathlib import Path
 
 import click
 
-from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED, as_called
-from ..core.formatting import counted
-from ..export.targets import TARGETS, exporter
-from ..leaderboard.comparable import of_one_scorer
-from ..leaderboard.learning_curve import curve_table, learning_curves
-from ..scoring.scored_run import RowData, Run, RunError, load_runs
-from ..storage.predictions import check_model_name
-from ..sweeps.checkpoints import Checkpoint, checkpoints_in, evaluate, is_refused, unfinished_in
+from ..core import INTERRUPTED, NO_MORE, SOME_FAILED, as_called, counted
+from ..export import TARGETS, exporter
+from ..leaderboard import curve_table, learning_curves, of_one_scorer
+from ..scoring import RowData, Run, RunError, load_runs
+from ..storage import check_model_name
+from ..sweeps import Checkpoint, checkpoints_in, evaluate, is_refused, unfinished_in
 from .export import default_folder
 from .printing import print_folded, print_table
-from .run import command as run
+from .run import run_command as run
 from .run_line import RunCommand
 from .shared_options import PATH, complete_datasets, is_quiet, is_verbose, option, say, switch
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.spaces import Space, reference
+from ..boxes import Space, reference
 from .orders import RARE_ORDERS, USUAL_ORDERS, Order
 
 # --- frames: affine maps per axis from shares of the image (0 left or top, 1) to numbers ----------

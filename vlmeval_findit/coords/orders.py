@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.representation import REPRESENTATIONS
+from ..boxes import REPRESENTATIONS
 
 Floats = NDArray[np.float64]
 

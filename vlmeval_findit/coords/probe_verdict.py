@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.variant import FindItVariant, format_problem
-from ..boxes.reading import reader
-from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
-from ..core.lenient_json import objects_in
-from ..protocol.replies import Reply
+from ..benchmarks.findit import FindItVariant, format_problem
+from ..boxes import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key, reader
+from ..core import objects_in
+from ..protocol import Reply
 from .conventions import Convention, Distortion, Floats
 from .diagnosis import ALIKE, Diagnosis, Thresholds, Verdict, diagnose
 from .likelihood import fit_distortion, iou, placed, to_numbers

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes.matching import plain_label
+from ..boxes import plain_label
 from .conventions import CoordinateMap, CoordinateMapOf, Floats
 
 Indices = NDArray[np.intp]

@@ -8,19 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.box_metrics import RULES
-from ..benchmarks.findit.reply_scoring import ScoredReply, match_replies
-from ..benchmarks.findit.run_space import reply_format
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.box_records import MatchResult, ParsedReply
-from ..boxes.matching import match
-from ..boxes.representation import NO_RECTANGLE, MatchRule
-from ..boxes.spaces import space_from
-from ..protocol.identity import Identity
-from ..protocol.metric import Metric
-from ..protocol.replies import Reply
-from ..protocol.scored_row import add_up
-from ..protocol.settings import Settings
+from ..benchmarks.findit import RULES, FindItVariant, ScoredReply, match_replies, reply_format
+from ..boxes import NO_RECTANGLE, MatchResult, MatchRule, ParsedReply, match, space_from
+from ..protocol import Identity, Metric, Reply, Settings, add_up
 from .conventions import SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE, Diagnosis, RunFit, SecondConvention, diagnose
 from .likelihood import convention_distance, screen, to_boxes

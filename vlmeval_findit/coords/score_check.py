@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import MatchRule
-from ..boxes.spaces import space_from
-from ..protocol.scored_row import ScoredRow
+from ..benchmarks.findit import FindItVariant
+from ..boxes import MatchRule, space_from
+from ..protocol import ScoredRow
 from .conventions import SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .likelihood import screen, to_numbers

@@ -9,10 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from ..benchmarks.findit.findit_datasets import Family
-from ..boxes.box_records import Ignored, Mask, Truth
-from ..boxes.representation import Corners
-from ..storage.image_files import Size
+from ..benchmarks.findit import Family
+from ..boxes import Corners, Ignored, Mask, Truth
+from ..storage import Size
 from .ledger import Ledger
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from .. import benchmarks
-from ..benchmarks.findit.findit_datasets import BENCHMARK
-from ..protocol.dataset_variant import AnyDataset
+from ..benchmarks.findit import BENCHMARK_DATASETS
+from ..protocol import AnyDataset
 
 
 def load_dataset(name: str) -> AnyDataset:
@@ -58,7 +58,7 @@ def _make_probe(_table: str) -> None:
 
 def _findit_tables(images: str) -> Iterator[str]:
     """Yield FindIt's tables about the images of a folder."""
-    for dataset in BENCHMARK.values():
+    for dataset in BENCHMARK_DATASETS.values():
         if dataset.images == images:
             yield from dataset.tables
 

@@ -14,18 +14,15 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ..benchmarks.findit.annotation_tables import PreparedTable, write_table
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..boxes.box_records import Truth
-from ..boxes.representation import Corners
-from ..core.files import sha256_of, write_once
-from ..storage.folders import image_folder, make_lmu_data_root
-from ..storage.table_files import source_checksum
+from ..benchmarks.findit import FindItQuery, PreparedTable, write_table
+from ..boxes import Corners, Truth
+from ..core import sha256_of, write_once
+from ..storage import image_folder, make_lmu_data_root, source_checksum
 from .rendered import scene_drawing as drawing
 from .rendered.scene_drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 
 # (width, height) in pixels
-SIZES = (
+PROBE_SIZES = (
     (224, 224),
     (320, 240),
     (240, 320),
@@ -75,7 +72,7 @@ class ProbeScene:
         return self.pixels.shape[1], self.pixels.shape[0]
 
 
-COUNT = len(SIZES) * len(CENTRES)
+COUNT = len(PROBE_SIZES) * len(CENTRES)
 
 
 def probe_scene(index: int) -> ProbeScene:
@@ -87,8 +84,8 @@ def probe_scene(index: int) -> ProbeScene:
     >>> scene.size, scene.label, scene.box
     ((640, 128), 'the red circle', (69.0, 19.0, 155.0, 53.0))
     """
-    turn, place = divmod(index, len(SIZES))
-    width, height = SIZES[place]
+    turn, place = divmod(index, len(PROBE_SIZES))
+    width, height = PROBE_SIZES[place]
     x1, y1, x2, y2 = _frame(Rng([_SEED, index]), CENTRES[turn], (width, height))
     shape, colour = _LOOKS[turn]
     pixels = np.empty((height, width, 3), np.uint8)

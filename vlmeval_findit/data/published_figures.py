@@ -14,14 +14,15 @@ from typing import Annotated, Any, Literal
 
 import yaml
 
-from ..benchmarks.findit import box_prompts
-from ..benchmarks.findit.dataset_names import parse_format
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..benchmarks.findit.findit_datasets import BENCHMARK
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.spaces import KINDS
-from ..core.formatting import nearest
-from ..core.validation import (
+from ..benchmarks.findit import (
+    BENCHMARK_DATASETS,
+    FAMILY_PROMPTS,
+    FindItVariant,
+    box_prompts,
+    parse_format,
+)
+from ..boxes import KINDS
+from ..core import (
     Checked,
     Config,
     Count,
@@ -32,11 +33,12 @@ from ..core.validation import (
     Text,
     Whole,
     YesNo,
+    nearest,
     row_of,
     validate,
 )
-from ..models.model_table import find_model
-from ..serving.programs import PROGRAMS
+from ..models import find_model
+from ..serving import PROGRAMS
 
 UNKNOWN: Literal["unknown"] = "unknown"
 
@@ -47,7 +49,7 @@ _PROMPTS: Mapping[str, object] = {**FAMILY_PROMPTS, box_prompts.NAME: box_prompt
 
 def _format(name: str) -> str:
     if name != UNKNOWN:
-        _, why = parse_format(name, BENCHMARK["RefCOCO"], FindItVariant)
+        _, why = parse_format(name, BENCHMARK_DATASETS["RefCOCO"], FindItVariant)
         if why:
             raise ValueError(f"{name!r}: {why}")
     return name

@@ -15,11 +15,9 @@ from typing import Any
 
 import yaml
 
-from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.findit_datasets import Dataset
-from ..core.formatting import nearest, shown
-from ..core.plugin_rows import Group, PluginTable
-from ..storage.table_files import WrittenTable
+from ..benchmarks.findit import PREFIX, Dataset
+from ..core import Group, PluginTable, nearest, shown
+from ..storage import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
 # The licence of what needs no download
@@ -118,9 +116,9 @@ def _make_vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTabl
 
     parts = stage2_release.parts_in(files)
     if parts:
-        yield stage2_release.prepare(parts, out)
+        yield stage2_release.prepare_stage2(parts, out)
     if not parts or stage1_release.files_of(files):
-        yield stage1_release.prepare(files, out)
+        yield stage1_release.prepare_stage1(files, out)
 
 
 def _make_self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable]:

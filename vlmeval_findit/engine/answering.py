@@ -8,11 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..models.model_entry import ModelEntry
-from ..protocol.call_results import CallResult
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
-from ..scoring.run_score import CellResult
+from ..models import ModelEntry
+from ..protocol import Answering, CallResult, DatasetVariant, Described
+from ..scoring import CellResult
 from .backend import Backend, CancelToken, run_sync
 from .batch_backend import BatchBackend, BatchLedger
 from .cell_files import RowDigests, finished_cell

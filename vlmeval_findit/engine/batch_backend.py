@@ -15,18 +15,15 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.files import sha256_of
-from ..models.http.batch import BatchRequest, BatchStatus
-from ..models.http.completion import CallError
-from ..models.http.spending import SpendingError
-from ..protocol.call_results import CallResult, CancelledError, StopReason, error_line
+from ..core import sha256_of
+from ..models import BatchRequest, BatchStatus, CallError, SpendingError
+from ..protocol import CallResult, CancelledError, StopReason, error_line
 from .backend import CancelToken, WorkResult
 from .journal.writer import Journal
 from .plan import WorkItem, single_calls
 
 if TYPE_CHECKING:
-    from ..models.http.batch.services import BatchService
-    from ..models.http.chat_call import ChatCall
+    from ..models import BatchService, ChatCall
 
 log = logging.getLogger(__name__)
 

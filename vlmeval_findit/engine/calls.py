@@ -17,25 +17,24 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
-from ..data.loading import load_dataset
-from ..protocol.benchmark import PromptSet
-from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.dataset_variant import (
+from ..data import load_dataset
+from ..protocol import (
+    SAMPLE,
     AnyDataset,
+    CustomPrompt,
     DatasetVariant,
     Message,
     PartKind,
+    PictureSample,
     PromptDigest,
+    PromptSet,
     Reference,
     located,
     prompt_hash,
+    prompt_set,
     quoted,
 )
-from ..protocol.identity import SAMPLE
-from ..protocol.picture_sample import PictureSample
-from ..storage.folders import Folder, image_folder
-from ..storage.image_content import content_of
-from ..storage.image_files import rows_to_leave_out
+from ..storage import Folder, content_of, image_folder, rows_to_leave_out
 
 _UNREAD = "not read: "
 

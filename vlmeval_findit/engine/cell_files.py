@@ -19,50 +19,57 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from ..benchmarks import benchmark_of, prefixes
-from ..core.command import package_sha256
-from ..core.files import file_sha256, left_behind, suffix_of
-from ..core.redaction import known_secrets
-from ..models.model_table import thought_rule
-from ..protocol.call_results import CallResult, refused_if_it_quotes
-from ..protocol.choices import stated_note
-from ..protocol.identity import Identity
-from ..protocol.replies import (
+from ..core import file_sha256, known_secrets, left_behind, package_sha256, suffix_of
+from ..models import thought_rule
+from ..protocol import (
     FAILED,
     NOTHING_RECORDED,
+    CallResult,
+    Identity,
     Reply,
+    ThoughtRule,
     parse_call_time,
     parse_record,
+    refused_if_it_quotes,
+    stated_note,
     with_error,
 )
-from ..protocol.thoughts import ThoughtRule
-from ..scoring.answered_by import answered_note, models_in
-from ..scoring.pipeline import check_replies
-from ..scoring.reply_note import reply_note
-from ..scoring.run_score import (
+from ..scoring import (
     CellResult,
     RunScore,
+    ScoreBasis,
+    answered_note,
     check_coordinates,
+    check_replies,
+    details_line,
     join_scores,
+    models_in,
+    read_sealed,
+    reply_note,
     result_of,
     score_rows,
+    versions_now,
     without_details,
+    write_score,
 )
-from ..scoring.score_files import details_line, write_score
-from ..scoring.score_seal import ScoreBasis, read_sealed
-from ..scoring.scored_with import versions_now
-from ..storage.identity_file import identity_values, read_identity
-from ..storage.image_content import changed, is_transparent, short, shown_in, shown_text
-from ..storage.predictions import (
+from ..storage import (
     PREDICTION_FORMATS,
     SHOWN,
     TIME,
     PredictionError,
+    RunFiles,
     call_time_column,
+    changed,
     holds_rows,
+    identity_values,
+    is_transparent,
+    read_identity,
     read_predictions,
+    short,
+    shown_in,
+    shown_text,
     write_rows,
 )
-from ..storage.run_files import RunFiles
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal

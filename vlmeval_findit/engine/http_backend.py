@@ -18,18 +18,29 @@ from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
-from ..core.open_files import limit, room_for_files, too_many_files
-from ..models.http.chat import ChatModel
-from ..models.http.chat_call import ChatCall
-from ..models.http.client import HttpClient
-from ..models.http.completion import DENIED_STATUSES, CallError
-from ..models.http.endpoint import Endpoint
-from ..models.http.http_endpoint import HttpEndpoint, http_endpoints
-from ..models.http.proxies import refuse_unknown_proxies
-from ..models.http.sent_images import EncodedImages
-from ..models.http.spending import Budget, SpendingError
-from ..protocol.call_results import CallResult, StopReason, error_line, refused_if_it_quotes
-from ..protocol.dataset_variant import DatasetVariant, Message
+from ..core import limit, room_for_files, too_many_files
+from ..models import (
+    DENIED_STATUSES,
+    Budget,
+    CallError,
+    ChatCall,
+    ChatModel,
+    EncodedImages,
+    Endpoint,
+    HttpClient,
+    HttpEndpoint,
+    SpendingError,
+    http_endpoints,
+    refuse_unknown_proxies,
+)
+from ..protocol import (
+    CallResult,
+    DatasetVariant,
+    Message,
+    StopReason,
+    error_line,
+    refused_if_it_quotes,
+)
 from .backend import (
     CancelToken,
     ScheduledRun,
@@ -118,7 +129,7 @@ class HttpBackend:
         except (Exception, SystemExit) as error:
             yield not_loaded(first, error)
             return
-        run = _HttpRun(self, _calls_of(chain([first], remaining), service), cancel)
+        run = HttpRun(self, _calls_of(chain([first], remaining), service), cancel)
         async with aclosing(run.answers()) as results:
             with _RARE_COLLECTIONS:
                 async for finished in results:
@@ -128,7 +139,7 @@ class HttpBackend:
         call = ChatCall(self.service.model, self.service.budget, message, variant)
 
         async def asked() -> CallResult:
-            run = _HttpRun(self, iter([("", (None, call))]), CancelToken())
+            run = HttpRun(self, iter([("", (None, call))]), CancelToken())
             async with aclosing(run.answers()) as results:
                 answers = []
                 async for finished in results:
@@ -193,7 +204,9 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         yield image, (call, asked)
 
 
-class _HttpRun(ScheduledRun[tuple[Any, CallResult]]):
+class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
+    """Asks the calls of one run over HTTP."""
+
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:

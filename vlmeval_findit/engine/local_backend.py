@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from ..protocol.call_results import (
+from ..protocol import (
     Batch,
     CallResult,
     Cancellable,

@@ -7,21 +7,23 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..benchmarks import benchmark_of
-from ..boxes.spaces import SpaceError
-from ..models.model_settings import settings_of_model, space_source
-from ..models.model_table import find_model
-from ..protocol.choices import SPACE
-from ..protocol.contradictions import (
+from ..boxes import SpaceError
+from ..models import find_model, settings_of_model, space_source
+from ..protocol import (
+    IMAGES,
+    SPACE_SETTING,
+    Answering,
+    Described,
+    Identity,
+    IdentityConflict,
+    Settings,
     apply_force,
     identity_conflicts,
     merge_for_resume,
     refuse_variable,
 )
-from ..protocol.identity import IMAGES, Answering, Described, Identity, IdentityConflict
-from ..protocol.settings import Settings
-from ..scoring.new_identity import run_identity
-from ..storage.identity_file import read_identity, write_identity
-from ..storage.run_files import RunFiles
+from ..scoring import run_identity
+from ..storage import RunFiles, read_identity, write_identity
 from .calls import Cell
 from .journal.view import JournalView
 
@@ -84,7 +86,7 @@ def prepare_output(
     recorded = read_identity(path)
     if recorded is not None:
         conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
-        if identity.space_source == SPACE.variable:
+        if identity.space_source == SPACE_SETTING.variable:
             refuse_variable(conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
 

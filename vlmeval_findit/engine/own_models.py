@@ -12,16 +12,17 @@ from functools import cache
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, baselines, benchmarks
-from ..core.validation import validate
-from ..core.vlmevalkit import host_version
-from ..models.checkpoint_row import row_of_checkpoint, row_to_run
-from ..models.local.run_plan import RunSettings, describe, on_this_machine
-from ..models.model_entry import ModelEntry
-from ..models.model_table import local_names
-from ..protocol.call_results import CancelledError
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
-from ..protocol.settings import settings_from
+from ..core import host_version, validate
+from ..models import (
+    ModelEntry,
+    RunSettings,
+    describe,
+    local_names,
+    on_this_machine,
+    row_of_checkpoint,
+    row_to_run,
+)
+from ..protocol import Answering, CancelledError, DatasetVariant, Described, settings_from
 from .answering import BackendFactory
 from .backend import Backend, CancelToken, WorkResult
 from .calls import given_key

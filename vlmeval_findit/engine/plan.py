@@ -14,8 +14,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from ..storage.image_content import Shown, imported_contents, replaced_note
-from ..storage.image_files import ImageError
+from ..storage import ImageError, Shown, imported_contents, replaced_note
 from .calls import Call, Cell, unread
 from .journal.view import JournalView
 

@@ -13,8 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.command import install
-from ..protocol.call_results import CallResult, error_line
+from ..core import install
+from ..protocol import CallResult, error_line
 from .backend import (
     CallOptions,
     CancelToken,

@@ -22,10 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core.files import sha256_of
-from ..core.plugin_rows import FILES_VARIABLE, loaded_files, named_files
-from ..core.redaction import quoted
-from ..protocol.call_results import Batch, CallResult
+from ..core import FILES_VARIABLE, loaded_files, named_files, quoted, sha256_of
+from ..protocol import Batch, CallResult
 from .backend import CallOptions, Loader
 from .local_backend import answers_in_turn
 
@@ -38,7 +36,7 @@ _TOGETHER = 0.25  # seconds of answers per message, as each costs the driver 0.4
 _SECRET = re.compile("KEY|TOKEN|HEADERS|SECRET|PASS")
 
 # At 0 Ray listens on 127.0.0.1 only.
-_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextmanager
@@ -59,9 +57,9 @@ def cluster(ray: Any) -> Iterator[None]:
             constants = ray._private.ray_constants
             undo.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
             constants.ENABLE_RAY_CLUSTER = False
-            if _LOOPBACK not in os.environ:
-                os.environ[_LOOPBACK] = "0"
-                undo.callback(os.environ.pop, _LOOPBACK)
+            if LOOPBACK not in os.environ:
+                os.environ[LOOPBACK] = "0"
+                undo.callback(os.environ.pop, LOOPBACK)
         undo.callback(ray.shutdown)
         handler = signal.getsignal(signal.SIGTERM)
         ray.init(**quiet)

@@ -13,36 +13,48 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..boxes.spaces import Space, SpaceError, space_from
-from ..core.formatting import nearest
-from ..core.text_files import read_json
-from ..core.validation import validate
-from ..models.adapter import Adapter, adapter_of
-from ..models.checkpoint_row import OTHER, row_of_checkpoint
-from ..models.http.chat import ChatModel, chat_model, once_a_variant, token_limit, unknown_bounds
-from ..models.http.endpoint import Endpoint
-from ..models.http.image_bounds import bounds_in_request
-from ..models.http.refused_fields import NEEDED
-from ..models.loading_report import judge, report_of_log
-from ..models.local.layout import Bounds
-from ..models.local.run_plan import RunSettings
-from ..models.model_entry import ModelEntry
-from ..models.model_row import LocalFamily, ModelRow, space_within
-from ..models.model_settings import space_or_variable
-from ..models.model_table import local_names
-from ..models.revision import base_settings, known_revision, refuse_missing, revision_of
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
-from ..serving.programs import (
+from ..boxes import Space, SpaceError, space_from
+from ..core import nearest, read_json, validate
+from ..models import (
+    NEEDED,
+    OTHER,
+    Adapter,
+    Bounds,
+    ChatModel,
+    Endpoint,
+    LocalFamily,
+    ModelEntry,
+    ModelRow,
+    RunSettings,
+    adapter_of,
+    base_settings,
+    bounds_in_request,
+    chat_model,
+    judge_loading,
+    known_revision,
+    local_names,
+    once_a_variant,
+    refuse_missing,
+    report_of_log,
+    revision_of,
+    row_of_checkpoint,
+    space_or_variable,
+    space_within,
+    token_limit,
+    unknown_bounds,
+)
+from ..protocol import Answering, DatasetVariant, Described
+from ..serving import (
     ALL_TOKENS,
     BOUNDS,
     PROGRAMS,
     TEMPLATE,
+    LocalServers,
     ServeOptions,
     ServerProgram,
     programs_with,
+    serve,
 )
-from ..serving.server_process import LocalServers, serve
 from .backend import CallOptions
 from .calls import given_key
 from .server_backends import ServerBackends, naming_model
@@ -209,7 +221,7 @@ class ServedModel:
 
 def _refusal(log_text: str) -> str | None:
     """Say which weights a program that loads with transformers has not found."""
-    return judge(report_of_log(log_text)).refusal
+    return judge_loading(report_of_log(log_text)).refusal
 
 
 def _type_another(name: str) -> str:

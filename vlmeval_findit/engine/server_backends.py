@@ -9,26 +9,30 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..models.http.addresses import (
+from ..models import (
+    LOCAL_SETTINGS,
     AddressFile,
+    BatchKind,
+    Budget,
+    ChatModel,
     Endpoints,
+    ModelEntry,
+    chat_model,
     endpoints,
     header_lines,
     lasting,
+    model_key,
     provider_endpoints,
+    token_limit,
+    urls_of,
 )
-from ..models.http.batch import BatchKind
-from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
-from ..models.http.spending import Budget
-from ..models.model_entry import LOCAL_SETTINGS, ModelEntry, urls_of
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
+from ..protocol import Answering, DatasetVariant, Described
 from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
 from .server_state import ServerPolicy
 
 if TYPE_CHECKING:
-    from ..models.http.batch.services import BatchService
+    from ..models import BatchService
     from .http_backend import HttpService
 
 
@@ -80,7 +84,7 @@ class ServerBackends:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
             servers = self._endpoints(entry)
             # Imported late: it imports the standard library's HTTP client.
-            from ..models.http.proxies import refuse_unknown_proxies
+            from ..models import refuse_unknown_proxies
 
             refuse_unknown_proxies(servers() if isinstance(servers, AddressFile) else servers)
             chat = chat_of(entry)
@@ -121,7 +125,7 @@ class ServerBackends:
         return HttpService(chat_of(entry), servers, timeout, self.budget, self.policy)
 
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
-        from ..models.http.batch.services import SERVICES
+        from ..models import SERVICES
 
         (endpoint,) = lasting(self._endpoints(entry))
         return SERVICES[kind](chat_of(entry), endpoint, self.inference.timeout, self.budget)

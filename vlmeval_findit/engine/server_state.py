@@ -13,7 +13,7 @@ LONGEST_WAIT = 600.0  # longest accepted Retry-After in seconds; beyond it the n
 OPEN_IMAGES = 0.6  # share of the limit: most images begun at a time, as prefix caches are bounded
 
 _DENIALS = 3  # successive denials after which a server is lost; gateways deny for a moment
-_WINDOW = 32  # calls over which the share of refusals counts
+WINDOW = 32  # calls over which the share of refusals counts
 _TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random refusals
 
 # Seconds a server may be down: long enough to restart a large model; less for a server that
@@ -131,7 +131,7 @@ class ServerState:
     _too_many: float = math.inf
     _recent: float = 0.0
     _usual: float = math.inf
-    _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))  # refused
+    _window: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))  # refused
     _cut_at: float = -math.inf
     _failures: int = 0
     _rests: int = 0
@@ -178,7 +178,7 @@ class ServerState:
             self.first_seconds = self.first_seconds or seconds
             self._grow(seconds, self.in_flight + 1)
         self._answers += 1
-        if self._answers % _WINDOW == 0:
+        if self._answers % WINDOW == 0:
             self._rests = max(self._rests - 1, 0)
 
     def works(self, began: float) -> None:

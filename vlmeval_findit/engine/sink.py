@@ -9,18 +9,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
-from ..core.files import is_disk_full
-from ..core.redaction import Secrets, known_secrets
-from ..protocol.call_results import (
-    NOT_MADE,
-    CallResult,
-    error_line,
-    in_thread,
-    refused_if_it_quotes,
-)
-from ..protocol.identity import Identity
-from ..scoring.run_score import CellResult
-from ..storage.image_content import ImageChangedError, is_other_file
+from ..core import Secrets, is_disk_full, known_secrets
+from ..protocol import NOT_MADE, CallResult, Identity, error_line, in_thread, refused_if_it_quotes
+from ..scoring import CellResult
+from ..storage import ImageChangedError, is_other_file
 from .backend import Backend, CancelToken, WorkResult
 from .calls import Call, Cell, unread
 from .journal.view import JournalError

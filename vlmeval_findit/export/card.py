@@ -8,16 +8,11 @@ from typing import Any
 import yaml
 
 from .. import __version__
-from ..core.formatting import counted, printable
-from ..leaderboard.board import boards
-from ..leaderboard.comparable import grouped
-from ..leaderboard.cost_tables import dull_counts
-from ..leaderboard.notes import remarks
-from ..leaderboard.run_tables import runs_table
-from ..leaderboard.table_output import md, to_markdown
-from ..reproduction.reproduction_file import badge, reproductions_of
-from ..scoring.scored_run import Run
-from ..statistics.intervals import INTERVALS
+from ..core import counted, printable
+from ..leaderboard import boards, dull_counts, grouped, md, remarks, runs_table, to_markdown
+from ..reproduction import badge, reproductions_of
+from ..scoring import Run
+from ..statistics import INTERVALS
 
 # The tables of a dataset by the names of their configurations; the first is the default
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}

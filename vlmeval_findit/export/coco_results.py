@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.coco_boxes import CocoBoxes, NoConfidenceError, definitions_in
-from ..boxes.confidences import DEFAULT, DEFINITIONS
-from ..coords.run_check import NotBoxesError
-from ..core.files import atomic_write, file_sha256
-from ..core.formatting import counted
-from ..data.loading import load_dataset
-from ..scoring.prediction_names import score_command
-from ..scoring.scored_run import Run, RunError
+from ..analysis import CocoBoxes, NoConfidenceError, definitions_in
+from ..boxes import DEFAULT, DEFINITIONS
+from ..coords import NotBoxesError
+from ..core import atomic_write, counted, file_sha256
+from ..data import load_dataset
+from ..scoring import Run, RunError, score_command
 from .export_folder import rewrite_folder, unique_names
 from .targets import NotExportableError, left_out_lines
 

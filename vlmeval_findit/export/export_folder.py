@@ -13,18 +13,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..core.files import atomic_write, file_sha256
-from ..core.text_files import parse_json, read_json, read_text
-from ..scoring.prediction_names import score_command
-from ..scoring.scored_run import Run, RunError
-from ..storage.folders import image_folder
-from ..storage.predictions import (
+from ..core import atomic_write, file_sha256, parse_json, read_json, read_text
+from ..scoring import Run, RunError, score_command
+from ..storage import (
+    CHECKSUMS,
+    WRITTEN_BY,
+    RunFiles,
     call_time_column,
+    image_folder,
     read_predictions,
+    run_of,
     shown_column,
     write_rows,
 )
-from ..storage.run_files import CHECKSUMS, WRITTEN_BY, RunFiles, run_of
 from .private import Private
 from .targets import NotExportableError
 

@@ -13,16 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.coco_boxes import confidences_of
-from ..boxes.confidences import DEFAULT
-from ..boxes.representation import MatchRule
-from ..core.files import atomic_write
-from ..core.formatting import counted
-from ..core.redaction import replace_surrogates
-from ..protocol.benchmark import Role
-from ..protocol.scored_row import ScoredRow
-from ..report.transcripts import Transcript, gather
-from ..scoring.scored_run import Run, RunError
+from ..analysis import confidences_of
+from ..boxes import DEFAULT, MatchRule
+from ..core import atomic_write, counted, replace_surrogates
+from ..protocol import Role, ScoredRow
+from ..report import Transcript, gather
+from ..scoring import Run, RunError
 from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines
 

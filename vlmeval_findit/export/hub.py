@@ -22,14 +22,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..api.dataframes import query_rows, run_row
-from ..core.files import atomic_write, replacing
-from ..core.formatting import counted, printable, some
-from ..core.redaction import replace_surrogates
-from ..core.text_files import read_json
-from ..leaderboard.cost_tables import AT_ONCE, COSTS
-from ..scoring.scored_run import Run
-from ..storage.run_files import CHECKSUMS
+from ..api import query_rows, run_row
+from ..core import atomic_write, counted, printable, read_json, replace_surrogates, replacing, some
+from ..leaderboard import AT_ONCE, COSTS
+from ..scoring import Run
+from ..storage import CHECKSUMS
 from .card import TABLES, make_card
 from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
 from .private import Private, changed, places_of

@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core.redaction import quoted
-from ..scoring.scored_run import Run
+from ..core import quoted
+from ..scoring import Run
 from .export_folder import make_store
 from .targets import ExportError, NotExportableError
 from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new

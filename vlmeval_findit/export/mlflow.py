@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core.redaction import quoted
-from ..scoring.scored_run import Run
+from ..core import quoted
+from ..scoring import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
 from .trackers import CURVE, KEY, LoggedAnswer, TrackedCurve, TrackedRun, log_new

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.redaction import scrub
-from ..core.text_files import parse_json, read_text
-from ..protocol.replies import FAILED, RECORD_KEY
-from ..storage.predictions import SHOWN
+from ..core import parse_json, read_text, scrub
+from ..protocol import FAILED, RECORD_KEY
+from ..storage import SHOWN
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..core.formatting import counted, some
+from ..core import counted, some
 
 if TYPE_CHECKING:
-    from ..scoring.scored_run import Run
+    from ..scoring import Run
 
 
 class ExportError(RuntimeError):

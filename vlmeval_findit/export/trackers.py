@@ -11,15 +11,13 @@ from typing import Any, Protocol
 
 from PIL.Image import Image
 
-from ..api.answer_drawing import draw_boxes
-from ..core.files import sha256_of
-from ..core.formatting import counted
-from ..leaderboard.board_tables import run_slices_table
-from ..leaderboard.learning_curve import LearningCurve, learning_curves
-from ..protocol.scored_row import ScoredRow
-from ..report.transcripts import Transcript, gather
-from ..scoring.scored_run import Run
-from ..storage.image_files import decode
+from ..api import draw_boxes
+from ..core import counted, sha256_of
+from ..leaderboard import LearningCurve, learning_curves, run_slices_table
+from ..protocol import ScoredRow
+from ..report import Transcript, gather
+from ..scoring import Run
+from ..storage import decode
 from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private

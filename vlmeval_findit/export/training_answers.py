@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.run_space import reply_format, space_of_whole_images
-from ..boxes.representation import Corners, ReplyFormat
-from ..boxes.spaces import Space, reference, space_from
-from ..boxes.writing import BoxToWrite, write
-from ..protocol.dataset_variant import AnyDataset
-from ..protocol.replies import Replies, Reply, ReplyRecord
-from ..protocol.settings import Settings
-from ..scoring.scored_run import Run
+from ..benchmarks.findit import FindItQuery, reply_format, space_of_whole_images
+from ..boxes import BoxToWrite, Corners, ReplyFormat, Space, reference, space_from, write
+from ..protocol import AnyDataset, Replies, Reply, ReplyRecord, Settings
+from ..scoring import Run
 
 STEPS = (1.0, 0.1, 0.01, 0.001)  # Numbers of answers are multiples of one of these
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from .. import __version__
-from ..core.formatting import counted, printable
-from ..leaderboard.table_output import md
-from ..protocol.dataset_variant import Message, PartKind, split_system
-from ..scoring.scored_run import Run
+from ..core import counted, printable
+from ..leaderboard import md
+from ..protocol import Message, PartKind, split_system
+from ..scoring import Run
 
 ROWS = "train.jsonl"
 IMAGE_MARK = "<image>"

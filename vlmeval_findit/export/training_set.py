@@ -9,20 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..analysis.format_file import BestFormats
-from ..analysis.run_errors import error_types_of
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.error_types import BoxError
-from ..boxes.spaces import Space
-from ..core.files import atomic_write, sha256_of
-from ..core.formatting import counted, nearest
-from ..protocol.dataset_variant import PartKind, located
-from ..protocol.error_analysis import lost
-from ..report.transcripts import Transcript, gather
-from ..scoring.scored_run import Run, RunError, read_details
-from ..scoring.stored_score import read_provenance
-from ..storage.predictions import read_predictions
-from ..storage.run_files import run_of
+from ..analysis import BestFormats, error_types_of
+from ..benchmarks.findit import FindItVariant
+from ..boxes import BoxError, Space
+from ..core import atomic_write, counted, nearest, sha256_of
+from ..protocol import PartKind, located, lost
+from ..report import Transcript, gather
+from ..scoring import Run, RunError, read_details, read_provenance
+from ..storage import read_predictions, run_of
 from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines
 from .training_answers import right_answers

@@ -16,23 +16,30 @@ from typing import Any, ClassVar
 
 from vlmeval.api.base import BaseAPI
 
-from ..core.validation import Config, Count, Dollars, Number, Seconds, Whole, validate
-from ..engine.backend import CallOptions
-from ..engine.http_backend import HttpBackend, HttpService
-from ..engine.served_model import ServedModelBackends
-from ..engine.server_backends import ServerBackends, policy_of
-from ..models.http.addresses import provider_endpoints
-from ..models.http.chat import ChatModel, chat_model, token_limit
-from ..models.http.providers.provider_table import OPENROUTER
-from ..models.http.spending import Budget
-from ..models.model_client import HostMessage, from_host_message
-from ..models.model_entry import ModelEntry
-from ..models.model_table import MODELS
-from ..models.prices import PricesField
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Described
-from ..protocol.replies import parse_record
-from ..serving.programs import ServeOptions
+from ..core import Config, Count, Dollars, Number, Seconds, Whole, validate
+from ..engine import (
+    CallOptions,
+    HttpBackend,
+    HttpService,
+    ServedModelBackends,
+    ServerBackends,
+    policy_of,
+)
+from ..models import (
+    MODELS,
+    OPENROUTER,
+    Budget,
+    ChatModel,
+    HostMessage,
+    ModelEntry,
+    PricesField,
+    chat_model,
+    from_host_message,
+    provider_endpoints,
+    token_limit,
+)
+from ..protocol import DatasetVariant, Described, parse_record
+from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
 
 

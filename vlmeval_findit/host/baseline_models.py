@@ -9,11 +9,9 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembles_dataset_name
-from ..engine.own_models import baseline_key, describe_baseline
-from ..models.model_client import HostMessage, from_host_message
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Described
-from ..protocol.replies import ReplyRecord
+from ..engine import baseline_key, describe_baseline
+from ..models import HostMessage, from_host_message
+from ..protocol import DatasetVariant, Described, ReplyRecord
 
 
 def recorded_reply(text: str, record: ReplyRecord) -> RecordedReply:

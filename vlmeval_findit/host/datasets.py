@@ -17,21 +17,21 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_dataset_name
-from ..core.command import SOME_FAILED
-from ..data.loading import load_dataset
-from ..engine.calls import Cell, prompts_of, settings_of
-from ..models.model_client import HostMessage, to_host_message
-from ..models.model_table import check_settings
-from ..protocol.benchmark import Benchmark
-from ..protocol.custom_prompt import CustomPrompt
-from ..protocol.dataset_variant import DatasetNameError
-from ..protocol.settings import NAMES, settings_from, skips_missing
-from ..protocol.settings import judge_args as read_judge_args
-from ..scoring.pipeline import score_file
-from ..scoring.score_files import score_row, write_score
-from ..storage.folders import make_folders_of_host
-from ..storage.image_files import rows_to_leave_out
-from ..storage.table_files import is_users_table
+from ..core import SOME_FAILED
+from ..data import load_dataset
+from ..engine import Cell, prompts_of, settings_of
+from ..models import HostMessage, check_settings, to_host_message
+from ..protocol import (
+    NAMES,
+    Benchmark,
+    CustomPrompt,
+    DatasetNameError,
+    settings_from,
+    skips_missing,
+)
+from ..protocol import judge_args as read_judge_args
+from ..scoring import score_file, score_row, write_score
+from ..storage import is_users_table, make_folders_of_host, rows_to_leave_out
 from .late_space import complete_space
 from .outcomes import ANY, OUTCOMES
 from .runner_reports import RUNNER

@@ -22,29 +22,31 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..core.command import INTERRUPTED, NO_MORE, SOME_FAILED
-from ..core.files import is_disk_full
-from ..core.repeating import repeated
-from ..core.vlmevalkit import host_version
-from ..engine.answering import BackendFactory, JobSpec, ModelStoppedError, StoppedError, answer
-from ..engine.backend import Backend
-from ..engine.cell_files import count_failed, merge_predictions, prediction_rows
-from ..engine.http_backend import HttpBackend
-from ..engine.journal.writer import Journal
-from ..engine.local_backend import LocalBackend, ThreadedBackend
-from ..engine.outputs import Output, prepare_output
-from ..engine.plan import ItemSizes
-from ..engine.signals import cancelled_by_signals
-from ..engine.sink import PlannedCalls
-from ..models.model_client import GenerateClient
-from ..models.model_entry import ModelEntry
-from ..models.model_table import find_model
-from ..models.revision import refuse_unreachable
-from ..protocol.call_results import CallResult, ModelClient, error_line
-from ..protocol.settings import wants_logprobs
-from ..scoring.run_score import CellResult
-from ..storage.predictions import check_model_name, write_rows
-from ..storage.run_files import RunFiles
+from ..core import INTERRUPTED, NO_MORE, SOME_FAILED, host_version, is_disk_full, repeated
+from ..engine import (
+    Backend,
+    BackendFactory,
+    HttpBackend,
+    ItemSizes,
+    JobSpec,
+    Journal,
+    LocalBackend,
+    ModelStoppedError,
+    Output,
+    PlannedCalls,
+    StoppedError,
+    ThreadedBackend,
+    answer,
+    cancelled_by_signals,
+    count_failed,
+    merge_predictions,
+    prediction_rows,
+    prepare_output,
+)
+from ..models import GenerateClient, ModelEntry, find_model, refuse_unreachable
+from ..protocol import CallResult, ModelClient, error_line, wants_logprobs
+from ..scoring import CellResult
+from ..storage import RunFiles, check_model_name, write_rows
 from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
 from .datasets import VariantDataset

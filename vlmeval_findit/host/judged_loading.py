@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from ..models.loading_report import checked, report_of
+from ..models import checked, report_of
 
 
 @contextmanager

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..boxes.spaces import space_from
-from ..protocol.choices import SPACE, STATED
-from ..protocol.settings import Settings
-from ..storage.identity_file import read_identity, write_identity
-from ..storage.run_files import RunFiles
+from ..boxes import space_from
+from ..protocol import SPACE_SETTING, STATED, Settings
+from ..storage import RunFiles, read_identity, write_identity
 
 
 def recorded_space(predictions: Path, settings: Settings) -> Settings:
@@ -30,7 +28,7 @@ def complete_space(predictions: Path, settings: Settings) -> None:
         return
     space, source = settings.space, STATED
     if space is None:
-        space, source = settings.of_unknown.space, SPACE.variable
+        space, source = settings.of_unknown.space, SPACE_SETTING.variable
     if space is None:
         return
     if not recorded.answering.in_vlmevalkit:

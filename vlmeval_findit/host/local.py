@@ -9,17 +9,22 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
-from ..core.validation import validate
-from ..engine.own_models import describe_local, local_on_this_machine
-from ..models.checkpoint_row import name_taken, row_of_checkpoint, row_to_run
-from ..models.local.local_runner import LocalCompletion, load_local
-from ..models.local.run_plan import RunSettings
-from ..models.model_client import HostMessage, from_host_message
-from ..models.model_row import ModelRow
-from ..models.model_table import local_names
-from ..models.revision import refuse_missing
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
+from ..core import validate
+from ..engine import describe_local, local_on_this_machine
+from ..models import (
+    HostMessage,
+    LocalCompletion,
+    ModelRow,
+    RunSettings,
+    from_host_message,
+    load_local,
+    local_names,
+    name_taken,
+    refuse_missing,
+    row_of_checkpoint,
+    row_to_run,
+)
+from ..protocol import Answering, DatasetVariant, Described
 from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
 
 Maker = Callable[..., Any]

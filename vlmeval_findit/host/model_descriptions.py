@@ -9,17 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..boxes.spaces import SpaceError
-from ..core.files import file_sha256, sha256_of
-from ..engine.calls import given_key
-from ..engine.own_models import local_key
-from ..models.model_row import ModelRow
-from ..models.model_settings import space_or_variable
-from ..models.model_table import find_model
-from ..models.revision import known_revision
-from ..protocol.custom_prompt import CustomPrompt
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
+from ..boxes import SpaceError
+from ..core import file_sha256, sha256_of
+from ..engine import given_key, local_key
+from ..models import ModelRow, find_model, known_revision, space_or_variable
+from ..protocol import Answering, CustomPrompt, DatasetVariant, Described
 from .model_objects import (
     arguments_of,
     attributes_of,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..core.redaction import is_secret_name, remember
-from ..engine.calls import NO_ANSWER_DEPENDS
-from ..models.http.endpoint import Endpoint
+from ..core import is_secret_name, remember
+from ..engine import NO_ANSWER_DEPENDS
+from ..models import Endpoint
 from .plain_values import is_stable, plain_value
 
 _GIVEN = "_findit_arguments"  # Attribute with what a model's constructor was given

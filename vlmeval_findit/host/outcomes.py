@@ -13,10 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import benchmarks, parse, resembles_dataset_name
-from ..core.command import NO_MORE, SOME_FAILED
-from ..core.files import is_disk_full
-from ..core.formatting import nearest
-from ..core.redaction import scrub
+from ..core import NO_MORE, SOME_FAILED, is_disk_full, nearest, scrub
 
 
 @dataclass(slots=True)

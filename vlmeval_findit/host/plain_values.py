@@ -17,8 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..core.files import sha256_of
-from ..core.redaction import is_secret_name, scrub, without_credentials
+from ..core import is_secret_name, scrub, sha256_of, without_credentials
 
 _LONGEST = 2000  # Characters of JSON; a longer value is known by its hash
 _DEEPEST = 4  # Levels of objects in objects

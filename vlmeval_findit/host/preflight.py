@@ -12,13 +12,10 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
-from ..core.formatting import nearest
-from ..engine.answering import BackendFactory
-from ..engine.backend import CallOptions
-from ..models.http.spending import Budget
-from ..models.model_entry import ModelEntry
-from ..storage.predictions import check_model_name
-from ..storage.table_files import is_users_table
+from ..core import nearest
+from ..engine import BackendFactory, CallOptions
+from ..models import Budget, ModelEntry
+from ..storage import check_model_name, is_users_table
 from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known

@@ -10,8 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.printable_logs import make_logs_printable
-from ..core.vlmevalkit import Runner
+from ..core import Runner, make_logs_printable
 
 
 def register_datasets(dataset_module: ModuleType) -> None:

@@ -10,19 +10,18 @@ from functools import partial
 from typing import Any
 
 from ..benchmarks import benchmarks
-from ..core.formatting import nearest
-from ..core.vlmevalkit import host_version
-from ..engine.answering import BackendFactory
-from ..engine.backend import Backend, CallOptions, Loader
-from ..engine.http_backend import HttpBackend
-from ..engine.local_backend import LocalBackend, ThreadedBackend
-from ..models.http.spending import Budget
-from ..models.model_client import GenerateClient
-from ..models.model_entry import ModelEntry
-from ..protocol.call_results import ModelClient
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Answering, Described
-from ..protocol.settings import settings_from
+from ..core import host_version, nearest
+from ..engine import (
+    Backend,
+    BackendFactory,
+    CallOptions,
+    HttpBackend,
+    Loader,
+    LocalBackend,
+    ThreadedBackend,
+)
+from ..models import Budget, GenerateClient, ModelEntry
+from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
 from .api import FindItOpenRouter, settings_of
 from .judged_loading import judged_loading
 from .model_descriptions import (

@@ -18,10 +18,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..benchmarks.vpbench.mark_choices import MarkChoice
-from ..benchmarks.vpbench.question_tables import STAGE_2, VPBenchVariant
-from ..marks.style import COLOURS, Shape
-from ..scoring.scored_run import Run
+from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
+from ..marks import COLOURS, Shape
+from ..scoring import Run
 from .comparable import ExcludedRun, by_model, group_comparable, grouped
 from .result_table import Field, FieldType, Table, Value
 

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ..analysis.held_out_answers import HeldOutAnswers
-from ..analysis.run_statistics import estimate, is_favoured
-from ..protocol.benchmark import Benchmark, Published
-from ..protocol.metric import Better, Metric
-from ..scoring.scored_run import Run
-from ..statistics.influences import Estimate, mean
-from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
+from ..analysis import HeldOutAnswers, estimate, is_favoured
+from ..protocol import Benchmark, Better, Metric, Published
+from ..scoring import Run
+from ..statistics import Difference, Estimate, Interval, correct, difference, mean, metric_intervals
 from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
 from .published_rows import published_rows
 from .reported_formats import (

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-from ..core.files import atomic_write
+from ..core import atomic_write
 from .board import HOME, Board
 from .board_tables import (
     EXCLUDED,

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.held_out_answers import ELSEWHERE
-from ..core.formatting import counted
-from ..protocol.metric import Metric, SumKey, weighted
-from ..scoring.scored_run import Run
-from ..statistics.influences import clustered_sums
-from ..statistics.intervals import Difference
-from ..statistics.slice_intervals import slice_intervals
+from ..analysis import ELSEWHERE
+from ..core import counted
+from ..protocol import Metric, SumKey, weighted
+from ..scoring import Run
+from ..statistics import Difference, clustered_sums, slice_intervals
 from .board import OVERALL, VOTED, Board, RankedValue
 from .comparable import grouped
 from .cost_tables import cell_costs, cost_cells, cost_fields

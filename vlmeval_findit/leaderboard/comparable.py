@@ -21,15 +21,18 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from ..analysis.shown_images import other_images
-from ..protocol.contradictions import identity_conflicts
-from ..protocol.identity import SPACE, IdentityConflict
-from ..protocol.scored_row import sources
-from ..scoring.answered_by import keys_of
-from ..scoring.score_files import UNKNOWN_PROMPTS
-from ..scoring.score_reviews import ScoreReviews
-from ..scoring.scored_run import Run
-from ..scoring.scored_with import part_in_words, score_again, scorer, scorer_now
+from ..analysis import other_images
+from ..protocol import SPACE, IdentityConflict, identity_conflicts, sources
+from ..scoring import (
+    UNKNOWN_PROMPTS,
+    Run,
+    ScoreReviews,
+    keys_of,
+    part_in_words,
+    score_again,
+    scorer,
+    scorer_now,
+)
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")

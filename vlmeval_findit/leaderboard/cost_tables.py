@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..analysis.cost_differences import CostDifference
-from ..scoring.query_costs import RunCosts
-from ..statistics.intervals import ALPHA
+from ..analysis import CostDifference
+from ..scoring import RunCosts
+from ..statistics import ALPHA
 from .board import Board, BoardCell
 from .result_table import NONE, Field, FieldType, Note, Table, TableCell, Value, count
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from ..analysis.run_errors import (
+from ..analysis import (
     ErrorCost,
     SliceErrors,
+    StatisticsError,
     errors_of,
     gain_by_repair,
+    intervals,
     lenient_gain,
     lenient_replies,
     points_of,
     rejection_shares,
 )
-from ..analysis.run_statistics import StatisticsError, intervals
-from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
-from ..protocol.error_analysis import ErrorAnalysis
-from ..protocol.metric import Better, Metric
-from ..scoring.scored_run import Run
-from ..statistics.intervals import Difference
+from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..protocol import Better, ErrorAnalysis, Metric
+from ..scoring import Run
+from ..statistics import Difference
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..protocol.metric import Metric
-from ..statistics.intervals import Difference
+from ..protocol import Metric
+from ..statistics import Difference
 from .board import Board
 from .comparable import grouped
 from .format_spread import loss

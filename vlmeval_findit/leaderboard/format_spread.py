@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis.run_statistics import estimate
-from ..core.formatting import counted
-from ..protocol.metric import Better, Metric
-from ..statistics.intervals import Difference
+from ..analysis import estimate
+from ..core import counted
+from ..protocol import Better, Metric
+from ..statistics import Difference
 from .board import Board
 from .comparable import grouped
 from .reported_formats import FormatRow, share_of_tests, tests_against

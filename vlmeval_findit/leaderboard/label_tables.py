@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..analysis.label_audit import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
-from ..core.formatting import counted, short
-from ..protocol.reviews import Answer
-from ..statistics.doubt_calibration import DoubtCalibration
-from ..statistics.label_doubts import FAULTS, LabelFault
+from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
+from ..core import counted, short
+from ..protocol import Answer
+from ..statistics import FAULTS, DoubtCalibration, LabelFault
 from .result_table import NONE, Field, Note, Table, TableCell, Value, count
 
 _ASKED = 18  # Characters of an expression

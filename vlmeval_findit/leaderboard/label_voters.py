@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.label_audit import why_no_voter
-from ..core.formatting import counted, nearest
-from ..scoring.scored_run import Run
+from ..analysis import why_no_voter
+from ..core import counted, nearest
+from ..scoring import Run
 from .comparable import ExcludedRun, group_comparable, grouped
 from .reported_formats import choose
 

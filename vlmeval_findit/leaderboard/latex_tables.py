@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from ..scoring.scored_run import Run
+from ..scoring import Run
 from .board import Board
 from .board_tables import elsewhere, metric_table, tested_cell
 from .comparable import asked_at

@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.run_statistics import check_comparable, estimate
-from ..protocol.metric import Better, Metric
-from ..scoring.scored_run import Run
-from ..statistics.best_of_many import Choice
-from ..statistics.intervals import INTERVALS, Difference, Interval, metric_intervals
-from ..statistics.sequential_tests import alpha_share
-from ..sweeps.checkpoints import name_and_step
+from ..analysis import check_comparable, estimate
+from ..protocol import Better, Metric
+from ..scoring import Run
+from ..statistics import INTERVALS, Choice, Difference, Interval, alpha_share, metric_intervals
+from ..sweeps import name_and_step
 from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
 
 _NAMED = 5  # Most steps that the verdict names

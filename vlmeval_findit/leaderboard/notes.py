@@ -6,16 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
-from ..analysis.best_format import UNEVEN, rule
-from ..analysis.held_out_answers import ELSEWHERE, MEANING
-from ..analysis.shown_images import transparent_rows
-from ..benchmarks.findit.box_metrics import rejection_line
-from ..core.formatting import counted
-from ..protocol.scored_row import add_up
-from ..scoring.answered_by import keys_of
-from ..scoring.scored_run import Run
-from ..scoring.scored_with import PACKAGE, is_present, part_in_words, score_again
-from ..statistics.intervals import COUNTING, TOO_FEW
+from ..analysis import ELSEWHERE, MEANING, UNEVEN, rule, transparent_rows
+from ..benchmarks.findit import rejection_line
+from ..core import counted
+from ..protocol import add_up
+from ..scoring import PACKAGE, Run, is_present, keys_of, part_in_words, score_again
+from ..statistics import COUNTING, TOO_FEW
 from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note

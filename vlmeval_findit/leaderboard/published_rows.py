@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..data.sources import published_dataset
-from ..protocol.benchmark import Benchmark, Published
+from ..data import published_dataset
+from ..protocol import Benchmark, Published
 from .comparable import ComparableRuns
 
 # By published metric: ours with its value where each reply has one box or point, and how we say so
@@ -34,7 +34,7 @@ def _is_as_published(dataset: ComparableRuns) -> bool:
 
 
 def _figures(benchmark: Benchmark, datasets: Sequence[str]) -> Iterator[Published]:
-    from ..data.published_figures import published_figures  # Read where they are needed only
+    from ..data import published_figures  # Read where they are needed only
 
     ours = [metric.name for metric in benchmark.metrics]
     for figure in published_figures():

@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.best_format import ranked
-from ..analysis.held_out_answers import HeldOutAnswers, held_out_answers
-from ..analysis.run_statistics import estimate, is_favoured
-from ..core.formatting import nearest
-from ..scoring.scored_run import Run
-from ..statistics.best_of_many import Choice
-from ..statistics.influences import Estimate
-from ..statistics.intervals import Difference, Interval, correct, difference, metric_intervals
+from ..analysis import HeldOutAnswers, estimate, held_out_answers, is_favoured, ranked
+from ..core import nearest
+from ..scoring import Run
+from ..statistics import (
+    Choice,
+    Difference,
+    Estimate,
+    Interval,
+    correct,
+    difference,
+    metric_intervals,
+)
 from .comparable import ComparableRuns, by_model, grouped
 
 EVERY_MODEL = ""  # The key of a format for every model without a format under its name

@@ -12,10 +12,10 @@ from enum import Enum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.formatting import printable
+from ..core import printable
 
 if TYPE_CHECKING:
-    from ..statistics.intervals import Interval
+    from ..statistics import Interval
 
 NONE = "–"  # Sign of a missing value
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..analysis.run_calibration import APValue, CalibrationResult
-from ..analysis.run_statistics import estimate, intervals, untested_metrics
-from ..analysis.sample_scores import SamplesScore
-from ..boxes.confidences import MEANS
-from ..scoring.scored_run import Run
-from ..statistics.influences import FEWEST, Estimate
-from ..statistics.intervals import (
+from ..analysis import (
+    APValue,
+    CalibrationResult,
+    SamplesScore,
+    estimate,
+    intervals,
+    untested_metrics,
+)
+from ..boxes import MEANS
+from ..scoring import Run
+from ..statistics import (
     ALPHA,
     BOOTSTRAP_SAMPLES,
     COUNTING,
+    FEWEST,
     INTERVALS,
     TOO_FEW,
     Difference,
+    Estimate,
     correct,
     metric_intervals,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ..core.formatting import as_csv, printable, short
+from ..core import as_csv, printable, short
 from .result_table import (
     NONE,
     Field,

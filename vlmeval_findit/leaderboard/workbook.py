@@ -14,8 +14,7 @@ from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from ..core.files import replacing
-from ..core.formatting import printable
+from ..core import printable, replacing
 from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
 

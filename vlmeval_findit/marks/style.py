@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..core.formatting import nearest
+from ..core import nearest
 
 RGB = tuple[int, int, int]
 

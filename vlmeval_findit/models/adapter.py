@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core.command import install
-from ..core.text_files import parse_json, read_text
+from ..core import install, parse_json, read_text
 from .safetensors_header import read_header
 
 CONFIG = "adapter_config.json"

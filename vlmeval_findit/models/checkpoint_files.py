@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core.json_values import mapping
-from ..core.text_files import TextError, read_json
+from ..core import TextError, mapping, read_json
 from .adapter import HUB_IDENTIFIER, adapter_of
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")

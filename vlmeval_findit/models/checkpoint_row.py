@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..boxes.spaces import Space
-from ..core.formatting import closest, nearest
-from ..protocol.dataset_variant import DatasetVariant
-from ..storage.predictions import check_model_name
+from ..boxes import Space
+from ..core import closest, nearest
+from ..protocol import DatasetVariant
+from ..storage import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
 from .checkpoint_files import Architecture, architecture_of, lacks_chat_template, loadable_types
 from .model_row import LocalFamily, ModelRow

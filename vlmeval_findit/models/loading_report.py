@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.formatting import some
+from ..core import some
 from .weight_files import lacking_shards
 
 log = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ def checked(where: str, report: LoadingReport) -> str:
     Raises:
         ValueError: as :func:`judge` refuses.
     """
-    verdict = judge(report, lacking_shards(Path(where)))
+    verdict = judge_loading(report, lacking_shards(Path(where)))
     if verdict.refusal is not None:
         raise ValueError(f"{where}: {verdict.refusal}")
     if not verdict.ignored:
@@ -155,7 +155,7 @@ def checked(where: str, report: LoadingReport) -> str:
     return f"all there; ignored: {names}"
 
 
-def judge(report: LoadingReport, lacking: str | None = None) -> Verdict:
+def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
     """Judge a loading: all weights have to be there, in their shapes.
 
     Superfluous weights are ignored if they lie beside the model, as a value head does.  In one of

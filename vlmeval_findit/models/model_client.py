@@ -10,10 +10,22 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.redaction import quoted
-from ..protocol.call_results import Batch, CallResult, Cancellable, error_line, refused_if_it_quotes
-from ..protocol.dataset_variant import Message, Part, PartKind, Reference, split_system, system
-from ..protocol.replies import call_failed, parse_record
+from ..core import quoted
+from ..protocol import (
+    Batch,
+    CallResult,
+    Cancellable,
+    Message,
+    Part,
+    PartKind,
+    Reference,
+    call_failed,
+    error_line,
+    parse_record,
+    refused_if_it_quotes,
+    split_system,
+    system,
+)
 from .stopwatch import Stopwatch
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..boxes.spaces import space_from
-from ..core.formatting import nearest
-from ..core.redaction import secret_field
-from ..core.validation import (
+from ..boxes import space_from
+from ..core import (
     Checked,
     Config,
     Count,
@@ -20,13 +18,13 @@ from ..core.validation import (
     Number,
     Text,
     Values,
+    nearest,
+    secret_field,
     validate,
 )
-from ..protocol.custom_prompt import CustomPrompt, custom_prompt
-from ..protocol.settings import settings_from
-from ..protocol.thoughts import thought_marks
-from ..serving.programs import ServeOptions
-from ..storage.predictions import check_model_name
+from ..protocol import CustomPrompt, custom_prompt, settings_from, thought_marks
+from ..serving import ServeOptions
+from ..storage import check_model_name
 from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
@@ -34,7 +32,7 @@ from .model_table import MODELS, find_model
 from .prices import PricesField, prices_from
 
 if TYPE_CHECKING:
-    from .http.batch import BatchKind
+    from .http.batch.batch_services import BatchKind
 
 
 def _known_row(name: str) -> str:

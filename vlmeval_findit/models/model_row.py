@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..boxes.representation import ReplyFormat
-from ..boxes.spaces import Space
-from ..core.formatting import shown
-from ..core.plugin_rows import PluginTable
-from ..core.vlmevalkit import model_names
-from ..protocol.dataset_variant import DatasetVariant, PlainVariant
-from ..protocol.thoughts import ThoughtMarks, ThoughtRule, rule_of
-from ..storage.predictions import check_model_name
+from ..boxes import ReplyFormat, Space
+from ..core import PluginTable, model_names, shown
+from ..protocol import DatasetVariant, PlainVariant, ThoughtMarks, ThoughtRule, rule_of
+from ..storage import check_model_name
 from .local.layout import Bounds, ImageLayout
 from .prices import TokenPrices
 

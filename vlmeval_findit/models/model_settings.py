@@ -6,10 +6,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ..boxes.spaces import SpaceError, space_from
-from ..protocol.choices import READS_LIKE, SPACE, THOUGHT_MARKS, Known, choose, say
-from ..protocol.identity import Described
-from ..protocol.settings import Settings, settings_from, variables
+from ..boxes import SpaceError, space_from
+from ..protocol import (
+    READS_LIKE,
+    SPACE_SETTING,
+    THOUGHT_MARKS,
+    Described,
+    Known,
+    Settings,
+    choose,
+    say,
+    settings_from,
+    variables,
+)
 from .model_row import ANY_QUESTION, ModelRow
 from .model_table import find_model, space_of_settings, space_of_variable
 
@@ -99,7 +108,7 @@ def space_source(model: str, settings: Settings, described: Described) -> str:
     if described.known is not None:
         known = Known(dict(described.known), f"model table: {row}" if row else NO_ROW)
     choice = choose(
-        SPACE,
+        SPACE_SETTING,
         model,
         stated=stated.as_dict() if stated is not None else None,
         known=known,

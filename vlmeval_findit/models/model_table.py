@@ -11,13 +11,18 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from ..boxes.representation import ReplyFormat
-from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.formatting import nearest
-from ..core.plugin_rows import Group, PluginTable
-from ..protocol.choices import READS_LIKE, SPACE
-from ..protocol.settings import Settings
-from ..protocol.thoughts import CHANNEL, THINK, USUAL, ThoughtMarks, ThoughtRule
+from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help
+from ..core import Group, PluginTable, nearest
+from ..protocol import (
+    CHANNEL,
+    READS_LIKE,
+    SPACE_SETTING,
+    THINK,
+    USUAL,
+    Settings,
+    ThoughtMarks,
+    ThoughtRule,
+)
 from . import prices
 from .local.layout import Grid, Positions, Tiles
 from .model_row import (
@@ -329,7 +334,7 @@ def space_of_variable(settings: Settings) -> Space | None:
     try:
         return None if value is None else space_from(value)
     except SpaceError as error:
-        raise SpaceError(f"{SPACE.variable}={value}: {error}") from None
+        raise SpaceError(f"{SPACE_SETTING.variable}={value}: {error}") from None
 
 
 def check_settings(settings: Settings) -> None:

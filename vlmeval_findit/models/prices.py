@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ..core.validation import Checked
+from ..core import Checked
 
 AS_OF = "November 2026"
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..protocol.replies import TokenLogprobs
-from ..protocol.thoughts import USUAL, ThoughtRule, split_thought
+from ..protocol import USUAL, ThoughtRule, TokenLogprobs, split_thought
 
 Span = tuple[int, int]  # of characters of a text, as of a slice
 

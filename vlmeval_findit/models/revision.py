@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core.files import FileHashes, HashedFile, file_sha256, write_text_once
-from ..core.text_files import read_json
-from ..storage.folders import FolderError, lmu_data_root, make_lmu_data_root
+from ..core import FileHashes, HashedFile, file_sha256, read_json, write_text_once
+from ..storage import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 from .loading_report import refuse_wrapped
 from .weight_files import names_of_weights

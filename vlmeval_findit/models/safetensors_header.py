@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.files import open_regular
-from ..core.text_files import parse_json
+from ..core import open_regular, parse_json
 
 _MOST = 100_000_000  # Bytes; the limit of the format
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from ..protocol.replies import CallTime
+from ..protocol import CallTime
 
 
 class Stopwatch:

@@ -9,10 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.files import open_regular, suffix_of
-from ..core.formatting import some
-from ..core.text_files import read_json
-from ..protocol.call_results import error_line
+from ..core import open_regular, read_json, some, suffix_of
+from ..protocol import error_line
 from .adapter import CONFIG, OF_ADAPTER
 from .safetensors_header import read_header
 

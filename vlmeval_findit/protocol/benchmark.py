@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..core.formatting import nearest
+from ..core import nearest
 from .dataset_variant import (
     AnyDataset,
     DatasetNameError,

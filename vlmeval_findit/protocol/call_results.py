@@ -11,7 +11,7 @@ from enum import Enum
 from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..core.redaction import Secrets, known_secrets, quoted
+from ..core import Secrets, known_secrets, quoted
 from .dataset_variant import DatasetVariant, Message
 from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, parse_record, record_in
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.formatting import shown
+from ..core import shown
 
 
 class NotAReplyError(ValueError):

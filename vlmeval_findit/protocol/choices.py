@@ -24,11 +24,11 @@ class Setting(NamedTuple):
     instead: str  # What to type for another value than the known one; {} stands for it
 
 
-SPACE = Setting("coordinate space", "FINDIT_SPACE", "--space '{}'")
+SPACE_SETTING = Setting("coordinate space", "FINDIT_SPACE", "--space '{}'")
 THOUGHT_MARKS = Setting("marks of thoughts", "FINDIT_THOUGHT_MARKS", "score --thought-marks '{}'")
 READS_LIKE = Setting("way of answering", "FINDIT_READS_LIKE", "score --reads-like '{}'")
 VP_MARK = Setting("best mark", "FINDIT_VP_MARK", "it into LMUData/VPBench_best_marks.json")
-SETTINGS = (SPACE, THOUGHT_MARKS, READS_LIKE, VP_MARK)
+SETTINGS = (SPACE_SETTING, THOUGHT_MARKS, READS_LIKE, VP_MARK)
 """All settings that a variable states for models of which they are not known."""
 
 RECORDED = "recorded by the run"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..core.files import file_sha256
+from ..core import file_sha256
 from .benchmark import Benchmark
-from .choices import SPACE as SPACE_SETTING
+from .choices import SPACE_SETTING
 from .dataset_variant import AnyDataset, DatasetVariant, rows_text
 from .identity import (
     ATTRIBUTE,

@@ -12,9 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core.files import sha256_of
-from ..core.formatting import nearest
-from ..core.text_files import TextError, read_text, with_unix_lines
+from ..core import TextError, nearest, read_text, sha256_of, with_unix_lines
 from .benchmark import Benchmark, PromptSet
 from .dataset_variant import Message, PartKind, system, text
 

@@ -15,8 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..core.formatting import shown
-from ..core.validation import Checked
+from ..core import Checked, shown
 
 
 class DatasetNameError(ValueError):

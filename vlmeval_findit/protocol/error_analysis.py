@@ -77,7 +77,7 @@ class ErrorAnalysis(Protocol):
 
 LABEL = "label"  # In a row's details: what was asked for
 
-FAILED = ErrorType("failed call", "the call failed: there is no answer")
+FAILED_CALL = ErrorType("failed call", "the call failed: there is no answer")
 UNREADABLE = ErrorType("not readable", "the answer could not be read")
 WRONG = ErrorType("wrong answer", "the answer was read, and is wrong")
 
@@ -101,10 +101,10 @@ class AnswerErrors(ErrorAnalysis):
 
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
-        others = (FAILED.name, UNREADABLE.name, WRONG.name)
+        others = (FAILED_CALL.name, UNREADABLE.name, WRONG.name)
         reasons = [name for name in self.reasons if name not in others]
         known = (ErrorType(name, f"no answer could be read: {name}") for name in reasons)
-        return FAILED, *known, UNREADABLE, WRONG
+        return FAILED_CALL, *known, UNREADABLE, WRONG
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         reached = weighted(row.sums, self.score.part)
@@ -114,7 +114,7 @@ class AnswerErrors(ErrorAnalysis):
             return {}
         key = lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
         if row.failed or row.reason is None:
-            key = FAILED.key if row.failed else WRONG.key
+            key = FAILED_CALL.key if row.failed else WRONG.key
         return {key: missing}
 
     def points(self, sums: Sums) -> Mapping[str, Any]:

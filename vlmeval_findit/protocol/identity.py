@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..core.formatting import plain
-from ..core.validation import Config, Text, Values, YesNo
+from ..core import Config, Text, Values, YesNo, plain
 from .dataset_variant import StoredRows
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.formatting import is_one_line
+from ..core import is_one_line
 
 Array = NDArray[np.float64]
 

@@ -11,16 +11,17 @@ from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from ..core.formatting import shown
-from ..core.text_files import TextError, parse_json
-from ..core.validation import (
+from ..core import (
     Finite,
     JsonObject,
     MisplacedError,
     Text,
+    TextError,
     Whole,
     YesNo,
     keys_of,
+    parse_json,
+    shown,
     validate,
 )
 from .thoughts import USUAL, SplitReply, ThoughtRule, split_thought

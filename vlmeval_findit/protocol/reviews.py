@@ -16,8 +16,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any
 
-from ..core.formatting import nearest, plain, shown
-from ..core.validation import (
+from ..core import (
     Checked,
     Config,
     Count,
@@ -27,6 +26,9 @@ from ..core.validation import (
     Name,
     Text,
     Whole,
+    nearest,
+    plain,
+    shown,
 )
 from .dataset_variant import Query, is_index
 

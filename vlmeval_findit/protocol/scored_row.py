@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.formatting import shown
-from ..core.validation import LARGEST_NUMBER
+from ..core import LARGEST_NUMBER, shown
 from .metric import Key, SumKey
 
 Sums = Mapping[str, float]

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..core.text_files import parse_json
-from .choices import READS_LIKE, SPACE, THOUGHT_MARKS
+from ..core import parse_json
+from .choices import READS_LIKE, SPACE_SETTING, THOUGHT_MARKS
 from .thoughts import MarksError, ThoughtMarks, thought_marks
 
 
@@ -100,7 +100,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
 def variables() -> OfUnknown:
     """Return what environment variables say of models of which nothing else says it."""
     return OfUnknown(
-        space=_space(os.environ.get(SPACE.variable), SPACE.variable),
+        space=_space(os.environ.get(SPACE_SETTING.variable), SPACE_SETTING.variable),
         reads_like=os.environ.get(READS_LIKE.variable) or None,
         thought_marks=_marks(os.environ.get(THOUGHT_MARKS.variable), THOUGHT_MARKS.variable),
     )

@@ -5,3 +5,7 @@
 chooses answers, ``gallery`` turns them into values for the script; ``page`` fills ``templates/``;
 ``followed`` and ``live_page`` show a running sweep.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

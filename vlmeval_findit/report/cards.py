@@ -10,12 +10,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.run_errors import rows_with_events_of
-from ..leaderboard.comparable import grouped
-from ..protocol.dataset_variant import Query
-from ..protocol.metric import Array
-from ..protocol.scored_row import ScoredRow, indices
-from ..scoring.scored_run import Run, read_details
+from ..analysis import rows_with_events_of
+from ..leaderboard import grouped
+from ..protocol import Array, Query, ScoredRow, indices
+from ..scoring import Run, read_details
 from .doubtful_labels import Doubts
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript

@@ -13,9 +13,9 @@ from html import escape
 from math import ceil
 from typing import Any, NamedTuple
 
-from ..core.formatting import printable, short
-from ..protocol.metric import Metric
-from ..statistics.intervals import Interval
+from ..core import printable, short
+from ..protocol import Metric
+from ..statistics import Interval
 from .standings import BEST, LOWER, NOT_WORSE, STANDINGS, UNTESTED, Panel
 from .value_text import ends as ends_of
 from .value_text import spread, with_unit

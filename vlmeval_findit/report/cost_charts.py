@@ -15,8 +15,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..core.formatting import printable
-from ..protocol.metric import Metric
+from ..core import printable
+from ..protocol import Metric
 from .charts import COLOURS, GREY, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number, svg
 from .cost_points import AXES, CostPanel, known_axes
 from .label_places import place_labels

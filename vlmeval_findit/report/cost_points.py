@@ -6,15 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..analysis.pareto_front import counted_score, pareto_front
-from ..leaderboard.board import Board
-from ..leaderboard.comparable import grouped
-from ..leaderboard.cost_tables import cost_words, mean_costs
-from ..leaderboard.reported_formats import FormatRow
-from ..leaderboard.result_table import Field, FieldType, Table, TableCell, Value, text_of
-from ..protocol.metric import Metric
-from ..scoring.query_costs import RunCosts
-from ..statistics.intervals import Interval
+from ..analysis import counted_score, pareto_front
+from ..leaderboard import (
+    Board,
+    Field,
+    FieldType,
+    FormatRow,
+    Table,
+    TableCell,
+    Value,
+    cost_words,
+    grouped,
+    mean_costs,
+    text_of,
+)
+from ..protocol import Metric
+from ..scoring import RunCosts
+from ..statistics import Interval
 from .charts import DRAWN_MAPS
 from .standings import MODELS, Panel
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..boxes.confidences import MEANS
-from ..leaderboard.learning_curve import LearningCurve
-from ..protocol.benchmark import Curve
-from ..statistics.reliability import Bin
+from ..boxes import MEANS
+from ..leaderboard import LearningCurve
+from ..protocol import Curve
+from ..statistics import Bin
 from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number
 from .value_text import ends, spread, with_unit
 

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..analysis.held_out_answers import ELSEWHERE, HeldOutAnswers
-from ..analysis.run_errors import error_estimate
-from ..analysis.run_statistics import (
+from ..analysis import (
+    ELSEWHERE,
+    HeldOutAnswers,
     StatisticsError,
     compare_hits,
+    error_estimate,
     estimate,
     paired_differences,
     scores_by_index,
     untested_metrics,
 )
-from ..protocol.metric import Metric
-from ..scoring.scored_run import Run
-from ..statistics.influences import Estimate
-from ..statistics.intervals import ALPHA, Difference, correct, difference
+from ..protocol import Metric
+from ..scoring import Run
+from ..statistics import ALPHA, Difference, Estimate, correct, difference
 from .pairs import MODELS, Key, Pair, key_of
 from .value_text import ends, rounded
 

@@ -9,14 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..analysis.label_audit import AuditedRow, LabelAudit, audit_labels, family_of, why_no_voter
-from ..analysis.label_bound import sums_if_wrong
-from ..analysis.scored_tables import load_scored_dataset
-from ..coords.run_check import NotBoxesError
-from ..leaderboard.board import Board, best_first
-from ..protocol.metric import Metric
-from ..scoring.scored_run import Run
-from ..statistics.label_doubts import FAULTS, LabelFault
+from ..analysis import (
+    AuditedRow,
+    LabelAudit,
+    audit_labels,
+    family_of,
+    load_scored_dataset,
+    sums_if_wrong,
+    why_no_voter,
+)
+from ..coords import NotBoxesError
+from ..leaderboard import Board, best_first
+from ..protocol import Metric
+from ..scoring import Run
+from ..statistics import FAULTS, LabelFault
 from .standings import MODELS
 
 VOTERS = 5  # Most models that are compared with the labels of a dataset: the first of a board

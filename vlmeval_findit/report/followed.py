@@ -14,16 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..core.text_files import open_text
-from ..engine.calls import CellBuilder
-from ..engine.journal.view import JournalTail
-from ..engine.journal.writer import lock_path
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import SAMPLE, Identity
-from ..protocol.replies import parse_record
-from ..storage.identity_file import read_identity
-from ..storage.lock import is_held
-from ..storage.run_files import RunFiles, files_below, run_of
+from ..core import open_text
+from ..engine import CellBuilder, JournalTail, lock_path
+from ..protocol import SAMPLE, DatasetVariant, Identity, parse_record
+from ..storage import RunFiles, files_below, is_held, read_identity, run_of
 
 IDENTITY = "_identity.json"
 JOURNAL = "calls.jsonl"

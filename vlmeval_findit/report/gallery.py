@@ -11,11 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..analysis.label_audit import AuditedRow
-from ..analysis.run_statistics import HIT_SCORE
-from ..core.formatting import printable
-from ..scoring.scored_run import Run
-from ..storage.image_files import decode, header
+from ..analysis import HIT_SCORE, AuditedRow
+from ..core import printable
+from ..scoring import Run
+from ..storage import decode, header
 from .cards import Card
 from .doubtful_labels import Doubts
 from .pairs import key_of

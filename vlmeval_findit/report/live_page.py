@@ -7,9 +7,9 @@ from datetime import datetime
 from math import ceil
 
 from ..benchmarks import benchmark_of
-from ..core.formatting import counted, duration
-from ..leaderboard.comparable import grouped
-from ..protocol.metric import Metric
+from ..core import counted, duration
+from ..leaderboard import grouped
+from ..protocol import Metric
 from .followed import CellView, Snapshot, SweepState
 from .rendering import render, template_text
 

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.run_errors import ErrorCost, error_estimate, errors_of
-from ..analysis.run_statistics import StatisticsError
-from ..core.formatting import printable
-from ..leaderboard.board import Board
-from ..protocol.error_analysis import ErrorType
-from ..protocol.metric import Better
-from ..scoring.scored_run import Run
-from ..statistics.influences import mean
-from ..statistics.intervals import metric_intervals
+from ..analysis import ErrorCost, StatisticsError, error_estimate, errors_of
+from ..core import printable
+from ..leaderboard import Board
+from ..protocol import Better, ErrorType
+from ..scoring import Run
+from ..statistics import mean, metric_intervals
 from .value_text import ends
 
 MODELS = 100  # Most models with bars: the first of a board

@@ -8,19 +8,29 @@ from functools import cached_property, partial
 
 from markupsafe import Markup
 
-from ..analysis.held_out_answers import MEANING
-from ..analysis.run_statistics import HIT_SCORE
-from ..core.formatting import counted
-from ..leaderboard.board import Board
-from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table, slices_tables
-from ..leaderboard.comparable import grouped
-from ..leaderboard.format_costs import cheapest_formats, cheapest_sentence, cheapest_table
-from ..leaderboard.format_spread import format_spreads, spread_sentence, spread_table
-from ..leaderboard.notes import format_note, formats_used, how_to_read, notes_of
-from ..leaderboard.table_output import to_html
-from ..scoring.scored_run import Run
-from ..statistics.intervals import COUNTING, TOO_FEW
-from ..statistics.label_doubts import FAULTS, LabelFault
+from ..analysis import HIT_SCORE, MEANING
+from ..core import counted
+from ..leaderboard import (
+    EXCLUDED,
+    Board,
+    cheapest_formats,
+    cheapest_sentence,
+    cheapest_table,
+    excluded_table,
+    format_note,
+    format_spreads,
+    formats_used,
+    grouped,
+    how_to_read,
+    metric_table,
+    notes_of,
+    slices_tables,
+    spread_sentence,
+    spread_table,
+    to_html,
+)
+from ..scoring import Run
+from ..statistics import COUNTING, FAULTS, TOO_FEW, LabelFault
 from .cards import CARDS, FEWEST, choose_cards
 from .charts import DRAWN_MAPS
 from .charts import script as charts_script

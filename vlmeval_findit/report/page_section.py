@@ -10,10 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from markupsafe import Markup
 
-from ..core.command import missing
-from ..core.plugin_rows import raised_in, why
-from ..core.redaction import scrub
-from ..scoring.scored_run import RunError
+from ..core import missing, raised_in, scrub, why
+from ..scoring import RunError
 from .cost_charts import CostCharts
 from .rendering import fill, json_in_html
 from .sections import Drawn

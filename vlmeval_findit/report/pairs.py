@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from ..analysis.run_statistics import is_favoured, scores_by_index
-from ..core.formatting import nearest
-from ..leaderboard.board import Board
-from ..leaderboard.reported_formats import formats_by_model
-from ..scoring.scored_run import Run
+from ..analysis import is_favoured, scores_by_index
+from ..core import nearest
+from ..leaderboard import Board, formats_by_model
+from ..scoring import Run
 
 MODELS = 20  # The best models of a board: only these are paired
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
-from ..core.formatting import printable
+from ..core import printable
 
 _TEMPLATES = Path(__file__).with_name("templates")
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..core.formatting import printable
-from ..protocol.reviews import Answer, AuditRecord, Reviews
-from ..storage.review_files import review_lines
+from ..core import printable
+from ..protocol import Answer, AuditRecord, Reviews
+from ..storage import review_lines
 from .gallery import Numbered, image_values
 from .rendering import joined_script, json_in_html, render
 from .review_rows import ReviewRow, Source

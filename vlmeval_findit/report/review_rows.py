@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from ..analysis.label_audit import SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
-from ..protocol.reviews import Answer, Box, Drawn, iou, row_hash
-from ..storage.folders import image_folder
+from ..analysis import SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
+from ..protocol import Answer, Box, Drawn, iou, row_hash
+from ..storage import image_folder
 
 RowT = TypeVar("RowT")
 

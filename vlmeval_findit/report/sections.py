@@ -8,16 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..analysis.coco_boxes import boxes_of_rows, definitions_in
-from ..leaderboard.board import Board
-from ..leaderboard.comparable import grouped
-from ..leaderboard.learning_curve import learning_curves
-from ..leaderboard.reported_formats import FormatRow
-from ..protocol.benchmark import Curve
-from ..protocol.metric import Metric
-from ..protocol.scored_row import failed_calls, reasons
-from ..scoring.scored_run import Run, read_details
-from ..statistics.reliability import Bin, reliability
+from ..analysis import boxes_of_rows, definitions_in
+from ..leaderboard import Board, FormatRow, grouped, learning_curves
+from ..protocol import Curve, Metric, failed_calls, reasons
+from ..scoring import Run, read_details
+from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .cost_charts import CostCharts
 from .cost_points import format_panels, model_panels

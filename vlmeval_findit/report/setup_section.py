@@ -7,10 +7,9 @@ from math import ceil, floor
 
 from markupsafe import Markup
 
-from ..core.formatting import counted
-from ..leaderboard.board import Board
-from ..reproduction.reproduction_file import StoredReproduction, badge, reproductions_of
-from ..reproduction.reproduction_records import ConditionSet, FigureVerdict
+from ..core import counted
+from ..leaderboard import Board
+from ..reproduction import ConditionSet, FigureVerdict, StoredReproduction, badge, reproductions_of
 from .value_text import spread
 
 _VERDICTS = {

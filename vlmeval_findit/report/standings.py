@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..analysis.held_out_answers import ELSEWHERE
-from ..core.formatting import counted
-from ..leaderboard.board import Board, RankedValue
-from ..leaderboard.notes import formats_tried, formats_used
-from ..statistics.best_of_many import Choice
-from ..statistics.intervals import TOO_FEW, Difference
+from ..analysis import ELSEWHERE
+from ..core import counted
+from ..leaderboard import Board, RankedValue, formats_tried, formats_used
+from ..statistics import TOO_FEW, Choice, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
 

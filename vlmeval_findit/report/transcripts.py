@@ -14,17 +14,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..analysis.scored_tables import check_table
-from ..benchmarks.findit.error_costs import size_of
-from ..data.loading import load_dataset
-from ..protocol.benchmark import Drawing, DrawnBox, PromptSet, Role
-from ..protocol.dataset_variant import AnyDataset, DatasetVariant, PartKind
-from ..protocol.scored_row import ScoredRow
-from ..scoring.reviewed_score import accepted_answer
-from ..scoring.run_prompts import recorded_prompts
-from ..scoring.scored_run import Run
-from ..storage.folders import image_folder
-from ..storage.predictions import read_predictions
+from ..analysis import check_table
+from ..benchmarks.findit import size_of
+from ..data import load_dataset
+from ..protocol import (
+    AnyDataset,
+    DatasetVariant,
+    Drawing,
+    DrawnBox,
+    PartKind,
+    PromptSet,
+    Role,
+    ScoredRow,
+)
+from ..scoring import Run, accepted_answer, recorded_prompts
+from ..storage import image_folder, read_predictions
 from .value_text import rounded_down
 
 

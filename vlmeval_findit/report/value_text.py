@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import ROUND_DOWN, Decimal
 
-from ..protocol.metric import Metric
-from ..statistics.intervals import Interval
+from ..protocol import Metric
+from ..statistics import Interval
 
 
 def with_unit(metric: Metric, value: float) -> str:

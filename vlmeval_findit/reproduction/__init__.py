@@ -1,1 +1,5 @@
 """Whether a setup gives the published number, and if not, why."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,13 +10,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .. import benchmarks
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..core.formatting import counted
-from ..data.published_figures import UNKNOWN, Decoding, told_values
-from ..models.http.chat import LIMITS
-from ..models.http.image_bounds import ORIGINAL_TILES, bounds_in_request
-from ..models.local.layout import Bounds
-from ..statistics.intervals import ALPHA, Difference, difference
+from ..benchmarks.findit import FAMILY_PROMPTS
+from ..core import counted
+from ..data import UNKNOWN, Decoding, told_values
+from ..models import LIMITS, ORIGINAL_TILES, Bounds, bounds_in_request
+from ..statistics import ALPHA, Difference, difference
 from .cause_evidence import Evidence, sentence
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .reproduction_records import Attempt, Cause, CauseLook, Setup

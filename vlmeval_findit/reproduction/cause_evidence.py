@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from ..benchmarks.findit.reply_scoring import ScoredReply
-from ..boxes.representation import MatchRule
-from ..coords.conventions import Convention
-from ..coords.diagnosis import Diagnosis, diagnose
-from ..coords.point_check import PointDiagnosis, diagnose_points
-from ..coords.run_arrays import run_arrays
-from ..coords.run_check import NotBoxesError, RunReplies, replies_of_run
-from ..data.published_figures import PublishedFigure
-from ..models.model_row import ModelRow
-from ..models.model_table import find_model
+from ..benchmarks.findit import ScoredReply
+from ..boxes import MatchRule
+from ..coords import (
+    Convention,
+    Diagnosis,
+    NotBoxesError,
+    PointDiagnosis,
+    RunReplies,
+    diagnose,
+    diagnose_points,
+    replies_of_run,
+    run_arrays,
+)
+from ..data import PublishedFigure
+from ..models import ModelRow, find_model
 from .figure_metric import ReadReplies, figure_value, read_in, read_predictions
 from .reproduction_records import Attempt, ConditionAgreement, ConditionSet, FigureJudgement
 

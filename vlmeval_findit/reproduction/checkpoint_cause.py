@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from ..models.answering_names import resembles
-from ..scoring.answered_by import answered_note, as_values, count_models, models_in
+from ..models import resembles
+from ..scoring import answered_note, as_values, count_models, models_in
 from .cause_evidence import Evidence
 from .reproduction_records import Attempt, Cause, CauseLook
 

@@ -10,14 +10,20 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..benchmarks.findit.variant import FindItVariant, format_problem
-from ..boxes.representation import REPRESENTATIONS
-from ..boxes.spaces import KINDS, Space
-from ..coords.conventions import SPACES, Convention, Distortion, row_of
-from ..coords.diagnosis import Diagnosis, RunFit, Verdict
-from ..coords.point_check import PointFit
-from ..coords.run_check import NotBoxesError
-from ..data.published_figures import UNKNOWN
+from ..benchmarks.findit import FindItVariant, format_problem
+from ..boxes import KINDS, REPRESENTATIONS, Space
+from ..coords import (
+    SPACES,
+    Convention,
+    Diagnosis,
+    Distortion,
+    NotBoxesError,
+    PointFit,
+    RunFit,
+    Verdict,
+    row_of,
+)
+from ..data import UNKNOWN
 from .cause_evidence import Evidence
 from .figure_metric import row_shares
 from .reproduction_records import Cause, CauseLook, ConditionAgreement

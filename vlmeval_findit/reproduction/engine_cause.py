@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..benchmarks.findit.reply_scoring import ScoredReply
-from ..boxes.matching import match
-from ..coords.diagnosis import Verdict
-from ..coords.run_check import NotBoxesError
-from ..models.http.server_program import PROGRAM_NAMES
+from ..benchmarks.findit import ScoredReply
+from ..boxes import match
+from ..coords import NotBoxesError, Verdict
+from ..models import PROGRAM_NAMES
 from .cause_evidence import Evidence, sentence
 from .engine_faults import EngineFault, Placement, known_faults, placement
 from .reproduction_records import Cause, CauseLook

@@ -18,10 +18,9 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from ..boxes.matching import iou
-from ..core.validation import Checked, Config, MisplacedError, Name, Text, row_of, validate
-from ..models.http.server_program import PROGRAM_NAMES
-from ..models.model_table import MODELS
+from ..boxes import iou
+from ..core import Checked, Config, MisplacedError, Name, Text, row_of, validate
+from ..models import MODELS, PROGRAM_NAMES
 
 
 def _version(text: str) -> str:

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..core.files import sha256_of, write_text_once
-from ..protocol.contradictions import Predictions
-from ..storage.run_files import PROBE
-from ..sweeps.sweep_file import Sweep
+from ..core import sha256_of, write_text_once
+from ..protocol import Predictions
+from ..storage import PROBE
+from ..sweeps import Sweep
 from .figure_metric import measure
 from .reproduction_records import Attempt, Setup
 

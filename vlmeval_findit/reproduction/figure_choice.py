@@ -7,10 +7,9 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
-from ..core.formatting import nearest
-from ..data.published_figures import PublishedFigure, Sure, published_figures
-from ..models.model_entry import ModelEntry
-from ..models.model_table import find_model, local_names, same_checkpoint
+from ..core import nearest
+from ..data import PublishedFigure, Sure, published_figures
+from ..models import ModelEntry, find_model, local_names, same_checkpoint
 from .figure_metric import FIGURE_METRICS
 
 

@@ -14,17 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import BOXES, POINTS, NegativeOutcome
-from ..benchmarks.findit.reply_scoring import ScoredReply, match_replies
-from ..boxes.matching import iou
-from ..coords.conventions import Convention
-from ..coords.run_check import matched_in, replies_of_run
-from ..core.formatting import nearest
-from ..data.published_figures import PublishedFigure
-from ..protocol.contradictions import Predictions
-from ..protocol.metric import Metric, Sums, weighted
-from ..protocol.scored_row import ScoredRow
-from ..statistics.influences import Estimate, clustered_sums, estimate_metrics, mean
+from ..benchmarks.findit import BOXES, POINTS, NegativeOutcome, ScoredReply, match_replies
+from ..boxes import iou
+from ..coords import Convention, matched_in, replies_of_run
+from ..core import nearest
+from ..data import PublishedFigure
+from ..protocol import Metric, Predictions, ScoredRow, Sums, weighted
+from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
 from .reproduction_records import Attempt, Setup
 
 Floats = NDArray[np.float64]

@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import box_prompts
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS
-from ..benchmarks.findit.findit_query import FindItQuery
-from ..benchmarks.findit.reply_scoring import ScoredReply
-from ..boxes.spaces import Size, smart_resize
-from ..data.published_figures import told_values
-from ..models.local.layout import Grid, Tiles
+from ..benchmarks.findit import FAMILY_PROMPTS, FindItQuery, ScoredReply, box_prompts
+from ..boxes import Size, smart_resize
+from ..data import told_values
+from ..models import Grid, Tiles
 from .cause_evidence import Evidence, sentence
 from .reproduction_records import Cause, CauseLook
 

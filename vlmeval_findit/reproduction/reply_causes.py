@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..benchmarks.findit.reply_scoring import ScoredReply
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.box_records import NO_BOX, FormatFailure
-from ..coords.probe_verdict import find_other_format
-from ..core.formatting import counted
-from ..data.published_figures import UNKNOWN
-from ..protocol.replies import Reply
+from ..benchmarks.findit import FindItVariant, ScoredReply
+from ..boxes import NO_BOX, FormatFailure
+from ..coords import find_other_format
+from ..core import counted
+from ..data import UNKNOWN
+from ..protocol import Reply
 from .cause_evidence import Evidence
 from .figure_metric import ReadReplies, read_predictions
 from .reproduction_records import Cause, CauseLook

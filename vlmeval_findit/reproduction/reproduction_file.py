@@ -14,11 +14,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from ..core.command import installed
-from ..core.files import file_sha256, write_text_once
-from ..core.formatting import counted, shown
-from ..core.text_files import TextError, parse_json, read_text
-from ..core.validation import (
+from ..core import (
     Count,
     Finite,
     MisplacedError,
@@ -26,19 +22,23 @@ from ..core.validation import (
     Number,
     Share,
     Text,
+    TextError,
     Values,
     Whole,
+    counted,
+    file_sha256,
+    installed,
+    parse_json,
+    read_text,
+    shown,
     validate,
+    write_text_once,
 )
-from ..data.published_figures import PublishedFigure
-from ..models.answering_names import resembles
-from ..models.http.server_program import RunningProgram
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import AnyDataset, StoredRows, rows_text
-from ..protocol.identity import Answering, Identity
-from ..scoring.answered_by import as_values, count_models, models_in
-from ..scoring.scored_with import scored_with_now
-from ..storage.table_files import meta_path
+from ..data import PublishedFigure
+from ..models import RunningProgram, resembles
+from ..protocol import Answering, AnyDataset, Identity, Predictions, StoredRows, rows_text
+from ..scoring import as_values, count_models, models_in, scored_with_now
+from ..storage import meta_path
 from .reproduction_records import (
     Attempt,
     Cause,

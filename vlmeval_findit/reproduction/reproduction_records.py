@@ -10,14 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ..data.published_figures import PublishedFigure
-from ..models.http.server_program import RunningProgram
-from ..models.model_entry import ModelEntry
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.picture_sample import PictureSample
-from ..statistics.influences import Estimate
-from ..statistics.intervals import Interval
+from ..data import PublishedFigure
+from ..models import ModelEntry, RunningProgram
+from ..protocol import DatasetVariant, PictureSample, Predictions
+from ..statistics import Estimate, Interval
 
 
 class ConditionAgreement(Enum):

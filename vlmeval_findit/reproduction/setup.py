@@ -11,38 +11,42 @@ from shlex import quote
 from typing import Any, Literal
 
 from ..benchmarks import parse
-from ..benchmarks.findit import PREFIX, box_prompts
-from ..benchmarks.findit.family_prompts import FAMILY_PROMPTS, FamilyPromptError
-from ..benchmarks.findit.findit_datasets import DATASETS
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import KEYS, MatchRule, default_key
-from ..boxes.spaces import KINDS, space_from
-from ..core.formatting import nearest
-from ..data.loading import MAKERS, load_dataset
-from ..data.published_figures import (
+from ..benchmarks.findit import (
+    DATASETS,
+    FAMILY_PROMPTS,
+    PREFIX,
+    FamilyPromptError,
+    FindItVariant,
+    box_prompts,
+)
+from ..boxes import KEYS, KINDS, MatchRule, default_key, space_from
+from ..core import nearest
+from ..data import (
+    MAKERS,
     UNKNOWN,
     Decoding,
     ImageBounds,
     PublishedFigure,
+    load_dataset,
+    published_dataset,
     published_figures,
     told_values,
 )
-from ..data.sources import published_dataset
-from ..models.checkpoint_row import row_of_checkpoint
-from ..models.http.chat import LIMITS
-from ..models.http.image_bounds import bounds_in_request
-from ..models.http.providers.provider_table import find_provider
-from ..models.http.server_program import RunningProgram
-from ..models.local.layout import Bounds
-from ..models.model_entry import ModelEntry
-from ..models.model_row import LocalFamily, ModelRow
-from ..models.model_table import find_model
-from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
-from ..protocol.picture_sample import PictureSample
-from ..protocol.settings import settings_from
-from ..serving.programs import BOUNDS, PROGRAMS
-from ..storage.folders import table_folders
-from ..storage.table_files import table_facts
+from ..models import (
+    LIMITS,
+    Bounds,
+    LocalFamily,
+    ModelEntry,
+    ModelRow,
+    RunningProgram,
+    bounds_in_request,
+    find_model,
+    find_provider,
+    row_of_checkpoint,
+)
+from ..protocol import DatasetNameError, DatasetVariant, PictureSample, settings_from
+from ..serving import BOUNDS, PROGRAMS
+from ..storage import table_facts, table_folders
 from .figure_metric import FIGURE_METRICS
 from .reproduction_records import ConditionAgreement, ConditionSet, Setup
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..benchmarks.findit.annotation_tables import how_to_make
-from ..core.formatting import plain
-from ..data.sources import published_dataset
-from ..protocol.metric import Metric
-from ..scoring.scored_with import other_parts, part_in_words
-from ..statistics.influences import ClusteredSums, Estimate, estimate_metrics, mean
-from ..statistics.intervals import Difference, difference
+from ..benchmarks.findit import how_to_make
+from ..core import plain
+from ..data import published_dataset
+from ..protocol import Metric
+from ..scoring import other_parts, part_in_words
+from ..statistics import ClusteredSums, Difference, Estimate, difference, estimate_metrics, mean
 from .reproduction_file import StoredReproduction, StoredRun, StoredTable
 
 

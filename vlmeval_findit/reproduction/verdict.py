@@ -10,8 +10,7 @@ from __future__ import annotations
 from itertools import count
 from math import ceil, sqrt
 
-from ..statistics.influences import FEWEST
-from ..statistics.intervals import Interval, bounds, metric_intervals
+from ..statistics import FEWEST, Interval, bounds, metric_intervals
 from .reproduction_records import Attempt, FigureJudgement, FigureVerdict
 
 _ONE_SPLIT = 1.3  # Points

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.formatting import counted
-from ..models.answering_names import resembles
-from ..protocol.identity import Identity
-from ..protocol.replies import Reply
+from ..core import counted
+from ..models import resembles
+from ..protocol import Identity, Reply
 
 _MOST = 4  # Most models that a note names
 

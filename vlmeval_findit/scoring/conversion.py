@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import benchmarks
-from ..storage.predictions import PredictionError, holds_rows, write_rows
+from ..storage import PredictionError, holds_rows, write_rows
 from .prediction_names import score_command
 
 

@@ -7,17 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..benchmarks import benchmark_of, prefix_of, prefixes
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import REPRESENTATIONS
-from ..boxes.spaces import KINDS
-from ..core.command import installed
-from ..core.files import file_sha256
-from ..core.plugin_rows import Group, Plugin, PluginTable
-from ..models.http.providers.provider_table import PROVIDERS
-from ..models.model_table import MODELS
-from ..protocol.benchmark import PromptSet
-from ..protocol.dataset_variant import AnyDataset, DatasetVariant
-from ..protocol.identity import ENGINES, PROVIDER, Answering, Identity
+from ..benchmarks.findit import FindItVariant
+from ..boxes import KINDS, REPRESENTATIONS
+from ..core import Group, Plugin, PluginTable, file_sha256, installed
+from ..models import MODELS, PROVIDERS
+from ..protocol import ENGINES, PROVIDER, Answering, AnyDataset, DatasetVariant, Identity, PromptSet
 
 # Packages whose version at inference a run records
 _AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
@@ -62,7 +56,7 @@ def run_identity(
 def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
     """Return every table that plug-ins add rows to, by its group."""
     # Imported late: its rows are read from a file, which a score need not wait for.
-    from ..data.sources import SOURCES
+    from ..data import SOURCES
 
     tables = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in tables}

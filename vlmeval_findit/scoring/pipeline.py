@@ -11,24 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import benchmarks
-from ..data.loading import load_dataset
-from ..models.model_settings import settings_of_model
-from ..models.model_table import find_model, thought_rule
-from ..protocol.contradictions import (
+from ..data import load_dataset
+from ..models import find_model, settings_of_model, thought_rule
+from ..protocol import (
     OF_SOMETHING_ELSE,
+    USUAL,
+    AnyDataset,
+    Identity,
+    IdentityError,
     Predictions,
+    Reply,
+    Settings,
     apply_force,
     contradictions,
     overrule,
     plugin_conflicts,
+    settings_from,
 )
-from ..protocol.dataset_variant import AnyDataset
-from ..protocol.identity import Identity, IdentityError
-from ..protocol.replies import Reply
-from ..protocol.settings import Settings, settings_from
-from ..protocol.thoughts import USUAL
-from ..storage.identity_file import read_identity
-from ..storage.predictions import read_predictions
+from ..storage import read_identity, read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
 from .run_score import RunScore, check_coordinates, say_how_to_score, score_rows

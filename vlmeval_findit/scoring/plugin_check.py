@@ -17,30 +17,49 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks import benchmark_of, parse
-from ..boxes.reading import read
-from ..boxes.representation import STRUCTURES, Corners, MatchRule, ReplyFormat, Representation
-from ..boxes.spaces import Space, SpaceKind, reference, to_pixels
-from ..boxes.writing import BoxToWrite, write
-from ..data.loading import load_dataset
-from ..data.sources import DataSource
-from ..models.model_row import ModelRow
-from ..protocol.benchmark import Benchmark, Drawing
-from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.dataset_variant import AnyDataset, DatasetVariant, Message, PartKind, located
-from ..protocol.metric import Better
-from ..protocol.replies import FAILED
-from ..protocol.scored_row import add_up
-from ..protocol.settings import Settings
-from ..storage.folders import image_folder
-from ..storage.image_content import (
+from ..boxes import (
+    STRUCTURES,
+    BoxToWrite,
+    Corners,
+    MatchRule,
+    ReplyFormat,
+    Representation,
+    Space,
+    SpaceKind,
+    read,
+    reference,
+    to_pixels,
+    write,
+)
+from ..data import DataSource, load_dataset
+from ..models import ModelRow
+from ..protocol import (
+    FAILED,
+    AnyDataset,
+    Benchmark,
+    Better,
+    CustomPrompt,
+    DatasetVariant,
+    Drawing,
+    Message,
+    PartKind,
+    Settings,
+    add_up,
+    located,
+    prompt_set,
+)
+from ..storage import (
     content_of,
+    header,
+    image_folder,
     imported_contents,
     is_transparent,
+    refusal,
     replaced,
     replaced_note,
+    unusable,
+    write_rows,
 )
-from ..storage.image_files import header, refusal, unusable
-from ..storage.predictions import write_rows
 from .pipeline import score_file
 from .run_score import RunScore
 from .score_files import write_score
@@ -322,7 +341,7 @@ def check_model(
         return
     bounds = row.local.bounds(dataset.variant).as_dict()
     yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
-    from ..models.local.local_runner import ProcessorMissingError, shown
+    from ..models import ProcessorMissingError, shown
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(dataset.variant.images).path

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import benchmarks
-from ..core.files import suffix_of
-from ..protocol.identity import Identity
-from ..storage.predictions import PREDICTION_FORMATS, PredictionError
-from ..storage.run_files import RunFiles, files_below
+from ..core import suffix_of
+from ..protocol import Identity
+from ..storage import PREDICTION_FORMATS, PredictionError, RunFiles, files_below
 
 
 def names_of(

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import Message, PartKind
-from ..protocol.replies import Reply
+from ..protocol import Message, PartKind, Predictions, Reply
 from .query_costs import QueryCost, cost_in
 from .run_prompts import recorded_prompts
 

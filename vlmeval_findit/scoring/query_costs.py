@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.json_values import count_of, mapping, number_of, objects
-from ..core.validation import Finite, Text, Whole
-from ..protocol.replies import Reply
+from ..core import Finite, Text, Whole, count_of, mapping, number_of, objects
+from ..protocol import Reply
 
 COST = "cost"  # The key of a query's details that has what :func:`cost_values` returns
 

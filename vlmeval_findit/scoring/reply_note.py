@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..core.command import as_called
-from ..protocol.replies import PROCESSOR, Reply
+from ..core import as_called
+from ..protocol import PROCESSOR, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-from ..data.loading import load_dataset
-from ..protocol.reviews import Reviews, ReviewsError
-from ..protocol.settings import Settings, settings_from
-from ..storage.run_files import REVIEWED, RunFiles, space_mark
+from ..data import load_dataset
+from ..protocol import Reviews, ReviewsError, Settings, settings_from
+from ..storage import REVIEWED, RunFiles, space_mark
 from .pipeline import open_predictions, score_file
 from .reviewed_score import TableDecisions, decisions_of, find_decisions, score_reviewed
 from .run_score import RunScore, check_coordinates, say_how_to_score

@@ -11,14 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..protocol.benchmark import Benchmark
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import AnyDataset
-from ..protocol.metric import Better
-from ..protocol.replies import Reply
-from ..protocol.reviews import Answer, AuditRecord, Decision, Drawn, Reviews, ReviewsError, Verdict
-from ..protocol.scored_row import ScoredRow, totals
-from ..storage.review_files import table_hash
+from ..protocol import (
+    Answer,
+    AnyDataset,
+    AuditRecord,
+    Benchmark,
+    Better,
+    Decision,
+    Drawn,
+    Predictions,
+    Reply,
+    Reviews,
+    ReviewsError,
+    ScoredRow,
+    Verdict,
+    totals,
+)
+from ..storage import table_hash
 from .run_score import RunScore, score_rows
 from .score_reviews import ScoreReviews, labelled_row
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..protocol.benchmark import Benchmark, PromptSet
-from ..protocol.custom_prompt import CustomPrompt, prompt_set
-from ..protocol.identity import Identity
+from ..protocol import Benchmark, CustomPrompt, Identity, PromptSet, prompt_set
 
 
 def recorded_prompts(benchmark: Benchmark, identity: Identity) -> Iterator[PromptSet]:

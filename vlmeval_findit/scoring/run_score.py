@@ -12,23 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..boxes.spaces import SpaceError
-from ..coords import score_check
-from ..coords.run_arrays import AnsweredQuery
-from ..models.dual_encoder.encoder import EncoderError
-from ..models.model_table import UnknownModelError
-from ..protocol.benchmark import Benchmark, Scorer
-from ..protocol.choices import stated_note
-from ..protocol.contradictions import Predictions
-from ..protocol.dataset_variant import AnyDataset, DatasetVariant
-from ..protocol.identity import GIVEN, Identity
-from ..protocol.metric import Key, Metric, metric_values
-from ..protocol.replies import Reply
-from ..protocol.scored_row import ScoredRow, add_up, totals
-from ..protocol.thoughts import ThoughtMarks, unnamed_marks
-from ..statistics.reviewed_estimates import sums_of_all_rows, value_of_all_rows
-from ..storage.predictions import SHOWN
-from ..storage.run_files import OTHER_SPACE, REVIEWED
+from ..boxes import SpaceError
+from ..coords import AnsweredQuery, score_check
+from ..models import EncoderError, UnknownModelError
+from ..protocol import (
+    GIVEN,
+    AnyDataset,
+    Benchmark,
+    DatasetVariant,
+    Identity,
+    Key,
+    Metric,
+    Predictions,
+    Reply,
+    ScoredRow,
+    Scorer,
+    ThoughtMarks,
+    add_up,
+    metric_values,
+    stated_note,
+    totals,
+    unnamed_marks,
+)
+from ..statistics import sums_of_all_rows, value_of_all_rows
+from ..storage import OTHER_SPACE, REVIEWED, SHOWN
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
 from .query_costs import COST, QueryCost, cost_in, cost_values

@@ -13,20 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..core.files import atomic_write, file_sha256
-from ..core.formatting import as_csv
-from ..core.text_files import read_json
-from ..models.model_table import find_model
-from ..protocol.benchmark import Scorer
-from ..protocol.choices import stated_note
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Identity
-from ..protocol.scored_row import ScoredRow
-from ..protocol.settings import Settings
-from ..protocol.thoughts import thought_marks
-from ..storage.identity_file import identity_values
-from ..storage.image_content import Shown
-from ..storage.run_files import RunFiles, marked, run_of
+from ..core import as_csv, atomic_write, file_sha256, read_json
+from ..models import find_model
+from ..protocol import (
+    DatasetVariant,
+    Identity,
+    ScoredRow,
+    Scorer,
+    Settings,
+    stated_note,
+    thought_marks,
+)
+from ..storage import RunFiles, Shown, identity_values, marked, run_of
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used

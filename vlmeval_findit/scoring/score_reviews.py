@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.formatting import counted
-from ..core.validation import Config, PlainNumber, Text, Whole
-from ..protocol.metric import Key
-from ..protocol.scored_row import ScoredRow, totals
-from ..statistics.reviewed_estimates import RandomRows
+from ..core import Config, PlainNumber, Text, Whole, counted
+from ..protocol import Key, ScoredRow, totals
+from ..statistics import RandomRows
 
 
 @dataclass(frozen=True, slots=True)

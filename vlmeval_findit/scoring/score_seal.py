@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..core.files import file_sha256, sha256_of
-from ..core.text_files import read_json
-from ..protocol.metric import Key, SumKey
-from ..storage.run_files import RunFiles
+from ..core import file_sha256, read_json, sha256_of
+from ..protocol import Key, SumKey
+from ..storage import RunFiles
 from .run_score import RunScore
 
 SEAL = "seal"  # Key of a provenance

@@ -19,27 +19,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks import benchmark_of, parse
-from ..core.files import file_sha256
-from ..protocol.benchmark import Benchmark
-from ..protocol.contradictions import plugin_conflicts
-from ..protocol.dataset_variant import DatasetNameError, DatasetVariant
-from ..protocol.error_analysis import with_events
-from ..protocol.identity import GIVEN
-from ..protocol.metric import Key, Metric
-from ..protocol.scored_row import (
+from ..core import file_sha256
+from ..protocol import (
+    GIVEN,
+    Benchmark,
+    DatasetNameError,
+    DatasetVariant,
+    Key,
+    Metric,
     RowTable,
     ScoredRow,
     add_up,
     columns_of,
     exceeds_floats,
     failures,
+    plugin_conflicts,
     table_of,
     totals,
+    with_events,
 )
-from ..statistics.reviewed_estimates import RandomRows, sums_of_all_rows, value_of_all_rows
-from ..storage.image_content import Shown, shown_in
-from ..storage.predictions import SHOWN, PredictionError
-from ..storage.run_files import PROVENANCE, REVIEWED, RunFiles, files_below, marked, run_of
+from ..statistics import RandomRows, sums_of_all_rows, value_of_all_rows
+from ..storage import (
+    PROVENANCE,
+    REVIEWED,
+    SHOWN,
+    PredictionError,
+    RunFiles,
+    Shown,
+    files_below,
+    marked,
+    run_of,
+    shown_in,
+)
 from .new_identity import installed_plugins
 from .prediction_names import prediction_files, score_command
 from .query_costs import RunCosts, cost_in, sum_up

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from ..core.command import installed, package_sha256
-from ..protocol.dataset_variant import DatasetVariant
+from ..core import installed, package_sha256
+from ..protocol import DatasetVariant
 from .new_identity import plugin_tables, scoring_plugins
 
 if TYPE_CHECKING:

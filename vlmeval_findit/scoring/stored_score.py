@@ -8,24 +8,27 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.files import unsafe
-from ..core.formatting import shown
-from ..core.text_files import TextError, open_text, parse_json, read_json
-from ..core.validation import (
+from ..core import (
     Checked,
     JsonObject,
     MisplacedError,
     PlainNumber,
     Text,
+    TextError,
     Values,
     Whole,
     YesNo,
     keys_of,
+    open_text,
+    parse_json,
     parse_lines,
+    read_json,
+    shown,
+    unsafe,
     validate,
 )
-from ..protocol.scored_row import ScoredRow
-from ..storage.identity_file import StoredIdentity
+from ..protocol import ScoredRow
+from ..storage import StoredIdentity
 from .query_costs import RunCosts
 from .score_reviews import ScoreReviews
 

@@ -2,3 +2,7 @@
 
 ``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.formatting import nearest
-from ..core.validation import Checked, Config, Count, Expected, Name
+from ..core import Checked, Config, Count, Expected, Name, nearest
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array
+from ..protocol import Array
 
 Flags = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..protocol.metric import Array
+from ..protocol import Array
 from .influences import Estimate
 from .intervals import ALPHA, Difference, difference
 

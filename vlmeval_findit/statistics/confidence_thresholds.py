@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.benchmark import Curve
-from ..protocol.metric import Array
+from ..protocol import Array, Curve
 from .intervals import Interval, bootstrap_interval
 from .reliability import ConfidentBoxes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array
+from ..protocol import Array
 
 _SURE = 1e-4  # Probabilities beyond this, and beyond 1 minus this, count as this
 # Shift and slope without reviews, and how firmly that is believed (an inverse variance)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..protocol.error_analysis import ErrorAnalysis
-from ..protocol.metric import Array, Key, Metric, SumKey, weighted
+from ..protocol import Array, ErrorAnalysis, Key, Metric, SumKey, weighted
 from .influences import FEWEST, ClusteredSums, Estimate, add_up_at
 
 

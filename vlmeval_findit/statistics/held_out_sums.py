@@ -14,8 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array, Key, Metric, SumKey, name_of
-from ..protocol.scored_row import Texts
+from ..protocol import Array, Key, Metric, SumKey, Texts, name_of
 from .influences import ClusteredSums
 
 Mask = NDArray[np.bool_]

@@ -14,8 +14,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array, Key, Metric, SumKey, Weights, divide, name_of, weighted
-from ..protocol.scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
+from ..protocol import (
+    Array,
+    Key,
+    Metric,
+    RowTable,
+    ScoredRow,
+    SumKey,
+    Texts,
+    Weights,
+    as_floats,
+    divide,
+    name_of,
+    table_of,
+    weighted,
+)
 from .sampled_changes import SampledChanges
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing

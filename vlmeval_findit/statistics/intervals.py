@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..protocol.metric import Array, Metric, divide
+from ..protocol import Array, Metric, divide
 from .influences import FEWEST, Estimate, aligned
 from .sampled_changes import SampledChanges, reaches_of_mean
 from .share_intervals import UNSEEN, Sampled, mean_ends, reaches_of_share

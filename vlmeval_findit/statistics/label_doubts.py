@@ -23,10 +23,10 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array
+from ..protocol import Array
+from .influences import Places
 
 Flags = NDArray[np.bool_]
-Places = NDArray[np.intp]
 
 CORRELATION = 0.3  # Of the errors of two models of different families
 IN_FAMILY = 0.6  # Of the errors of two models of one family, or two samples of one model

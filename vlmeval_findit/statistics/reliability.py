@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array
+from ..protocol import Array
 
 BINS = 10  # Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it
 

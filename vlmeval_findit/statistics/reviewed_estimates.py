@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..protocol.metric import Key, Metric, weighted
-from ..protocol.scored_row import add_up
+from ..protocol import Key, Metric, add_up, weighted
 from .influences import Estimate, Hits
 from .sampled_changes import SampledChanges
 from .student import LEVEL

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..protocol.metric import Array
+from ..protocol import Array
 from .share_intervals import UNSEEN, reaches_of_share
 from .student import quantile
 

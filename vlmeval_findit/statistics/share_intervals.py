@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol.metric import Array, divide
+from ..protocol import Array, divide
 from .student import quantile, total_freedom
 
 # Both were chosen by simulated coverage: benchmarks/test_coverage.py

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..protocol.metric import Metric, divide
+from ..protocol import Metric, divide
 from .influences import (
     FEWEST,
     ClusteredSums,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..protocol.metric import Array, divide
+from ..protocol import Array, divide
 
 LEVEL = 0.95  # Of intervals
 

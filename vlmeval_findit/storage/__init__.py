@@ -1,1 +1,5 @@
 """What lies on disk: tables, images, prediction files, identities, locks."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,19 +13,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from ..core.command import clone, shipped_folder
-from ..core.files import file_sha256
-from ..core.formatting import shown
-from ..core.text_files import TextError, parse_json, read_text, yaml_value
-from ..core.validation import (
+from ..core import (
     Checked,
     Config,
     Count,
     Expected,
     MisplacedError,
     Text,
+    TextError,
     YesNo,
+    clone,
+    file_sha256,
+    parse_json,
+    read_text,
+    shipped_folder,
+    shown,
     validate,
+    yaml_value,
 )
 
 log = logging.getLogger(__name__)

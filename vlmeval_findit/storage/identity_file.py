@@ -8,11 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core.files import write_text_once
-from ..core.text_files import TextError, read_json
-from ..core.validation import Checked, MisplacedError, validate
-from ..protocol.dataset_variant import rows_text
-from ..protocol.identity import Identity, IdentityError
+from ..core import Checked, MisplacedError, TextError, read_json, validate, write_text_once
+from ..protocol import Identity, IdentityError, rows_text
 from .run_files import RunFiles
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..core.files import FileHashes, open_regular
-from ..core.text_files import parse_json, read_text
+from ..core import FileHashes, open_regular, parse_json, read_text
 from .image_files import MOST, ImageFileError, header, shows_transparency
 
 TRANSPARENT = "+alpha"  # Ends the content of a transparent image

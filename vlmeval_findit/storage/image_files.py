@@ -22,8 +22,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..core.files import FileState, NotRegularError, file_state, open_regular, write_once
-from ..protocol.dataset_variant import Query
+from ..core import FileState, NotRegularError, file_state, open_regular, write_once
+from ..protocol import Query
 from .folders import Folder, FolderError
 from .jpeg_structure import without_pixels
 from .transparency import as_rgb, is_transparent, may_be_transparent

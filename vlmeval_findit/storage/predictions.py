@@ -19,18 +19,27 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from ..core.files import atomic_write, open_regular, write_once, write_text_once
-from ..core.formatting import shown
-from ..core.text_files import TextError, open_text, read_json
-from ..protocol.chat_messages import NotAReplyError, host_record, stored_reply
-from ..protocol.dataset_variant import is_index
-from ..protocol.replies import (
+from ..core import (
+    TextError,
+    atomic_write,
+    open_regular,
+    open_text,
+    read_json,
+    shown,
+    write_once,
+    write_text_once,
+)
+from ..protocol import (
     RECORD_KEY,
+    NotAReplyError,
     RecordError,
     Reply,
+    host_record,
+    is_index,
     parse_call_time,
     parse_record,
     record_in,
+    stored_reply,
 )
 from .image_content import shown_in
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut

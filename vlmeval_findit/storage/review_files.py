@@ -12,11 +12,18 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-from ..core.files import atomic_write, file_sha256
-from ..core.formatting import counted, shown
-from ..core.text_files import TextError, parse_json, read_text
-from ..core.validation import MisplacedError, validate
-from ..protocol.reviews import AuditRecord, Review, Reviews, ReviewsError
+from ..core import (
+    MisplacedError,
+    TextError,
+    atomic_write,
+    counted,
+    file_sha256,
+    parse_json,
+    read_text,
+    shown,
+    validate,
+)
+from ..protocol import AuditRecord, Review, Reviews, ReviewsError
 
 FORMAT = 1
 _FORMAT_KEY = "format"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from ..core.text_files import read_json
+from ..core import read_json
 
 PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 

@@ -14,9 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.files import open_regular
-from ..core.text_files import TextError, parse_json
-from ..protocol.replies import Reply
+from ..core import TextError, open_regular, parse_json
+from ..protocol import Reply
 from .run_files import RunFiles
 
 log = logging.getLogger(__name__)

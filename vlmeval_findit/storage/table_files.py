@@ -16,11 +16,18 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from ..core.files import atomic_write, file_sha256, read_bytes, sha256_of, unsafe
-from ..core.formatting import shown
-from ..core.text_files import TextError, read_json
-from ..core.validation import Checked
-from ..protocol.dataset_variant import Query, is_index
+from ..core import (
+    Checked,
+    TextError,
+    atomic_write,
+    file_sha256,
+    read_bytes,
+    read_json,
+    sha256_of,
+    shown,
+    unsafe,
+)
+from ..protocol import Query, is_index
 from .folders import lmu_data_root
 
 

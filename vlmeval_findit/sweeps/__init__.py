@@ -1,1 +1,5 @@
 """Models x tables x formats: settings, stages, races, dry runs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,16 +17,22 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..boxes.spaces import Space
-from ..engine.calls import Cell, CellBuilder, Images, Prompts, shared_key, unread
-from ..engine.journal.view import JournalView
-from ..engine.plan import Plan
-from ..models.http.batch import HALF
-from ..models.http.chat import ChatModel
-from ..models.http.estimates import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
-from ..models.http.sent_images import ImageRule, ImageToSend, SentImage, images_to_send
-from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import image, reference
+from ..boxes import Space
+from ..engine import Cell, CellBuilder, Images, JournalView, Plan, Prompts, shared_key, unread
+from ..models import (
+    CHARACTERS_A_TOKEN,
+    HALF,
+    ChatModel,
+    ImageRule,
+    ImageToSend,
+    Load,
+    ModelEntry,
+    SentImage,
+    image_tokens,
+    images_to_send,
+    words_of,
+)
+from ..protocol import image, reference
 from .sweep_file import Sweep, all_variants, cells_to_ask
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..models.revision import refuse_missing
-from ..models.weight_files import UNREADABLE, fault_of, is_one_of_many, shards_of
-from ..storage.predictions import check_model_name
+from ..models import UNREADABLE, fault_of, is_one_of_many, refuse_missing, shards_of
+from ..storage import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")

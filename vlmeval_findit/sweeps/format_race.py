@@ -12,18 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from ..analysis.race import ROUNDS, rank_round, rounds_of
+from ..analysis import ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
-from ..engine.answering import Engine, ModelStoppedError
-from ..engine.backend import Backend
-from ..engine.cell_files import in_memory
-from ..engine.outputs import Output, begin
-from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.identity import Identity
-from ..scoring.run_score import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
-from ..statistics.sequential_tests import allowance
-from ..storage.identity_file import read_identity
+from ..engine import Backend, Engine, ModelStoppedError, Output, begin, in_memory
+from ..models import ModelEntry
+from ..protocol import DatasetVariant, Identity
+from ..scoring import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
+from ..statistics import allowance
+from ..storage import read_identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
-from ..benchmarks.findit.grid import AXIS_VALUES, WINNER, AnnotationTable, FormatAxes
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import KEYS, MatchRule
-from ..core.formatting import nearest
-from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import DatasetVariant
+from ..benchmarks.findit import AXIS_VALUES, WINNER, AnnotationTable, FindItVariant, FormatAxes
+from ..boxes import KEYS, MatchRule
+from ..core import nearest
+from ..models import ModelEntry
+from ..protocol import DatasetVariant
 from .sweep_file import Sweep, grid_tables, refuse_race
 
 STAGES = (

@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ..engine.answering import BackendFactory, ModelStoppedError
-from ..engine.calls import Cell, sample_setting
-from ..engine.outputs import Output, prepare_output
-from ..engine.sink import Watcher
-from ..models.model_entry import ModelEntry
-from ..protocol.call_results import StopReason
-from ..protocol.settings import Settings
-from ..scoring.run_score import CellResult
-from ..storage.run_files import sample_path
+from ..engine import (
+    BackendFactory,
+    Cell,
+    ModelStoppedError,
+    Output,
+    Watcher,
+    prepare_output,
+    sample_setting,
+)
+from ..models import ModelEntry
+from ..protocol import Settings, StopReason
+from ..scoring import CellResult
+from ..storage import sample_path
 
 
 class UnfinishedError(RuntimeError):

@@ -13,20 +13,25 @@ from functools import partial
 from pathlib import Path
 
 from ..benchmarks import parse
-from ..engine.answering import BackendFactories, BackendFactory, Engine
-from ..engine.backend import CancelToken
-from ..engine.calls import Cell, CellBuilder
-from ..engine.cell_files import clean_up, merge_predictions
-from ..engine.journal.view import JournalView
-from ..engine.journal.writer import Journal
-from ..engine.outputs import Output
-from ..engine.plan import ItemSizes
-from ..engine.sink import Watcher
-from ..models.model_entry import ModelEntry
-from ..protocol.settings import Settings
-from ..scoring.run_score import CellResult
-from ..storage.predictions import check_model_name
-from ..storage.run_files import RunFiles
+from ..engine import (
+    BackendFactories,
+    BackendFactory,
+    CancelToken,
+    Cell,
+    CellBuilder,
+    Engine,
+    ItemSizes,
+    Journal,
+    JournalView,
+    Output,
+    Watcher,
+    clean_up,
+    merge_predictions,
+)
+from ..models import ModelEntry
+from ..protocol import Settings
+from ..scoring import CellResult
+from ..storage import RunFiles, check_model_name
 from .model_runs import StoppedModels, prepare_cell
 
 log = logging.getLogger(__name__)

@@ -8,13 +8,14 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..analysis.format_file import BestFormats
+from ..analysis import BestFormats
 from ..benchmarks import baselines, begins_with_prefix, benchmark_of, benchmarks, parse
-from ..benchmarks.findit.benchmark import FindIt
-from ..benchmarks.findit.grid import (
+from ..benchmarks.findit import (
     AXIS_VALUES,
     WINNER,
     AnnotationTable,
+    FindIt,
+    FindItVariant,
     FormatAxes,
     Views,
     axes_of,
@@ -22,35 +23,40 @@ from ..benchmarks.findit.grid import (
     benchmark,
     formats,
 )
-from ..benchmarks.findit.grid import variants as cells_of
-from ..benchmarks.findit.variant import FindItVariant
-from ..boxes.representation import REPRESENTATIONS
-from ..core.config import ConfigError, YamlText
-from ..core.formatting import nearest
-from ..core.text_files import TextError, read_text
-from ..core.validation import (
+from ..benchmarks.findit import variants as cells_of
+from ..boxes import REPRESENTATIONS
+from ..core import (
     Checked,
     Config,
+    ConfigError,
     Count,
     Dollars,
     MisplacedError,
     Name,
     Several,
     SeveralOrAll,
+    TextError,
+    YamlText,
     YesNo,
+    nearest,
+    read_text,
     refuse_duplicates,
 )
-from ..engine.backend import CallOptions
-from ..engine.calls import Cell, CellBuilder
-from ..models.checkpoint_row import row_of_checkpoint
-from ..models.http.batch import BatchKind
-from ..models.model_entry import KEYS_OF_SERVICES, ModelEntry, entry_values, like_its_checkpoint
-from ..models.model_settings import space_or_variable
-from ..models.model_table import MODELS, find_model, same_checkpoint
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.metric import Better
-from ..protocol.picture_sample import PictureSample
-from ..serving.programs import ServeOptions
+from ..engine import CallOptions, Cell, CellBuilder
+from ..models import (
+    KEYS_OF_SERVICES,
+    MODELS,
+    BatchKind,
+    ModelEntry,
+    entry_values,
+    find_model,
+    like_its_checkpoint,
+    row_of_checkpoint,
+    same_checkpoint,
+    space_or_variable,
+)
+from ..protocol import Better, DatasetVariant, PictureSample
+from ..serving import ServeOptions
 
 
 def _serving(value: Any) -> Any:
@@ -171,7 +177,9 @@ class _AxesFile(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SweepFile(_AxesFile, SweepOptions):
+class SweepFile(_AxesFile, SweepOptions):
+    """The keys of a sweep's file."""
+
     instead_of_secret = KEYS_OF_SERVICES
 
     models: Several[Annotated[ModelEntry, Checked(entry_values, before=True)]]
@@ -200,12 +208,12 @@ def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) ->
     """
     read = YamlText(text, name)
     try:
-        return _sweep(read, read.read(_SweepFile), work_dir)
+        return _sweep(read, read.read(SweepFile), work_dir)
     except MisplacedError as error:
         raise read.error(str(error), *error.at) from None
 
 
-def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
+def _sweep(text: YamlText, file: SweepFile, work_dir: Path | None) -> Sweep:
     if file.stages is not None and (both := [*file.named()]):
         raise MisplacedError(f"write {both[0]} in each stage, not outside of `stages`", both[0])
     work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
@@ -301,7 +309,7 @@ def grid_tables() -> dict[str, AnnotationTable]:
     return {name: table for each in of_the_grid for name, table in each.tables().items()}
 
 
-def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
+def _stages(file: SweepFile) -> tuple[FormatAxes, ...]:
     if file.stages is None:
         return (file.axes(may_win=False),)
     axes_by_stage = []
@@ -313,7 +321,7 @@ def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
     return tuple(axes_by_stage)
 
 
-def _views(file: _SweepFile) -> Views:
+def _views(file: SweepFile) -> Views:
     frames = file.frames or ()
     captions = file.captions or (False,)
     if frames == "all":
@@ -322,7 +330,7 @@ def _views(file: _SweepFile) -> Views:
     return Views(frames, (False, True) if captions == "all" else tuple(dict.fromkeys(captions)))
 
 
-def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
+def _refuse_several_judgements(sweep: Sweep, file: SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
     names = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
     rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(names)}
@@ -332,7 +340,7 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
         raise MisplacedError(f"{clashing} are matched by different rules and {_NO_BEST}", where)
 
 
-def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
+def _refuse_unused(sweep: Sweep, file: SweepFile) -> None:
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(
             f"{WINNER}: `datasets` names no table whose formats are compared", "datasets"

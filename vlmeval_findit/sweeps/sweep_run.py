@@ -7,21 +7,25 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from ..analysis.format_file import best_format
-from ..engine.answering import BackendFactories, Engine
-from ..engine.backend import CancelToken
-from ..engine.calls import Cell, CellBuilder
-from ..engine.cell_files import clean_up, merge_predictions
-from ..engine.journal.writer import ONE_WRITER, Journal
-from ..engine.outputs import Output
-from ..engine.plan import ItemSizes
-from ..engine.sink import Watcher
-from ..models.model_entry import ModelEntry
-from ..protocol.dataset_variant import DatasetVariant
-from ..protocol.settings import settings_from
-from ..scoring.run_score import CellResult
-from ..storage.lock import Lock
-from ..storage.run_files import MORE_SAMPLES
+from ..analysis import best_format
+from ..engine import (
+    ONE_WRITER,
+    BackendFactories,
+    CancelToken,
+    Cell,
+    CellBuilder,
+    Engine,
+    ItemSizes,
+    Journal,
+    Output,
+    Watcher,
+    clean_up,
+    merge_predictions,
+)
+from ..models import ModelEntry
+from ..protocol import DatasetVariant, settings_from
+from ..scoring import CellResult
+from ..storage import MORE_SAMPLES, Lock
 from .format_race import FormatRace
 from .model_runs import StoppedModels, prepare_cell
 from .sweep_file import Sweep, cells_to_ask, extra_variants, stage_variants

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-from vlmeval_findit.storage.table_files import write_table
+from vlmeval_findit.storage import write_table
 
 from .plates.benchmark import Query
 

@@ -4,8 +4,7 @@ import json
 import urllib.error
 import urllib.request
 
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.providers.provider_table import Provider
+from vlmeval_findit.models import CallError, Provider
 
 
 def chat(body, endpoint, timeout):

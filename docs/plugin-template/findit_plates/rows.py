@@ -1,8 +1,7 @@
 """The rows that this package adds to the tables of vlmeval_findit."""
 
-from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.spaces import Space, SpaceKind
-from vlmeval_findit.models.model_row import ModelRow
+from vlmeval_findit.boxes import ReplyFormat, Space, SpaceKind
+from vlmeval_findit.models import ModelRow
 
 
 def _of_the_longer_side(size, space):

@@ -2,9 +2,7 @@
 
 from functools import partial
 
-from vlmeval_findit.data.annotated_samples import AnnotationError, Counts
-from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.sources import DataSource, PublishedPart
+from vlmeval_findit.data import AnnotationError, Counts, DataSource, PublishedPart, read_coco
 
 
 def read(folder):

@@ -17,30 +17,36 @@ from test_prompts import query_for
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.engine.calls import Prompts
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.notes import remarks
-from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
-from vlmeval_findit.models.http.providers.google_content import content_request
-from vlmeval_findit.models.model_client import GenerateClient, from_host_message, to_host_message
-from vlmeval_findit.protocol.benchmark import PromptSet
-from vlmeval_findit.protocol.call_results import Batch
-from vlmeval_findit.protocol.custom_prompt import (
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import Prompts
+from vlmeval_findit.leaderboard import make_board, remarks
+from vlmeval_findit.models import (
+    GenerateClient,
+    content_request,
+    from_host_message,
+    messages_request,
+    to_host_message,
+)
+from vlmeval_findit.protocol import (
+    Batch,
     CustomPrompt,
+    Identity,
+    Message,
+    Part,
+    PromptSet,
+    Reference,
     TemplateError,
     custom_prompt,
+    image,
     prompt_set,
+    system,
+    text,
 )
-from vlmeval_findit.protocol.dataset_variant import Message, Part, Reference, image, system, text
-from vlmeval_findit.protocol.identity import Identity
-from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.storage.folders import image_folder
-from vlmeval_findit.storage.identity_file import read_identity
+from vlmeval_findit.report import gather
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.storage import image_folder, read_identity
 
 __all__ = ["board", "runs", "world"]
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.family_prompts import FAMILY_PROMPTS, FamilyPromptError
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.release_prompts import PromptError
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.core.files import sha256_of
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.dataset_variant import PartKind
+from vlmeval_findit.benchmarks.findit import (
+    BENCHMARK,
+    FAMILY_PROMPTS,
+    FamilyPromptError,
+    FindItQuery,
+    PromptError,
+)
+from vlmeval_findit.boxes import Truth, read
+from vlmeval_findit.core import sha256_of
+from vlmeval_findit.models import MODELS
+from vlmeval_findit.protocol import PartKind
 
 QUERY = FindItQuery(0, "a {} with a cap", 640, 480, ("1.jpg",), Truth(((1, 2, 3, 4),), (0,)))
 

@@ -14,24 +14,34 @@ import pytest
 from scored_runs import query
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis.coco_boxes import CocoBoxes, boxes_of_rows
-from vlmeval_findit.analysis.coco_evaluator import Evaluator
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
-from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
-from vlmeval_findit.boxes.answer_kinds import AnswerKind
-from vlmeval_findit.boxes.box_records import Ignored, MatchResult, ParsedReply, Truth
-from vlmeval_findit.boxes.error_types import BoxError, JudgedAnswer, classify_errors
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.representation import MatchRule
+from vlmeval_findit.analysis import CocoBoxes, Evaluator, boxes_of_rows
+from vlmeval_findit.benchmarks.findit import (
+    FindItQuery,
+    draw,
+    find_table,
+    read_table,
+    roles,
+    thinned,
+    write_table,
+)
+from vlmeval_findit.boxes import (
+    AnswerKind,
+    BoxError,
+    Ignored,
+    JudgedAnswer,
+    MatchResult,
+    MatchRule,
+    ParsedReply,
+    Truth,
+    classify_errors,
+    match,
+)
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.custom.annotation_values import mask_of_coco
-from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.storage.table_files import TableError
+from vlmeval_findit.data import mask_of_coco
+from vlmeval_findit.marks import packed_mask
+from vlmeval_findit.protocol import Role, ScoredRow, Settings
+from vlmeval_findit.scoring import score_file
+from vlmeval_findit.storage import TableError
 
 REAL = (0.0, 0.0, 10.0, 10.0)
 CROWD = Ignored((20.0, 0.0, 60.0, 40.0), crowd=True)

@@ -8,11 +8,9 @@ import pytest
 from toy_benchmark import Letters
 
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome
-from vlmeval_findit.benchmarks.findit.error_costs import event_sums
-from vlmeval_findit.boxes.error_types import BoxError, ErrorEvent
-from vlmeval_findit.protocol.scored_row import ScoredRow
+from vlmeval_findit.benchmarks.findit import BENCHMARK, NegativeOutcome, event_sums
+from vlmeval_findit.boxes import BoxError, ErrorEvent
+from vlmeval_findit.protocol import ScoredRow
 
 PLAIN = {"asked": 1, "answered": 1, "readable": 1}
 UNKNOWN = "row 7: no metric of Letters has a sum 'rigth': did you mean right?"

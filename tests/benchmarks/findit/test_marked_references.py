@@ -11,19 +11,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
-from vlmeval_findit.benchmarks.findit.marked_references import (
+from vlmeval_findit.benchmarks.findit import (
     LONGEST,
+    MARKS,
     RECIPE,
+    FindItQuery,
     MarkedReference,
     ReferenceOrigin,
+    Sighting,
     marked,
     references,
 )
-from vlmeval_findit.benchmarks.findit.variant import MARKS
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.storage.folders import FolderError
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.storage import FolderError
 
 BOX = (40.0, 30.0, 60.0, 50.0)
 RED = [255, 0, 0]

@@ -14,18 +14,16 @@ from edited_tables import edit_cells
 from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis.best_format import rule
+from vlmeval_findit.analysis import rule
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
-from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
-from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.leaderboard.board import boards
-from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.protocol.scored_row import add_up
-from vlmeval_findit.storage.table_files import TableError
-from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_variants
+from vlmeval_findit.benchmarks.findit import RANKING, read_table, thin, thinned, write_table
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.core import ConfigError
+from vlmeval_findit.leaderboard import boards
+from vlmeval_findit.marks import packed_mask
+from vlmeval_findit.protocol import add_up
+from vlmeval_findit.storage import TableError
+from vlmeval_findit.sweeps import parse_sweep, stage_variants
 
 __all__ = ["world"]
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.run_space import SpaceInForce, pixel_map
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.spaces import ToPixels, space_from, to_pixels
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
+from vlmeval_findit.benchmarks.findit import FindItQuery, SpaceInForce, pixel_map
+from vlmeval_findit.boxes import ToPixels, Truth, space_from, to_pixels
+from vlmeval_findit.protocol import Reply, ReplyRecord
 
 RESIZED = {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}
 STRIP = (102, 14)

@@ -15,21 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths import GOLDEN as GOLDEN_FOLDER
 
-from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, FindItVariant
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
-from vlmeval_findit.boxes.representation import GRID as BOXES
-from vlmeval_findit.protocol.dataset_variant import (
-    Message,
-    Part,
-    PartKind,
-    image,
-    prompt_hash,
-    text,
+from vlmeval_findit.benchmarks.findit import (
+    CENTRES,
+    MARKS,
+    FindItQuery,
+    FindItVariant,
+    message,
+    parse,
 )
+from vlmeval_findit.boxes import BOX_KEYS, OUTPUTS, REPRESENTATIONS, Truth
+from vlmeval_findit.boxes import GRID as BOXES
+from vlmeval_findit.protocol import Message, Part, PartKind, image, prompt_hash, text
 
 GOLDEN = GOLDEN_FOLDER / "prompts.txt"
 

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from test_prompts import query_for
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.protocol.dataset_variant import Message, image, text
+from vlmeval_findit.benchmarks.findit import PromptError, parse, prompt_set
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.protocol import Message, image, text
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

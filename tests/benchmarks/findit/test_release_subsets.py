@@ -11,17 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 from conformance.findit import subset_queries
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Subset
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.release_subsets import (
+from vlmeval_findit.benchmarks.findit import (
+    DATASETS,
+    Dataset,
+    FindItQuery,
+    Subset,
     prepare_subset,
     query_from_row,
+    read_table,
     tables_of,
+    write_table,
 )
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.storage.table_files import TableError
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.core import file_sha256
+from vlmeval_findit.storage import TableError
 
 PASCAL = DATASETS["Pascal"]
 IMAGE_ROW = {"filename": "a.jpg", "label": "dog", "bboxes": [[1, 2, 3, 4]], "height": 80,

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.run_space import reply_format
-from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.models.model_table import check_settings
-from vlmeval_findit.protocol.settings import OfUnknown, Settings, settings_from
-from vlmeval_findit.protocol.thoughts import ThoughtMarks
+from vlmeval_findit.benchmarks.findit import parse, reply_format
+from vlmeval_findit.boxes import SpaceError
+from vlmeval_findit.models import check_settings
+from vlmeval_findit.protocol import OfUnknown, Settings, ThoughtMarks, settings_from
 
 
 @pytest.mark.parametrize(

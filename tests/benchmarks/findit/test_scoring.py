@@ -11,23 +11,21 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError
-from vlmeval_findit.protocol.identity import Answering, Identity, IdentityError
-from vlmeval_findit.protocol.replies import FAILED, ReplyRecord
-from vlmeval_findit.protocol.settings import Settings, settings_from
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.run_score import RunScore
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.storage.identity_file import write_identity
-from vlmeval_findit.storage.predictions import PredictionError
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED, METRICS, FindItQuery, write_table
+from vlmeval_findit.boxes import SpaceError, Truth
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import (
+    FAILED,
+    Answering,
+    DatasetNameError,
+    Identity,
+    IdentityError,
+    ReplyRecord,
+    Settings,
+    settings_from,
+)
+from vlmeval_findit.scoring import RunScore, run_identity, score_file, write_score
+from vlmeval_findit.storage import PredictionError, RunFiles, write_identity
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)  # of every query: [100, 100, 600, 600] in thousandths

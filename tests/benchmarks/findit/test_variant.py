@@ -8,9 +8,15 @@ import pytest
 from grids import grid
 
 from vlmeval_findit.benchmarks import is_dataset_name
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, FindItVariant, VariantError
+from vlmeval_findit.benchmarks.findit import (
+    DATASETS,
+    DECODINGS,
+    MARKS,
+    Family,
+    FindItVariant,
+    VariantError,
+    parse,
+)
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))

@@ -11,9 +11,8 @@ import pytest
 from published_lists import entries_of, entry_of, write_list
 
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.refl4.published_reviews import (
+from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
+from vlmeval_findit.benchmarks.refl4 import (
     PublishedReviews,
     Way,
     image_number,
@@ -22,9 +21,9 @@ from vlmeval_findit.benchmarks.refl4.published_reviews import (
     plain_number,
     read_published,
 )
-from vlmeval_findit.boxes.box_records import Truth
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.reviews import Drawn, ReviewsError, Verdict
+from vlmeval_findit.boxes import Truth
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import Drawn, ReviewsError, Verdict
 
 NAME = "FindIt_RefCOCO_testA_xyxy_json"
 LEFT = (10.0, 10.0, 60.0, 90.0)

@@ -10,14 +10,24 @@ import pytest
 from refl4_stand_in import VAL, write_parquet
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.refl4.expression_tables import load_dataset, prepare, read_table
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split, RefusedError, annotation
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError
-from vlmeval_findit.protocol.replies import FAILED, Reply
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.benchmarks.refl4 import (
+    BENCHMARK,
+    RefL4Split,
+    RefusedError,
+    annotation,
+    load_dataset,
+    prepare,
+    read_table,
+)
+from vlmeval_findit.protocol import (
+    FAILED,
+    DatasetNameError,
+    Reply,
+    Role,
+    ScoredRow,
+    Settings,
+    totals,
+)
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from refl4_stand_in import TEST, VAL, write_parquet
 
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
+from vlmeval_findit.benchmarks.refl4 import (
     RELEASE,
     Annotation,
     RefL4Split,

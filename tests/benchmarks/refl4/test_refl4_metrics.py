@@ -11,28 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
+from vlmeval_findit.benchmarks.refl4 import (
+    AUTHORS,
+    CORRECTED,
     CORRECTED_METRICS,
     MACC,
     METRICS,
+    ONE_TOO_LOW,
     THRESHOLDS,
     TWELVE,
-    iou,
-    judge,
-    slices_of,
-    sums_of,
-)
-from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED, ONE_TOO_LOW, class_of
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
     Corners,
     RefL4Split,
+    class_of,
+    iou,
+    judge,
     predictions_from,
     size_of,
+    slices_of,
+    sums_of,
 )
-from vlmeval_findit.protocol.metric import metric_values
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
+from vlmeval_findit.protocol import ScoredRow, metric_values, totals
+from vlmeval_findit.statistics import clustered_sums, estimate_metrics
 
 NAN, INF = math.nan, math.inf
 

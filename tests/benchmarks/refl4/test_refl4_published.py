@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.refl4.benchmark import published
+from vlmeval_findit.benchmarks.refl4 import published
 
 MASKS = " (tight boxes of masks)"
 

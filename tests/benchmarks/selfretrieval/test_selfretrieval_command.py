@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from word_encoder import install
 
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
+from vlmeval_findit.benchmarks.selfretrieval import ImagePair, write_table
 from vlmeval_findit.cli import main
 
 COLOURS = ("red", "blue", "green", "grey", "pink")

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
+from vlmeval_findit.benchmarks.selfretrieval import (
+    BENCHMARK,
+    ImagePair,
+    PairSide,
     as_replies,
     missing_reason,
     read_captions,
     replies_of,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
-from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.protocol import Reply
 
 L, R = "a cat", "a dog"
 BOTH = json.dumps({"left_image": L, "right_image": R})

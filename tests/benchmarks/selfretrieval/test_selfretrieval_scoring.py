@@ -14,22 +14,19 @@ import pytest
 from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, features, install
 
-from vlmeval_findit.analysis.run_statistics import StatisticsError, compare
-from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
+from vlmeval_findit.analysis import StatisticsError, compare
+from vlmeval_findit.benchmarks.selfretrieval import (
+    BENCHMARK,
+    ImagePair,
     ZeroLengthError,
     is_right,
     similarities,
+    write_table,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.models.dual_encoder.encoder import EncoderError
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.settings import ChosenEncoder, Settings, SettingsError, settings_from
-from vlmeval_findit.scoring.pipeline import score_file
-from vlmeval_findit.scoring.score_files import write_score
-from vlmeval_findit.scoring.scored_run import Run, load_run
+from vlmeval_findit.leaderboard import as_markdown, make_board
+from vlmeval_findit.models import EncoderError
+from vlmeval_findit.protocol import ChosenEncoder, Role, Settings, SettingsError, settings_from
+from vlmeval_findit.scoring import Run, load_run, score_file, write_score
 
 NAN = math.nan
 

@@ -14,19 +14,21 @@ pytest.importorskip("cv2", reason="the program that writes the tables draws mark
 from training import shipped_tables as shipping
 from training.pairs import scene_pair
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
+from vlmeval_findit.benchmarks.selfretrieval import (
     BASELINES,
+    PAIRS,
     PROMPTS_NAME,
+    SETS,
+    ImagePair,
     describe_scenes,
     message,
+    parse,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PAIRS, SETS, ImagePair, parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import file_sha256, sha256_of
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError, PartKind, located
-from vlmeval_findit.storage.folders import image_folder, shipped_table
-from vlmeval_findit.storage.stored_png import png
+from vlmeval_findit.core import file_sha256, sha256_of
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import DatasetNameError, PartKind, located
+from vlmeval_findit.storage import image_folder, png, shipped_table
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,11 +12,9 @@ import pytest
 from scored_runs import World, failing, saying
 
 from vlmeval_findit import cli
-from vlmeval_findit.benchmarks.vpbench import mark_choices
-from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
-from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
-from vlmeval_findit.leaderboard.best_marks import COLOURS, SHAPES, find_best_marks
-from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.benchmarks.vpbench import VPQuery, mark_choices, write_table
+from vlmeval_findit.leaderboard import SHAPES, find_best_marks
+from vlmeval_findit.marks import COLOURS, Shape
 
 
 @pytest.fixture

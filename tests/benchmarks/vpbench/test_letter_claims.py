@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.benchmarks.vpbench.letter_claims import (
+from vlmeval_findit.benchmarks.vpbench import (
     concluded_letters,
     denied_letters,
     find_claims,
+    read_letter,
 )
-from vlmeval_findit.benchmarks.vpbench.letter_reading import read_letter
-from vlmeval_findit.protocol.replies import ParseFailure
+from vlmeval_findit.protocol import ParseFailure
 
 ANIMALS = {"A": "cat", "B": "dog", "C": "cow", "D": "two birds"}
 PLACES = {"A": "top left", "B": "top right", "C": "bottom left", "D": "in the right half"}

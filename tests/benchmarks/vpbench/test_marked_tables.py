@@ -14,12 +14,10 @@ pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 from training.shipped_tables import MARKS, MARKS_SEED, write_marks
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
-from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.vpbench import is_absent, kind_of
+from vlmeval_findit.data import load_dataset
 from vlmeval_findit.data.rendered import tables
-from vlmeval_findit.storage.folders import shipped_table
-from vlmeval_findit.storage.image_files import decode
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.storage import decode, meta_path, shipped_table
 
 MINI = "VPBench_Scenes_mini"
 

@@ -19,29 +19,34 @@ from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.analysis.run_statistics import compare
-from vlmeval_findit.benchmarks.vpbench import mark_choices
-from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
-from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
-from vlmeval_findit.benchmarks.vpbench.stage2_dataset import VARIANTS, for_model, load_stage2
-from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.vp_query import (
+from vlmeval_findit.analysis import compare
+from vlmeval_findit.benchmarks.vpbench import (
     SOURCE_NAMES,
+    VARIANTS,
+    BestMarkError,
     MarkedRegion,
     RegionRole,
+    for_model,
+    load_stage2,
+    mark_choices,
+    parts_in,
+    prepare_stage2,
     stage2_rows,
 )
-from vlmeval_findit.engine.calls import Call, Cell, CellBuilder
-from vlmeval_findit.leaderboard.comparable import group_comparable
-from vlmeval_findit.protocol.contradictions import identity_conflicts
-from vlmeval_findit.protocol.dataset_variant import Message, PartKind
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.protocol.replies import Reply
-from vlmeval_findit.protocol.scored_row import totals
-from vlmeval_findit.protocol.settings import Settings
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.storage.folders import image_folder
+from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
+from vlmeval_findit.engine import Call, Cell, CellBuilder
+from vlmeval_findit.leaderboard import group_comparable
+from vlmeval_findit.protocol import (
+    Answering,
+    Message,
+    PartKind,
+    Reply,
+    Settings,
+    identity_conflicts,
+    totals,
+)
+from vlmeval_findit.scoring import Run, run_identity
+from vlmeval_findit.storage import image_folder
 
 GOLDEN = GOLDEN_FOLDER / "stage2_prompts.txt"
 BVP, RBVP, TEXT = (f"VPBench_Stage2_{way}" for way in ("bvp", "rbvp", "text"))
@@ -59,7 +64,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_part(lmu / "parts", 0, rows(Layout.JSON), Layout.JSON)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu))
-        prepare(parts_in(lmu / "parts"), lmu)
+        prepare_stage2(parts_in(lmu / "parts"), lmu)
     return lmu
 
 

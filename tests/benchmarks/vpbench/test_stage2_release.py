@@ -11,10 +11,9 @@ from stage2_stand_in import HEIGHT, SOURCES, WIDTH, Layout, boxes_of, picture, r
 from vpbench_stand_in import write_tsv
 
 from vlmeval_findit import cli
+from vlmeval_findit.benchmarks.vpbench import RegionRole, Stage2Row, reading_of, stage2_rows
 from vlmeval_findit.benchmarks.vpbench import stage2_release as release
-from vlmeval_findit.benchmarks.vpbench.stage2_release import reading_of
-from vlmeval_findit.benchmarks.vpbench.vp_query import RegionRole, Stage2Row, stage2_rows
-from vlmeval_findit.storage.table_files import TableError
+from vlmeval_findit.storage import TableError
 
 
 def read(built: list[dict[str, Any]], folder: Path, layout: Layout) -> list[Stage2Row]:
@@ -24,10 +23,10 @@ def read(built: list[dict[str, Any]], folder: Path, layout: Layout) -> list[Stag
 @pytest.mark.parametrize("layout", Layout)
 def test_a_table_round_trips_to_the_same_bytes(lmu: Path, tmp_path: Path, layout: Layout) -> None:
     part = write_part(tmp_path, 0, rows(layout), layout)
-    path = release.prepare(release.parts_in(tmp_path), lmu).path
+    path = release.prepare_stage2(release.parts_in(tmp_path), lmu).path
     assert path == lmu / "VPBench_Stage2.tsv"
     before = {each: each.read_bytes() for each in lmu.rglob("*") if each.is_file()}
-    assert release.prepare([part], lmu).path == path
+    assert release.prepare_stage2([part], lmu).path == path
     assert {each: each.read_bytes() for each in lmu.rglob("*") if each.is_file()} == before
 
     result = stage2_rows(path)

@@ -10,31 +10,35 @@ import pytest
 from vpbench_stand_in import ROWS, write_tsv
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.vpbench.benchmark import (
-    BENCHMARK,
-    draw,
-    first_option,
-    random_option,
-    scored_row,
-)
-from vlmeval_findit.benchmarks.vpbench.letter_metrics import (
+from vlmeval_findit.benchmarks.vpbench import (
     AS_PUBLISHED,
+    BENCHMARK,
     HALLUCINATION,
     MEAN_OVER_SOURCES,
+    HintColumn,
+    QuestionKind,
+    VPQuery,
+    draw,
+    first_option,
+    message,
+    parse,
+    prepare_stage1,
+    random_option,
+    scored_row,
+    write_table,
 )
-from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
-from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
-from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.protocol.benchmark import Role
-from vlmeval_findit.protocol.dataset_variant import DatasetNameError, located
-from vlmeval_findit.protocol.metric import SumKey
-from vlmeval_findit.protocol.replies import Reply, ReplyRecord
-from vlmeval_findit.protocol.scored_row import totals
-from vlmeval_findit.scoring.pipeline import check_replies
-from vlmeval_findit.scoring.run_score import score_rows
-from vlmeval_findit.statistics.influences import clustered_sums, estimate_metrics
-from vlmeval_findit.statistics.intervals import metric_intervals
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.protocol import (
+    DatasetNameError,
+    Reply,
+    ReplyRecord,
+    Role,
+    SumKey,
+    located,
+    totals,
+)
+from vlmeval_findit.scoring import check_replies, score_rows
+from vlmeval_findit.statistics import clustered_sums, estimate_metrics, metric_intervals
 
 QUERY = VPQuery(
     index=1,
@@ -181,7 +185,7 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
 
 
 def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
-    prepare(write_tsv(lmu / "stage.tsv"), lmu)
+    prepare_stage1(write_tsv(lmu / "stage.tsv"), lmu)
     for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
         dataset = load_dataset(name)
         for query in dataset.queries.values():

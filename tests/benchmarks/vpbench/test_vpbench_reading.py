@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.vpbench.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read_letter
-from vlmeval_findit.protocol.replies import ParseFailure, Reply, read_reply
+from vlmeval_findit.benchmarks.vpbench import BENCHMARK, published_letter, read_letter
+from vlmeval_findit.protocol import ParseFailure, Reply, read_reply
 
 ANIMALS = {"A": "cat", "B": "dog", "C": "horse", "D": "cow"}
 BEARS = {"A": "bear", "B": "a teddy bear", "C": "The book", "D": ""}

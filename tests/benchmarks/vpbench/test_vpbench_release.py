@@ -11,19 +11,20 @@ import pytest
 from edited_tables import edit_cells
 from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
-from vlmeval_findit.benchmarks.vpbench import stage1_release as release
-from vlmeval_findit.benchmarks.vpbench.question_tables import read_table, write_table
-from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
-from vlmeval_findit.benchmarks.vpbench.vp_query import (
+from vlmeval_findit.benchmarks.vpbench import (
     HintColumn,
     QuestionKind,
     VPQuery,
     is_absent,
     kind_of,
+    prepare_stage1,
+    read_table,
+    write_table,
 )
+from vlmeval_findit.benchmarks.vpbench import stage1_release as release
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.storage.table_files import TableError
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.storage import TableError
 
 
 def queries(lmu: Path) -> dict[int, VPQuery]:
@@ -36,7 +37,7 @@ def meta(lmu: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("write", [write_tsv, write_parquet])
 def test_files_become_questions(lmu: Path, write: Any) -> None:
-    prepare(write(lmu / f"vp_bench_stage_1.{write.__name__.partition('_')[2]}"), lmu)
+    prepare_stage1(write(lmu / f"vp_bench_stage_1.{write.__name__.partition('_')[2]}"), lmu)
     result = queries(lmu)
     assert sorted(result) == [1, 2, 3, 4, 5, 6, 7, 9]
     assert (meta(lmu)["dropped"], meta(lmu)["official"]) == (1, False)
@@ -65,7 +66,7 @@ def test_hints_answers_and_images_as_the_release_has_them(lmu: Path) -> None:
         row(8, hint="", image="!" * 100),
         row(9, hint="", image="aGVsbG8="),
     ]
-    notes = prepare(write_tsv(lmu / "stage.tsv", rows), lmu).notes
+    notes = prepare_stage1(write_tsv(lmu / "stage.tsv", rows), lmu).notes
     result = queries(lmu)
     assert (result[3].hint, result[3].hint_column) == ("Look at it.", HintColumn.HINT)
     assert (result[4].hint, result[4].hint_column) == (rows[1]["context"], HintColumn.CONTEXT)
@@ -87,7 +88,7 @@ def test_hints_answers_and_images_as_the_release_has_them(lmu: Path) -> None:
 def test_a_row_that_cannot_be_asked_is_named(lmu: Path, changed: dict[str, Any], says: str) -> None:
     source = write_tsv(lmu / "stage.tsv", [row(1), {**row(2), **changed}])
     with pytest.raises(TableError, match=rf"stage\.tsv, {says}"):
-        prepare(source, lmu)
+        prepare_stage1(source, lmu)
     assert not (lmu / "VPBench_Stage1.tsv").exists()
 
 
@@ -104,7 +105,7 @@ def test_files_that_cannot_be_read(lmu: Path) -> None:
         "empty": r"neither vp_bench_stage_1\.tsv nor a Parquet",
     }.items():
         with pytest.raises((TableError, FileNotFoundError), match=says):
-            prepare(lmu / name, lmu)
+            prepare_stage1(lmu / name, lmu)
 
 
 def test_the_command_reads_a_folder_and_knows_the_authors_file(
@@ -127,7 +128,7 @@ def test_the_command_reads_a_folder_and_knows_the_authors_file(
 
     official = write_tsv(folder / "vp_bench_stage_1.tsv")
     monkeypatch.setattr(release, "OFFICIAL_MD5", hashlib.md5(official.read_bytes()).hexdigest())
-    notes = prepare(folder, lmu).notes
+    notes = prepare_stage1(folder, lmu).notes
     assert meta(lmu)["official"]
     assert not any("MD5" in note for note in notes)
 

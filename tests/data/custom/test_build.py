@@ -13,16 +13,11 @@ from custom_data import coco_values, make_images, write_coco
 from grids import grid
 
 from vlmeval_findit.benchmarks import is_dataset_name
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.variant import VariantError
-from vlmeval_findit.boxes.box_records import Ignored
+from vlmeval_findit.benchmarks.findit import DATASETS, VariantError, find_table, parse, read_table
+from vlmeval_findit.boxes import Ignored
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
-from vlmeval_findit.storage.image_files import rows_to_leave_out
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.storage import custom_datasets_file, image_folder, meta_path, rows_to_leave_out
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import Family
-from vlmeval_findit.data.annotated_samples import (
+from vlmeval_findit.benchmarks.findit import Family
+from vlmeval_findit.data import (
     DIFFICULT,
     AnnotatedBox,
     AnnotationError,
+    Fate,
+    Ledger,
     Sample,
     Samples,
+    check_samples,
+    usable_boxes,
 )
-from vlmeval_findit.data.custom.checks import check_samples, usable_boxes
-from vlmeval_findit.data.ledger import Fate, Ledger
 
 BOX = AnnotatedBox((10.0, 20.0, 50.0, 60.0), "a.json, boxes[0]")
 QUERY = Sample(("a.jpg",), "cat", (BOX,), "a.json, line 1")

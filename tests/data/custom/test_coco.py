@@ -11,11 +11,17 @@ from typing import Any
 import pytest
 from custom_data import coco_values, make_images
 
-from vlmeval_findit.data.annotated_samples import CROWD, IGNORED, AnnotationError, Samples, Units
-from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.custom.upright_boxes import around_turned
-from vlmeval_findit.data.ledger import Fate
+from vlmeval_findit.data import (
+    CROWD,
+    IGNORED,
+    AnnotationError,
+    Fate,
+    ReaderOptions,
+    Samples,
+    Units,
+    around_turned,
+    read_coco,
+)
 
 Values = dict[str, Any]
 

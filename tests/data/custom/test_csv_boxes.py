@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.data.annotated_samples import (
+from vlmeval_findit.data import (
     CROWD,
     DIFFICULT,
     IGNORED,
     AnnotationError,
+    Fate,
+    ReaderOptions,
     Samples,
     Units,
+    read_csv,
 )
-from vlmeval_findit.data.custom.csv_boxes import read_csv
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.ledger import Fate
 
 HEAD = "image,label,x1,y1,x2,y2"
 

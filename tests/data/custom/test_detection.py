@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.data.annotated_samples import (
+from vlmeval_findit.data import (
     CROWD,
     DIFFICULT,
     IGNORED,
     AnnotatedBox,
     AnnotationError,
+    ClassRules,
     Counts,
+    Detections,
+    Fate,
+    Ledger,
+    ReaderOptions,
     Samples,
+    detection_samples,
 )
-from vlmeval_findit.data.custom.class_rules import ClassRules
-from vlmeval_findit.data.custom.detection import Detections, detection_samples
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.ledger import Fate, Ledger
 
 CAT = (1.0, 2.0, 3.0, 4.0)
 DOG = (5.0, 6.0, 7.0, 8.0)

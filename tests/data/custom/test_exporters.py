@@ -14,11 +14,10 @@ import pytest
 from custom_data import data_folder
 from host_runs import metric_values
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import LoadedFindIt
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.benchmarks.findit import LoadedFindIt
+from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.custom.image_names import decode_name
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.data import decode_name, load_dataset
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.data.annotated_samples import AnnotationError
-from vlmeval_findit.data.custom.image_names import ImageNames
-from vlmeval_findit.data.ledger import Fate, Ledger
+from vlmeval_findit.data import AnnotationError, Fate, ImageNames, Ledger
 
 FILES = ("a b.png", "cam1/f0.JPG", "c.jpg", "two.jpg", "two.png", "100%.png", "n.v2.webp")
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.data.annotated_samples import AnnotationError
+from vlmeval_findit.data import AnnotationError, sections
 from vlmeval_findit.data.custom import json_sections
-from vlmeval_findit.data.custom.json_sections import sections
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

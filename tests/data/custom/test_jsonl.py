@@ -11,11 +11,16 @@ import pytest
 from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, custom_rows
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.data.custom.jsonl import QueryLine
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import (
+    DATASETS,
+    Dataset,
+    Family,
+    FindItQuery,
+    custom_rows,
+    find_table,
+    read_table,
+)
+from vlmeval_findit.data import QueryLine, load_dataset
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -13,16 +13,13 @@ from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
 from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.board_tables import slices_table
-from vlmeval_findit.protocol.identity import Answering
-from vlmeval_findit.scoring.new_identity import run_identity
-from vlmeval_findit.scoring.scored_run import load_runs
-from vlmeval_findit.storage.identity_file import write_identity
-from vlmeval_findit.storage.run_files import RunFiles
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.leaderboard import make_board, slices_table
+from vlmeval_findit.protocol import Answering
+from vlmeval_findit.scoring import load_runs, run_identity
+from vlmeval_findit.storage import RunFiles, write_identity
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -9,12 +9,9 @@ from pathlib import Path
 import custom_data
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
+from vlmeval_findit.benchmarks.findit import find_table, read_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.annotated_samples import AnnotationError, Samples
-from vlmeval_findit.data.custom.layouts import recognise
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.ledger import Fate
+from vlmeval_findit.data import AnnotationError, Fate, ReaderOptions, Samples, recognise
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -11,13 +11,17 @@ import custom_data
 import other_formats
 import pytest
 
-from vlmeval_findit.data.annotated_samples import CROWD, AnnotationError, Samples
-from vlmeval_findit.data.custom.build import import_samples
-from vlmeval_findit.data.custom.class_rules import ClassRules
-from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.custom.layouts import recognise
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.ledger import Fate
+from vlmeval_findit.data import (
+    CROWD,
+    AnnotationError,
+    ClassRules,
+    Fate,
+    ReaderOptions,
+    Samples,
+    import_samples,
+    read_coco,
+    recognise,
+)
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.data.custom.polygons import Outlines, fill, fill_all
-from vlmeval_findit.marks.region import PackedMask, packed_mask
+from vlmeval_findit.data import Outlines, fill, fill_all
+from vlmeval_findit.marks import PackedMask, packed_mask
 
 NUMBERS = (
     st.floats(-5, 25) | st.integers(-3, 20).map(float) | st.integers(-3, 20).map(lambda n: n + 0.5)

@@ -13,15 +13,19 @@ import pytest
 from custom_data import coco_values
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.files import unsafe
-from vlmeval_findit.data.annotated_samples import AnnotatedBox, AnnotationError, Samples
-from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.custom.csv_boxes import read_csv
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.custom.voc import read_voc
-from vlmeval_findit.data.custom.yolo import read_yolo
-from vlmeval_findit.data.ledger import Fate
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.core import unsafe
+from vlmeval_findit.data import (
+    AnnotatedBox,
+    AnnotationError,
+    Fate,
+    ReaderOptions,
+    Samples,
+    load_dataset,
+    read_coco,
+    read_csv,
+    read_voc,
+    read_yolo,
+)
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

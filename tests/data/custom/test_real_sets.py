@@ -11,10 +11,7 @@ import custom_data
 import other_formats
 import pytest
 
-from vlmeval_findit.data.annotated_samples import CROWD, DIFFICULT, IGNORED, Samples
-from vlmeval_findit.data.custom.layouts import recognise
-from vlmeval_findit.data.custom.reader_options import ReaderOptions
-from vlmeval_findit.data.ledger import Fate
+from vlmeval_findit.data import CROWD, DIFFICULT, IGNORED, Fate, ReaderOptions, Samples, recognise
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -9,9 +9,9 @@ import pytest
 from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table
+from vlmeval_findit.benchmarks.findit import find_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.storage.image_content import contents_path
+from vlmeval_findit.storage import contents_path
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -11,20 +11,22 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import Family
-from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.benchmarks.findit import Family, find_table, read_table
+from vlmeval_findit.boxes import Corners
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.annotated_samples import AnnotatedBox, Sample, Samples, Units
-from vlmeval_findit.data.custom import stored_pixels
-from vlmeval_findit.data.custom.stored_pixels import (
+from vlmeval_findit.data import (
+    AnnotatedBox,
     CheckedImage,
     ExifPixels,
+    Sample,
+    Samples,
+    Units,
     mask_to_stored,
     to_stored_pixels,
 )
-from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.storage.image_files import ImageHeader, Size, decode
+from vlmeval_findit.data.custom import stored_pixels
+from vlmeval_findit.marks import packed_mask
+from vlmeval_findit.storage import ImageHeader, Size, decode
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import Family
-from vlmeval_findit.data.annotated_samples import (
-    AnnotatedBox,
-    AnnotationError,
-    Sample,
-    Samples,
-    Units,
-)
-from vlmeval_findit.data.custom.units_check import check_units
+from vlmeval_findit.benchmarks.findit import Family
+from vlmeval_findit.data import AnnotatedBox, AnnotationError, Sample, Samples, Units, check_units
 
 SIZE = (640, 480)
 Box = tuple[float, float, float, float]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.data.demo.photos import (
-    PARTS,
+from vlmeval_findit.benchmarks.findit import read_table
+from vlmeval_findit.data import (
+    PHOTO_PARTS,
     Photo,
     demo_tables,
     image,
@@ -20,7 +20,7 @@ from vlmeval_findit.data.demo.photos import (
     prepare_demo,
     read_photo,
 )
-from vlmeval_findit.storage.folders import shipped_table
+from vlmeval_findit.storage import shipped_table
 
 PHOTOS = photos()
 
@@ -33,7 +33,9 @@ needs_photos = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.j
 
 @pytest.mark.parametrize("table", demo_tables())
 def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
-    sizes = {name: tuple(size) for name, (_, _, size) in json.loads(PARTS.read_text()).items()}
+    sizes = {
+        name: tuple(size) for name, (_, _, size) in json.loads(PHOTO_PARTS.read_text()).items()
+    }
     sizes |= {f"photos/{name}.png": (photo.width, photo.height) for name, photo in PHOTOS.items()}
     for query in read_table(shipped_table(table)):
         assert {sizes[name] for name in query.images} == {(query.width, query.height)}

@@ -10,8 +10,7 @@ import pytest
 from stand_ins import fetch_job, files_of, info, jpeg, tar_of, zip_of
 from web import Answer, Web
 
-from vlmeval_findit.data.fetch.fetch_images import fetch_images, read_members
-from vlmeval_findit.data.sources import SOURCES
+from vlmeval_findit.data import SOURCES, fetch_images, read_members
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
 TEST = "VOCtest_06-Nov-2007.tar"

@@ -11,14 +11,22 @@ from paths import ROOT
 from stand_ins import QUICK, SIZE, fetch_job, files_of, jpeg
 from web import Answer, Web, web_server
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
-from vlmeval_findit.data.fetch.base_addresses import BASE_ADDRESSES, SourceError, base_addresses
-from vlmeval_findit.data.fetch.download import CHUNK, Client, DownloadError, address, fetch_file
-from vlmeval_findit.data.fetch.fetch_images import fetch_images
-from vlmeval_findit.data.fetch.store import ImageStore, StoreError
-from vlmeval_findit.data.sources import SOURCES
-from vlmeval_findit.storage.folders import FolderError
-from vlmeval_findit.storage.image_files import problem
+from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS
+from vlmeval_findit.data import (
+    BASE_ADDRESSES,
+    CHUNK,
+    SOURCES,
+    Client,
+    DownloadError,
+    ImageStore,
+    SourceError,
+    StoreError,
+    address,
+    base_addresses,
+    fetch_file,
+    fetch_images,
+)
+from vlmeval_findit.storage import FolderError, problem
 
 PHOTO = jpeg()
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
@@ -169,7 +177,7 @@ def test_nothing_is_written_outside_the_folder(tmp_path, name: str) -> None:
 
 
 def test_every_dataset_of_the_release_has_a_source() -> None:
-    for row in BENCHMARK.values():
+    for row in BENCHMARK_DATASETS.values():
         if row.subset is None:
             continue
         source = SOURCES[row.images]

@@ -11,8 +11,7 @@ from PIL import Image
 from stand_ins import fetch_job
 from web import Web
 
-from vlmeval_findit.data.fetch.fetch_images import VideoError, cut_frames, fetch_images
-from vlmeval_findit.data.sources import SOURCES
+from vlmeval_findit.data import SOURCES, VideoError, cut_frames, fetch_images
 
 av = pytest.importorskip("av")
 

@@ -15,16 +15,13 @@ from published_stand_ins import known
 from scored_runs import World
 from test_importing import all_images_are_there, import_set, meta
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit import DATASETS, Family, find_table, read_table
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.annotated_samples import Counts
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.protocol.metric import metric_values
-from vlmeval_findit.protocol.scored_row import add_up
-from vlmeval_findit.scoring.scored_run import Run
-from vlmeval_findit.storage.folders import custom_datasets_file
+from vlmeval_findit.data import Counts, load_dataset
+from vlmeval_findit.marks import packed_mask
+from vlmeval_findit.protocol import add_up, metric_values
+from vlmeval_findit.scoring import Run
+from vlmeval_findit.storage import custom_datasets_file
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -12,17 +12,18 @@ import pytest
 from published_stand_ins import known
 from scored_runs import World, grid, speaking
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, custom_rows
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.writing import BoxToWrite, write
+from vlmeval_findit.benchmarks.findit import (
+    DATASETS,
+    Family,
+    FindItQuery,
+    custom_rows,
+    find_table,
+    read_table,
+)
+from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.annotated_samples import Counts
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.data.sources import SOURCES, published_sets
-from vlmeval_findit.storage.folders import custom_datasets_file, image_folder
-from vlmeval_findit.storage.image_files import rows_to_leave_out
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.data import SOURCES, Counts, load_dataset, published_sets
+from vlmeval_findit.storage import custom_datasets_file, image_folder, meta_path, rows_to_leave_out
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -14,12 +14,10 @@ import refcoco_stand_ins as copies
 from published_stand_ins import known, write_parquet
 from test_importing import all_images_are_there, import_set, meta, metrics_of
 
-from vlmeval_findit.benchmarks.findit.findit_datasets import custom_rows
+from vlmeval_findit.benchmarks.findit import custom_rows
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.annotated_samples import Counts
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.data.sources import SOURCES
-from vlmeval_findit.storage.folders import custom_datasets_file
+from vlmeval_findit.data import SOURCES, Counts, load_dataset
+from vlmeval_findit.storage import custom_datasets_file
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -219,7 +217,7 @@ PYTHON_2 = b"(lp0\n(dp1\nS'split'\np2\nS'val'\np3\nsS'sent'\np4\nS'%s'\np5\nsa."
 
 @pytest.mark.parametrize("written", [rb"caf\xc3\xa9", rb"caf\xe9"])
 def test_texts_of_python_2_are_read(tmp_path, written: bytes) -> None:
-    from vlmeval_findit.data.published.plain_pickle import read_plain_pickle
+    from vlmeval_findit.data import read_plain_pickle
 
     path = tmp_path / "a.p"
     path.write_bytes(PYTHON_2 % written)

@@ -11,8 +11,8 @@ from published_stand_ins import known
 from test_importing import import_set
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.loading import load_dataset
-from vlmeval_findit.storage.review_files import read_reviews
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.storage import read_reviews
 
 pytestmark = pytest.mark.usefixtures("data_root")
 

@@ -14,15 +14,10 @@ pytest.importorskip("cv2", reason="the program that writes the tables draws mark
 
 from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
-from vlmeval_findit.data.loading import load_dataset
+from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS, read_table
+from vlmeval_findit.data import Look, Placement, load_dataset, paint_all
 from vlmeval_findit.data.rendered import tables
-from vlmeval_findit.data.rendered.scene import paint_all
-from vlmeval_findit.data.rendered.scene_drawing import Look, Placement
-from vlmeval_findit.storage.folders import shipped_table
-from vlmeval_findit.storage.stored_png import png
-from vlmeval_findit.storage.table_files import meta_path
+from vlmeval_findit.storage import meta_path, png, shipped_table
 
 
 def sha256(data: bytes) -> str:
@@ -104,7 +99,7 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
     ],
 )
 def test_what_ships_is_what_training_makes(name: str, tmp_path) -> None:
-    for table in BENCHMARK[name].tables:
+    for table in BENCHMARK_DATASETS[name].tables:
         written = shipped_tables.write_scenes(table, tmp_path)
         assert written.read_bytes() == shipped_table(table).read_bytes()
 
@@ -113,7 +108,7 @@ def test_nothing_that_is_trained_on_is_measured_on() -> None:
     spans = sorted((split.start, split.stop) for split in SPLITS.values())
     assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
     names = {"Scenes": "test", "Scenes_mini": "validation", "Scenes_train": "train"}
-    rows = [row for row in BENCHMARK.values() if row.images in names]
+    rows = [row for row in BENCHMARK_DATASETS.values() if row.images in names]
     assert len(rows) == 15
     for row in rows:
         split = names[row.images]

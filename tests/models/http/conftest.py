@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.models.http.providers.provider_table import PROVIDERS
+from vlmeval_findit.models import PROVIDERS
 
 
 @pytest.fixture(autouse=True)

@@ -12,16 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.demo.photos import prepare_demo
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.estimates import Load
-from vlmeval_findit.models.http.sent_images import ChatRequest
-from vlmeval_findit.models.prices import AS_OF
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.sweeps.call_counts import count_calls, sweep_groups
-from vlmeval_findit.sweeps.sweep_file import parse_sweep
+from vlmeval_findit.data import prepare_demo
+from vlmeval_findit.models import AS_OF, ChatRequest, Load, chat_model
+from vlmeval_findit.protocol import image, text
+from vlmeval_findit.sweeps import count_calls, parse_sweep, sweep_groups
 
 OFFLINE = """
 import json, socket, sys

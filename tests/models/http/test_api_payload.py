@@ -15,19 +15,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
-from vlmeval_findit.models.http.sent_images import (
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import Space, SpaceError, reference_size
+from vlmeval_findit.models import (
     EncodedImages,
     ImageToSend,
     SentImage,
     as_they_are,
+    chat_model,
+    find_model,
     for_provider,
     pieces,
+    server_name,
+    server_space,
 )
-from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.protocol.dataset_variant import Part, image, reference, text
+from vlmeval_findit.protocol import Part, image, reference, text
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
 SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")

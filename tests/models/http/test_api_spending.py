@@ -11,16 +11,24 @@ import pytest
 from asking import QUESTION, QUICK, ask_call, call_of, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
-from vlmeval_findit.boxes.spaces import Space
+from vlmeval_findit.boxes import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.estimates import Load, image_tokens, load_of, words_of
-from vlmeval_findit.models.http.sent_images import ChatRequest, SentImage
-from vlmeval_findit.models.http.spending import Budget, SpendingError
-from vlmeval_findit.models.prices import TokenPrices, prices_from
-from vlmeval_findit.protocol.dataset_variant import image, text
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
+    Budget,
+    ChatRequest,
+    Endpoint,
+    Load,
+    SentImage,
+    SpendingError,
+    TokenPrices,
+    chat_model,
+    image_tokens,
+    load_of,
+    prices_from,
+    words_of,
+)
+from vlmeval_findit.protocol import image, text
 
 
 def sent(width: int, height: int) -> SentImage:

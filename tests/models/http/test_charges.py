@@ -14,24 +14,26 @@ from chat_server import Answer, ChatServer, error, in_turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.chat import ChatModel, chat_model
-from vlmeval_findit.models.http.chat_call import ChatCall
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.response_verdict import judge
-from vlmeval_findit.models.http.service_errors import error_of
-from vlmeval_findit.models.http.spending import (
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
     Budget,
+    CallError,
     Charge,
+    ChatCall,
+    ChatModel,
+    Endpoint,
     SpendingError,
+    TokenPrices,
     Usage,
     charge,
+    chat_model,
+    error_of,
+    judge,
+    prices_from,
     token_counts,
     usage_of,
 )
-from vlmeval_findit.models.prices import TokenPrices, prices_from
-from vlmeval_findit.protocol.call_results import StopReason
+from vlmeval_findit.protocol import StopReason
 
 PRICES = prices_from("10,50")
 GIVEN = "given prices 10/50"

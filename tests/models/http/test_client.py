@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 
-from vlmeval_findit.models.http.client import (
+from vlmeval_findit.models import (
     MOST_BYTES,
+    CallError,
+    Endpoint,
     HttpClient,
     HttpRequest,
     retry_after,
 )
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
 
 
 def post(timeout: float, url: str, key: str = "", most: int = MOST_BYTES) -> bytes:

@@ -9,13 +9,9 @@ from asking import ask_calls
 from chat_server import ChatServer, error
 from provider_servers import KEY
 
-from vlmeval_findit.core import redaction
-from vlmeval_findit.core.redaction import scrub
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.addresses import endpoints, provider_endpoints
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.providers.provider_table import PROVIDERS
+from vlmeval_findit.core import redaction, scrub
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import PROVIDERS, Endpoint, chat_model, endpoints, provider_endpoints
 
 AZURE = "https://me.azure.com/openai/deployments/gpt"
 

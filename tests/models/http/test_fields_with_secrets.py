@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.core.validation import MisplacedError, validate
-from vlmeval_findit.models.http.chat import extra_fields
-from vlmeval_findit.models.model_entry import ModelEntry
+from vlmeval_findit.core import MisplacedError, validate
+from vlmeval_findit.models import ModelEntry, extra_fields
 
 SECRETS: list[dict[str, Any]] = [
     {"api_key": "sk-1"},

@@ -16,18 +16,21 @@ from asking import QUICK, ask_call, ask_calls
 from broken_server import LOST, ODD, REFUSED, BrokenServer
 from provider_servers import KEY, PROTOCOLS, openai_reply
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.addresses import provider_endpoints
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
+    FREE_STATUSES,
+    Budget,
+    CallError,
+    Endpoint,
+    Provider,
+    chat_model,
+    may_be_billed,
+    prices_from,
+    provider_endpoints,
+    was_sent_whole,
+)
 from vlmeval_findit.models.http.providers import provider_table
-from vlmeval_findit.models.http.providers.provider_table import Provider
-from vlmeval_findit.models.http.sent_whole import FREE_STATUSES, may_be_billed, was_sent_whole
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.prices import prices_from
-from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.dataset_variant import text
+from vlmeval_findit.protocol import StopReason, text
 
 BILL = (900 * 10 + 20 * 50) / 1e6  # of one reply, by the prices below
 ONCE = replace(QUICK, attempts=1, refusals=1)

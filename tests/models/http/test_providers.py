@@ -28,19 +28,19 @@ from provider_servers import (
     openai_reply,
 )
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.addresses import provider_endpoints
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import CallError
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
+    WORDS,
+    CallError,
+    Provider,
+    chat_model,
+    content_request,
+    messages_request,
+    provider_endpoints,
+)
 from vlmeval_findit.models.http.providers import provider_table
-from vlmeval_findit.models.http.providers.anthropic_messages import messages_request
-from vlmeval_findit.models.http.providers.google_content import content_request
-from vlmeval_findit.models.http.providers.provider_table import Provider
-from vlmeval_findit.models.http.schema import WORDS
-from vlmeval_findit.protocol.call_results import CallResult, StopReason
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import parse_record
+from vlmeval_findit.protocol import CallResult, StopReason, image, parse_record, text
 
 every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.proxies import ProxyError, proxy_for
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import Endpoint, ProxyError, chat_model, proxy_for
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -18,14 +18,10 @@ from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
 from PIL import Image
 from real_servers import KEY, litellm_proxy, llama_cpp, nginx, portkey_gateway
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.prices import prices_from
-from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.dataset_variant import Message, image, text
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import Budget, Endpoint, chat_model, prices_from
+from vlmeval_findit.protocol import Message, StopReason, image, text
 
 pytestmark = pytest.mark.slow
 

@@ -22,19 +22,22 @@ from chat_server import (
     is_first,
 )
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.engine.http_backend import HttpBackend
-from vlmeval_findit.models.http.chat import chat_model, extra_fields
-from vlmeval_findit.models.http.chat_call import ChatCall
-from vlmeval_findit.models.http.client import HttpClient
-from vlmeval_findit.models.http.completion import CallError, Completion
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.http_endpoint import HttpEndpoint
-from vlmeval_findit.models.http.response_verdict import read_completion
-from vlmeval_findit.models.http.sent_images import EncodedImages
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.dataset_variant import Message, text
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import HttpBackend
+from vlmeval_findit.models import (
+    Budget,
+    CallError,
+    ChatCall,
+    Completion,
+    EncodedImages,
+    Endpoint,
+    HttpClient,
+    HttpEndpoint,
+    chat_model,
+    extra_fields,
+    read_completion,
+)
+from vlmeval_findit.protocol import Message, StopReason, text
 
 HELD = parse("FindIt_Demo_xyxy_json_constrained")
 OK = completion("[]")

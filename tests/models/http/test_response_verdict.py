@@ -13,14 +13,18 @@ from chat_server import Answer, ChatServer, completion, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.models.http.completion import CallError, Completion
-from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
-from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
-from vlmeval_findit.models.http.response_verdict import CallVerdict, Judgement, judge
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.prices import prices_from
-from vlmeval_findit.protocol.call_results import StopReason
-from vlmeval_findit.protocol.replies import parse_record
+from vlmeval_findit.models import (
+    Budget,
+    CallError,
+    CallVerdict,
+    Completion,
+    Judgement,
+    judge,
+    prices_from,
+)
+from vlmeval_findit.models import reply_of_content as of_google
+from vlmeval_findit.models import reply_of_messages as of_anthropic
+from vlmeval_findit.protocol import StopReason, parse_record
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 ANSWERS = (CallVerdict.ANSWER, CallVerdict.CUT, CallVerdict.REFUSED)

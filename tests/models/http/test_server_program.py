@@ -11,11 +11,9 @@ from asking import KEY
 from chat_server import BREAKS_OFF, NEVER_SHOWN, NO_CHOICES, ChatServer, in_turn
 from real_servers import llama_cpp
 
-from vlmeval_findit.engine.backend import run_sync
+from vlmeval_findit.engine import run_sync
+from vlmeval_findit.models import Endpoint, HttpClient, RunningProgram, running_program
 from vlmeval_findit.models.http import server_program
-from vlmeval_findit.models.http.client import HttpClient
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.server_program import RunningProgram, running_program
 
 
 def pages_server(pages: Mapping[str, Any]) -> ChatServer:

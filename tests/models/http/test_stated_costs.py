@@ -14,12 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_charges import PRICES, model_of
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.spending import Budget, charge, usage_of
-from vlmeval_findit.models.http.stated_costs import RESPONSE_HEADERS, amount_of, read_headers
-from vlmeval_findit.protocol.thoughts import USUAL
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
+    RESPONSE_HEADERS,
+    AnthropicBatches,
+    BatchService,
+    Budget,
+    Endpoint,
+    amount_of,
+    charge,
+    read_headers,
+    usage_of,
+)
+from vlmeval_findit.protocol import USUAL
 
 Reply = dict[str, Any]
 

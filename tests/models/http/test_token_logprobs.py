@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.models.http.reply_logprobs import reply_logprobs
-from vlmeval_findit.models.http.response_verdict import read_completion
-from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
-from vlmeval_findit.protocol.replies import LEAST, TokenLogprobs
-from vlmeval_findit.protocol.thoughts import split_thought
+from vlmeval_findit.models import answer_span, byte_ends, read_completion, reply_logprobs
+from vlmeval_findit.protocol import LEAST, TokenLogprobs, split_thought
 
 # --- the part of a text ---------------------------------------------------------------------------
 

@@ -12,17 +12,17 @@ from asking import KEY, QUICK, ask_calls, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from json_replies import JsonReplies, ServerProcess
 
-from vlmeval_findit.engine.http_backend import HttpService
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.wrong_address import (
+from vlmeval_findit.engine import HttpService
+from vlmeval_findit.models import (
+    CallError,
+    Endpoint,
+    chat_model,
     is_about_model,
     names_in,
     other_addresses,
     redirect_error,
 )
-from vlmeval_findit.protocol.call_results import StopReason
+from vlmeval_findit.protocol import StopReason
 
 
 class NamedServer(ServerProcess):

@@ -15,18 +15,23 @@ from chat_server import ChatServer, completion, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.engine.backend import run_sync
+from vlmeval_findit.engine import run_sync
+from vlmeval_findit.models import (
+    SERVICES,
+    BatchKind,
+    BatchLine,
+    Budget,
+    CallError,
+    Completion,
+    Endpoint,
+    chat_model,
+    object_in,
+    read_completion,
+)
+from vlmeval_findit.models import reply_of_content as of_google
+from vlmeval_findit.models import reply_of_messages as of_anthropic
 from vlmeval_findit.models.http import chat_call, response_verdict
-from vlmeval_findit.models.http.batch import BatchKind, BatchLine
-from vlmeval_findit.models.http.batch.services import SERVICES
-from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.completion import CallError, Completion
-from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.providers.anthropic_messages import chat_reply as of_anthropic
-from vlmeval_findit.models.http.providers.google_content import chat_reply as of_google
-from vlmeval_findit.models.http.response_verdict import object_in, read_completion
-from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.protocol.dataset_variant import image
+from vlmeval_findit.protocol import image
 
 ODD: tuple[Any, ...] = (
     None,

@@ -32,11 +32,17 @@ from tiny_models import (  # noqa: E402
     messages_of_several_images,
 )
 
-from vlmeval_findit.models.dual_encoder.encoder import EncoderError, Padding  # noqa: E402
-from vlmeval_findit.models.dual_encoder.towers import Towers  # noqa: E402
-from vlmeval_findit.models.local.local_runner import LocalRunner, load_local  # noqa: E402
-from vlmeval_findit.models.local.run_plan import RunSettings  # noqa: E402
-from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX  # noqa: E402
+from vlmeval_findit.models import (  # noqa: E402  # noqa: E402  # noqa: E402
+    MODELS,
+    NANO,
+    NANO_PX,
+    EncoderError,
+    LocalRunner,
+    Padding,
+    RunSettings,
+    Towers,
+    load_local,
+)
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -164,7 +170,7 @@ def test_an_overflow_names_the_wider_types(dtype: str, advice: str | None, tmp_p
 
 
 def test_a_row_that_fails_leaves_the_others_alone() -> None:
-    from vlmeval_findit.models.local.logits import NumberCheck
+    from vlmeval_findit.models import NumberCheck
 
     check = NumberCheck()
     inf, nan = float("inf"), float("nan")

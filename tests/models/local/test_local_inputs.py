@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from tiny_models import VARIANT, picture, ready, runner
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.boxes.spaces import reference_size, space_from
-from vlmeval_findit.models.local.model_images import ImageSet, limited
-from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.dataset_variant import Message, image, system, text
-from vlmeval_findit.storage.image_files import decode
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import reference_size, space_from
+from vlmeval_findit.models import MODELS, ImageSet, RunSettings, limited, plan
+from vlmeval_findit.protocol import Message, image, system, text
+from vlmeval_findit.storage import decode
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -21,20 +21,19 @@ from tiny_models import (
     runner,
 )
 
-from vlmeval_findit.models.local.model_images import ImageSet
-from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.protocol.call_results import CancelledError
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.models import MODELS, ImageSet, RunSettings, plan
+from vlmeval_findit.protocol import CancelledError, Reply, image, text
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, STRANGER, build  # noqa: E402
 
+from vlmeval_findit.models import (  # noqa: E402
+    LogprobRecorder,
+    SeededSampler,
+    load_local,
+)
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
-from vlmeval_findit.models.local.local_runner import load_local  # noqa: E402
-from vlmeval_findit.models.local.logits import LogprobRecorder, SeededSampler  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

@@ -8,21 +8,23 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.run_space import reply_format
-from vlmeval_findit.models.local.layout import Bounds
-from vlmeval_findit.models.local.machine import (
+from vlmeval_findit.benchmarks.findit import parse, reply_format
+from vlmeval_findit.models import (
+    MODELS,
     BatchLimit,
+    Bounds,
+    ImageSet,
     Machine,
+    RunSettings,
     choose,
+    expected_length,
+    find_model,
     in_batches,
     is_out_of_memory,
+    local_names,
+    plan,
 )
-from vlmeval_findit.models.local.model_images import ImageSet, expected_length
-from vlmeval_findit.models.local.run_plan import RunSettings, plan
-from vlmeval_findit.models.model_table import MODELS, find_model, local_names
-from vlmeval_findit.protocol.dataset_variant import image, text
-from vlmeval_findit.protocol.settings import Settings
+from vlmeval_findit.protocol import Settings, image, text
 
 
 def test_every_local_name_is_read_as_its_row() -> None:

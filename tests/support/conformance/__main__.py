@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from vlmeval_findit.core.formatting import nearest
+from vlmeval_findit.core import nearest
 
 from .cases import Agreement, CaseError, tried
 

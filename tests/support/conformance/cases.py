@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from vlmeval_findit.protocol.replies import Reply
+from vlmeval_findit.protocol import Reply
 
 Case = Mapping[str, Any]
 T = TypeVar("T")

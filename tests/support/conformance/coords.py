@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vlmeval_findit.boxes.spaces import space_from
-from vlmeval_findit.coords.conventions import SPACES, Convention, row_of
-from vlmeval_findit.coords.diagnosis import Diagnosis, Verdict, diagnose
-from vlmeval_findit.coords.orders import ORDERS
-from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
+from vlmeval_findit.boxes import space_from
+from vlmeval_findit.coords import (
+    ORDERS,
+    SPACES,
+    AnsweredQuery,
+    Convention,
+    Diagnosis,
+    Verdict,
+    diagnose,
+    row_of,
+    run_arrays,
+)
 
 from .cases import Agreement, Case, each
 

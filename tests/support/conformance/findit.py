@@ -11,15 +11,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.dataset_names import SUBSETS
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
-from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
-from vlmeval_findit.boxes.box_records import MatchResult, ParsedReply
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.reading import Reader, reader
-from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
-from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
-from vlmeval_findit.core.formatting import nearest
+from vlmeval_findit.benchmarks.findit import (
+    SUBSETS,
+    FindItQuery,
+    parquet_rows,
+    query_from_row,
+    thinned,
+)
+from vlmeval_findit.boxes import (
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    MatchResult,
+    ParsedReply,
+    Reader,
+    ReplyFormat,
+    Space,
+    ToPixels,
+    match,
+    reader,
+    space_from,
+    to_pixels,
+)
+from vlmeval_findit.core import nearest
 
 from .cases import Agreement, CaseError, each, unlike
 from .cases import Case as Row

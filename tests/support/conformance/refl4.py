@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
+from vlmeval_findit.benchmarks.refl4 import (
     CORRECTED_METRICS,
     TWELVE,
-    judge,
-    slices_of,
-    sums_of,
-)
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
     RefL4Split,
     RefusedError,
     annotation,
     boxes_of,
+    judge,
     of_split,
     predictions_from,
+    slices_of,
+    sums_of,
 )
-from vlmeval_findit.protocol.metric import Sums, metric_values
-from vlmeval_findit.protocol.scored_row import ScoredRow, totals
+from vlmeval_findit.protocol import ScoredRow, Sums, metric_values, totals
 
 from .cases import Case, unlike
 

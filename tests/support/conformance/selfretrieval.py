@@ -6,19 +6,18 @@ from statistics import mean
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.selfretrieval.caption_reading import (
+from vlmeval_findit.benchmarks.selfretrieval import (
+    ImagePair,
+    PairSide,
+    ZeroLengthError,
     as_replies,
+    is_right,
     missing_reason,
     read_captions,
-)
-from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
-    ZeroLengthError,
-    is_right,
     similarities,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
-from vlmeval_findit.core.formatting import nearest
-from vlmeval_findit.protocol.replies import FAILED, Reply
+from vlmeval_findit.core import nearest
+from vlmeval_findit.protocol import FAILED, Reply
 
 from .cases import Case, reason_in_cases, unlike
 

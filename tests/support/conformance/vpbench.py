@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vlmeval_findit.benchmarks.vpbench.letter_reading import published_letter, read_letter
-from vlmeval_findit.protocol.replies import FAILED, ParseFailure, Reply, read_reply
+from vlmeval_findit.benchmarks.vpbench import published_letter, read_letter
+from vlmeval_findit.protocol import FAILED, ParseFailure, Reply, read_reply
 
 from .cases import Case, reason_in_cases, unlike
 

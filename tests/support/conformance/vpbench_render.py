@@ -7,10 +7,17 @@ from unittest.mock import patch
 
 import numpy as np
 
-from vlmeval_findit.marks import scribble, style
-from vlmeval_findit.marks.mark_drawing import MarkedImage, draw_marks
-from vlmeval_findit.marks.region import Region, rle_of
-from vlmeval_findit.marks.style import ONLY, Shape, Style
+from vlmeval_findit.marks import (
+    ONLY,
+    MarkedImage,
+    Region,
+    Shape,
+    Style,
+    draw_marks,
+    rle_of,
+    scribble,
+    style,
+)
 
 from .cases import Case, unlike
 

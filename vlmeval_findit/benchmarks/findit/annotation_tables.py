@@ -13,21 +13,20 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...boxes.box_records import Ignored, Mask, Truth
-from ...boxes.representation import Corners
-from ...core.validation import Checked
-from ...marks.region import PackedMask
-from ...protocol.dataset_variant import LoadedDataset
-from ...protocol.metric import slice_problem
-from ...storage import folders, table_files
-from ...storage.table_files import (
+from ...boxes import Corners, Ignored, Mask, Truth
+from ...core import Checked
+from ...marks import PackedMask
+from ...protocol import LoadedDataset, slice_problem
+from ...storage import (
     NESTED,
     CellError,
     ImagePath,
     Paths,
     Side,
     WrittenTable,
+    folders,
     meta_path,
+    table_files,
 )
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE

@@ -7,18 +7,28 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...boxes.box_records import FormatFailure
-from ...boxes.representation import MatchRule
-from ...boxes.writing import BoxToWrite, write
-from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Curve, Drawing, PromptSet
-from ...protocol.dataset_variant import Message, PartKind, Reference
-from ...protocol.error_analysis import ErrorAnalysis
-from ...protocol.identity import Described, Identity, IdentityConflict
-from ...protocol.replies import Replies, ReplyRecord
-from ...protocol.reviews import Answer
-from ...protocol.scored_row import ScoredRow
-from ...protocol.settings import Settings
-from ...storage.image_files import header
+from ...boxes import BoxToWrite, FormatFailure, MatchRule, write
+from ...protocol import (
+    Answer,
+    Baseline,
+    BatchScore,
+    Benchmark,
+    Curve,
+    Described,
+    Drawing,
+    ErrorAnalysis,
+    Identity,
+    IdentityConflict,
+    Message,
+    PartKind,
+    PromptSet,
+    Reference,
+    Replies,
+    ReplyRecord,
+    ScoredRow,
+    Settings,
+)
+from ...storage import header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_drawing import curve, draw

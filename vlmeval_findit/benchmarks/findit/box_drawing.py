@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...boxes.matching import HIT
-from ...protocol.benchmark import Curve, Drawing, DrawnBox, DrawnImage, Role
-from ...protocol.metric import Metric
-from ...protocol.scored_row import ScoredRow, add_up
+from ...boxes import HIT
+from ...protocol import Curve, Drawing, DrawnBox, DrawnImage, Metric, Role, ScoredRow, add_up
 from .box_metrics import F1, PRECISION, RECALL
 from .findit_query import FindItQuery
 

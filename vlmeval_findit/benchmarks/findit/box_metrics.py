@@ -8,14 +8,24 @@ from enum import Enum
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ...boxes.answer_kinds import AnswerKind, answer_kind
-from ...boxes.box_records import FormatFailure, MatchResult, ParsedReply, Truth
-from ...boxes.lenient import LenientReply, parse_leniently
-from ...boxes.matching import match, points_inside
-from ...boxes.representation import Corners, MatchRule, ReplyFormat
-from ...boxes.spaces import ImageExtent, ToPixels
-from ...protocol.metric import Better, Metric, Ratio, Sums
-from ...protocol.replies import Reply
+from ...boxes import (
+    AnswerKind,
+    Corners,
+    FormatFailure,
+    ImageExtent,
+    LenientReply,
+    MatchResult,
+    MatchRule,
+    ParsedReply,
+    ReplyFormat,
+    ToPixels,
+    Truth,
+    answer_kind,
+    match,
+    parse_leniently,
+    points_inside,
+)
+from ...protocol import Better, Metric, Ratio, Reply, Sums
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 

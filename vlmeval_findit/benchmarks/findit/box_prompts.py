@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, MatchRule
-from ...protocol.dataset_variant import Message, Part, image, reference, text
+from ...boxes import CLASS_KEY, PLURAL_KEYS, MatchRule
+from ...protocol import Message, Part, image, reference, text
 from .findit_datasets import Dataset, Family
 from .findit_query import FindItQuery
 from .marked_references import words

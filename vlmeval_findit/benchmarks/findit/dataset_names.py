@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from ...boxes.representation import (
+from ...boxes import (
     DEFAULT_STRUCTURE,
     GRID,
     KEYS,
@@ -19,9 +19,9 @@ from ...boxes.representation import (
     STRUCTURES,
     default_key,
 )
-from ...core.formatting import nearest
+from ...core import nearest
 from . import PREFIX
-from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
+from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, VariantError, format_problem
 
 
@@ -148,7 +148,7 @@ def _dataset_part(text: str) -> str:
 
 def _subset_tables() -> dict[str, tuple[Dataset, bool]]:
     tables: dict[str, tuple[Dataset, bool]] = {}
-    for row in BENCHMARK.values():
+    for row in BENCHMARK_DATASETS.values():
         for multilabel in (False, True):
             subset = row.subset_for(multilabel)
             if subset is not None:

@@ -9,12 +9,17 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from ...boxes.box_records import MatchResult, ParsedReply, Truth
-from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, f1_costs
-from ...boxes.representation import Corners
-from ...protocol.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType
-from ...protocol.metric import Sums
-from ...protocol.scored_row import ScoredRow
+from ...boxes import (
+    BoxError,
+    Corners,
+    CountsAs,
+    ErrorEvent,
+    MatchResult,
+    ParsedReply,
+    Truth,
+    f1_costs,
+)
+from ...protocol import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, ScoredRow, Sums
 from .box_metrics import F1_FAILED_MISSED
 
 SIZE = "size"  # Slices by the size of the object, else of the box

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...core.formatting import nearest
-from ...protocol.dataset_variant import Message, image, text
+from ...core import nearest
+from ...protocol import Message, image, text
 from .findit_datasets import Family
 from .findit_query import FindItQuery
 from .variant import FindItVariant

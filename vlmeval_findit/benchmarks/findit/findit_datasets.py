@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...storage.folders import CustomDataset, custom_datasets, known_custom_datasets
+from ...storage import CustomDataset, custom_datasets, known_custom_datasets
 
 
 class Family(Enum):
@@ -228,7 +228,7 @@ _ROWS = (
 )
 
 # Without custom datasets
-BENCHMARK: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
+BENCHMARK_DATASETS: Mapping[str, Dataset] = {row.name: row for row in _ROWS}
 
 
 class Datasets(Mapping[str, Dataset]):
@@ -242,14 +242,18 @@ class Datasets(Mapping[str, Dataset]):
         self._made: tuple[Mapping[str, CustomDataset], dict[str, Dataset]] = ({}, {})
 
     def __getitem__(self, name: str) -> Dataset:
-        return BENCHMARK[name] if name in BENCHMARK else self._row(name, custom_datasets())
+        return (
+            BENCHMARK_DATASETS[name]
+            if name in BENCHMARK_DATASETS
+            else self._row(name, custom_datasets())
+        )
 
     def __iter__(self) -> Iterator[str]:
-        yield from BENCHMARK
+        yield from BENCHMARK_DATASETS
         yield from custom_datasets()
 
     def __len__(self) -> int:
-        return len(BENCHMARK) + len(custom_datasets())
+        return len(BENCHMARK_DATASETS) + len(custom_datasets())
 
     def known(self, name: str) -> Dataset:
         """Return a dataset as it was when the file was last looked at, which costs nothing.
@@ -257,8 +261,8 @@ class Datasets(Mapping[str, Dataset]):
         For everything that is done for each row of a table. A name that was not in the file is
         looked for again.
         """
-        if name in BENCHMARK:
-            return BENCHMARK[name]
+        if name in BENCHMARK_DATASETS:
+            return BENCHMARK_DATASETS[name]
         custom = known_custom_datasets()
         return self._row(name, custom) if name in custom else self[name]
 

@@ -9,8 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ...boxes.box_records import Truth
-from ...boxes.representation import Corners
+from ...boxes import Corners, Truth
 
 T = TypeVar("T")
 

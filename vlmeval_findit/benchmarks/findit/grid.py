@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...boxes.representation import (
+from ...boxes import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
     GRID,
@@ -21,8 +21,7 @@ from ...boxes.representation import (
     STRUCTURES,
     default_key,
 )
-from ...core.formatting import nearest
-from ...core.validation import MisplacedError, refuse_duplicates
+from ...core import MisplacedError, nearest, refuse_duplicates
 from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, format_problem
 

@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...boxes.representation import Corners
-from ...core.files import sha256_of
-from ...marks.region import Region
-from ...marks.style import Shape, default_style, words_of
-from ...storage.folders import image_folder
-from ...storage.image_files import decode, draw_missing
-from ...storage.stored_png import Pixels, png
+from ...boxes import Corners
+from ...core import sha256_of
+from ...marks import Region, Shape, default_style, words_of
+from ...storage import Pixels, decode, draw_missing, image_folder, png
 from .findit_query import FindItQuery, Sighting, video_of
 from .variant import FindItVariant
 
@@ -148,7 +145,7 @@ def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     """Crop an RGB image around a box (in pixels; None: the whole image), and mark the box."""
     from PIL import Image
 
-    from ...marks.mark_drawing import draw_marks
+    from ...marks import draw_marks
 
     x1, y1, x2, y2 = (0.0, 0.0, *map(float, image.size)) if box is None else box
     left, right = window(x1, x2, image.width)

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...boxes.representation import GRID
-from ...core.vlmevalkit import git_revision
-from ...protocol.choices import say
-from ...protocol.dataset_variant import Message, Part, image, reference, text
+from ...boxes import GRID
+from ...core import git_revision
+from ...protocol import Message, Part, image, reference, say, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
 from .family_prompts import FAMILY_PROMPTS, prompts_help

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...boxes.box_records import Truth
-from ...boxes.representation import Corners
-from ...core.files import file_sha256
-from ...core.formatting import nearest
-from ...storage.table_files import TableError
+from ...boxes import Corners, Truth
+from ...core import file_sha256, nearest
+from ...storage import TableError
 from .annotation_tables import PreparedTable, corners, write_table
-from .findit_datasets import BENCHMARK, DATASETS, Dataset
+from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned
 
 SubsetRow = Mapping[str, Any]  # In the release's column layout
@@ -76,7 +74,7 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     """Yield the release's tables of the named datasets (default: all), or raise TableError."""
-    with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
+    with_source = {name: row for name, row in BENCHMARK_DATASETS.items() if row.subset is not None}
     for name in with_source if names is None else names:
         # Pascal means both of its tables, Pascal_multilabel only the second.
         dataset = name.removesuffix("_multilabel")

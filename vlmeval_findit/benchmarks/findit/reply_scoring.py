@@ -6,17 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.answer_kinds import AnswerKind, has_number_or_bracket
-from ...boxes.box_records import NO_BOX, FormatFailure, MatchResult, ParsedReply
-from ...boxes.confidences import Confidences, confidences
-from ...boxes.error_types import ErrorEvent, JudgedAnswer, classify_errors
-from ...boxes.matching import as_decimal, match
-from ...boxes.reading import reader
-from ...boxes.representation import MatchRule, ReplyFormat
-from ...protocol.identity import Identity
-from ...protocol.replies import TRUNCATED, FailureReasons, Replies, Reply, read_reply
-from ...protocol.scored_row import ScoredRow
-from ...protocol.settings import Settings
+from ...boxes import (
+    NO_BOX,
+    AnswerKind,
+    Confidences,
+    ErrorEvent,
+    FormatFailure,
+    JudgedAnswer,
+    MatchResult,
+    MatchRule,
+    ParsedReply,
+    ReplyFormat,
+    as_decimal,
+    classify_errors,
+    confidences,
+    has_number_or_bracket,
+    match,
+    reader,
+)
+from ...protocol import (
+    TRUNCATED,
+    FailureReasons,
+    Identity,
+    Replies,
+    Reply,
+    ScoredRow,
+    Settings,
+    read_reply,
+)
 from .annotation_tables import LoadedFindIt
 from .box_metrics import (
     OUTCOMES,

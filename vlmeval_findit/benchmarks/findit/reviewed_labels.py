@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from ...boxes.box_records import Truth
-from ...protocol.reviews import Answer
+from ...boxes import Truth
+from ...protocol import Answer
 from .findit_query import FindItQuery
 from .variant import FindItVariant
 

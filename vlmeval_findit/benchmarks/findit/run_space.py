@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...boxes.representation import ReplyFormat
-from ...boxes.spaces import FILE_PIXELS, Space, SpaceError, ToPixels, space_from, to_pixels
-from ...models.model_row import ModelRow
-from ...models.model_table import (
+from ...boxes import FILE_PIXELS, ReplyFormat, Space, SpaceError, ToPixels, space_from, to_pixels
+from ...models import (
     MODELS,
+    ModelRow,
     check_settings,
     find_model,
     known_model,
@@ -18,11 +17,23 @@ from ...models.model_table import (
     space_of_variable,
     unknown_space,
 )
-from ...protocol.choices import SPACE as SPACE_SETTING
-from ...protocol.choices import STATED, Known, choose, in_words, is_stated, say
-from ...protocol.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
-from ...protocol.replies import Replies, Reply
-from ...protocol.settings import Settings
+from ...protocol import (
+    GIVEN,
+    SPACE,
+    SPACE_SETTING,
+    STATED,
+    Described,
+    Identity,
+    IdentityConflict,
+    Known,
+    Replies,
+    Reply,
+    Settings,
+    choose,
+    in_words,
+    is_stated,
+    say,
+)
 from .findit_query import FindItQuery
 from .variant import FindItVariant
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.representation import (
+from ...boxes import (
     CLASS_KEY,
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
@@ -22,11 +22,11 @@ from ...boxes.representation import (
     MatchRule,
     ReplyFormat,
     default_key,
+    schema_of,
 )
-from ...boxes.writing import schema_of
-from ...core.formatting import nearest
-from ...marks.style import Shape
-from ...protocol.dataset_variant import DatasetNameError
+from ...core import nearest
+from ...marks import Shape
+from ...protocol import DatasetNameError
 from . import PREFIX
 from .findit_datasets import DATASETS, Dataset, Family
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.metric import Metric, Ratio, Sums, slice_weights
+from ...protocol import Metric, Ratio, Sums, slice_weights
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 from .refl4_annotations import Annotation, RefL4Split, size_of
 

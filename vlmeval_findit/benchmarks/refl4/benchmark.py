@@ -11,22 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...boxes.box_records import FormatFailure, MatchResult
-from ...boxes.matching import as_decimal
-from ...protocol.benchmark import BatchScore, Drawing, Published, Role
-from ...protocol.dataset_variant import AnyDataset
-from ...protocol.error_analysis import AnswerErrors
-from ...protocol.identity import Identity
-from ...protocol.replies import Replies, Reply
-from ...protocol.reviews import Answer
-from ...protocol.scored_row import ScoredRow
-from ...protocol.settings import Settings
-from ..findit.benchmark import FindIt
-from ..findit.box_drawing import draw_as
-from ..findit.grid import AnnotationTable
-from ..findit.reply_scoring import ScoredReply, match_replies
-from ..findit.reply_scoring import scored_row as findit_row
-from ..findit.reviewed_labels import with_answer
+from ...boxes import FormatFailure, MatchResult, as_decimal
+from ...protocol import (
+    Answer,
+    AnswerErrors,
+    AnyDataset,
+    BatchScore,
+    Drawing,
+    Identity,
+    Published,
+    Replies,
+    Reply,
+    Role,
+    ScoredRow,
+    Settings,
+)
+from ..findit import AnnotationTable, FindIt, ScoredReply, draw_as, match_replies, with_answer
+from ..findit import scored_row as findit_row
 from . import accuracy_metrics as accuracy
 from .expression_tables import (
     Expression,

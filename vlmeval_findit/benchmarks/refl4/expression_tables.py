@@ -9,17 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...boxes.box_records import Truth
-from ...core.formatting import nearest
-from ...protocol.dataset_variant import LoadedDataset
-from ...storage import table_files
-from ...storage.folders import find_table
-from ...storage.table_files import CellError, TableError, sources
-from ..findit.annotation_tables import PreparedTable, write_rows
-from ..findit.dataset_names import NameParts, parse_format
-from ..findit.findit_datasets import Dataset, Family
-from ..findit.findit_query import FindItQuery
-from ..findit.variant import FindItVariant, VariantError
+from ...boxes import Truth
+from ...core import nearest
+from ...protocol import LoadedDataset
+from ...storage import CellError, TableError, find_table, sources, table_files
+from ..findit import (
+    Dataset,
+    Family,
+    FindItQuery,
+    FindItVariant,
+    NameParts,
+    PreparedTable,
+    VariantError,
+    parse_format,
+    write_rows,
+)
 from . import PREFIX
 from .refl4_annotations import (
     Annotation,

@@ -16,14 +16,30 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...boxes.matching import plain_label
-from ...core.files import suffix_of
-from ...core.formatting import shown
-from ...core.text_files import TextError, parse_json, read_text
-from ...core.validation import Expected, Finite, MisplacedError, validate
-from ...protocol.dataset_variant import AnyDataset, Query
-from ...protocol.reviews import Answer, Drawn, Review, ReviewsError, Verdict, iou, row_hash
-from ...storage.review_files import table_hash
+from ...boxes import plain_label
+from ...core import (
+    Expected,
+    Finite,
+    MisplacedError,
+    TextError,
+    parse_json,
+    read_text,
+    shown,
+    suffix_of,
+    validate,
+)
+from ...protocol import (
+    Answer,
+    AnyDataset,
+    Drawn,
+    Query,
+    Review,
+    ReviewsError,
+    Verdict,
+    iou,
+    row_hash,
+)
+from ...storage import table_hash
 
 REVIEWER = "Ref-L4"
 DATE = "2024-06-24"  # Of arXiv 2406.16866

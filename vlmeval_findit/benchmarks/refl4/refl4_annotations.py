@@ -15,11 +15,10 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard
 
-from ...boxes.spaces import FILE_PIXELS
-from ...core.text_files import read_json
-from ...core.validation import Checked, Finite, MisplacedError, Text, YesNo, validate
-from ...protocol.replies import Reply, ReplyRecord
-from ...storage.table_files import ImagePath, Side
+from ...boxes import FILE_PIXELS
+from ...core import Checked, Finite, MisplacedError, Text, YesNo, read_json, validate
+from ...protocol import Reply, ReplyRecord
+from ...storage import ImagePath, Side
 
 Refusal = Literal[
     "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",

@@ -4,4 +4,8 @@ A model captions two images; a dual encoder then tells whether each caption is n
 FindIt's dataset ``D3`` is D-cube.
 """
 
+import lazy_loader
+
 PREFIX = "SelfRetrieval"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

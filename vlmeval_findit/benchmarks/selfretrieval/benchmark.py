@@ -8,13 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...protocol.benchmark import Baseline, BatchScore, Benchmark, Drawing, PromptSet
-from ...protocol.dataset_variant import Message, PartKind, PlainVariant, image, text
-from ...protocol.identity import Identity
-from ...protocol.replies import UNREAD, Replies, Reply, ReplyRecord
-from ...protocol.scored_row import ScoredRow
-from ...protocol.settings import Settings
-from ...storage.folders import image_folder
+from ...protocol import (
+    UNREAD,
+    Baseline,
+    BatchScore,
+    Benchmark,
+    Drawing,
+    Identity,
+    Message,
+    PartKind,
+    PlainVariant,
+    PromptSet,
+    Replies,
+    Reply,
+    ReplyRecord,
+    ScoredRow,
+    Settings,
+    image,
+    text,
+)
+from ...storage import image_folder
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 from .caption_reading import REASONS, read_captions, replies_of
 from .caption_scoring import encoder_name, judge, load_encoder, scorer_of

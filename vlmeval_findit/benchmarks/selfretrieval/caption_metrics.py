@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from ...protocol.benchmark import Drawing, DrawnImage, DrawnLine, Role
-from ...protocol.metric import Metric
-from ...protocol.scored_row import ScoredRow
+from ...protocol import Drawing, DrawnImage, DrawnLine, Metric, Role, ScoredRow
 from .caption_reading import missing_reason
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
 from .image_pairs import ImagePair, PairSide

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.lenient_json import objects_in
-from ...core.text_files import read_json
-from ...protocol.replies import ParseFailure, Reply, read_reply
+from ...core import objects_in, read_json
+from ...protocol import ParseFailure, Reply, read_reply
 from .image_pairs import ImagePair, PairSide, PerSide
 
 log = logging.getLogger(__name__)

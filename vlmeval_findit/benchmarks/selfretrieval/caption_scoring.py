@@ -16,12 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.command import missing
-from ...core.formatting import nearest
-from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
-from ...protocol.benchmark import Scorer
-from ...protocol.choices import say
-from ...protocol.settings import ENCODER_VARIABLE, Settings, SettingsError
+from ...core import missing, nearest
+from ...models import ENCODERS, DualEncoder, EncoderError, Padding
+from ...protocol import ENCODER_VARIABLE, Scorer, Settings, SettingsError, say
 from .caption_reading import Caption, Captions
 from .image_pairs import SETS, ImagePair, PairSide, PerSide
 
@@ -183,7 +180,7 @@ def load_encoder(name: str) -> DualEncoder:
     """Load an encoder by name, or raise EncoderError; the last encoder is cached."""
     try:
         # Imported here because it needs torch.
-        from ...models.dual_encoder.towers import named_encoder
+        from ...models import named_encoder
 
         return named_encoder(name)
     except ImportError as error:

@@ -10,13 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from ...core.files import file_sha256, unsafe
-from ...core.formatting import nearest, shown
-from ...core.text_files import read_json
-from ...protocol.dataset_variant import DatasetNameError, LoadedDataset, PlainVariant
-from ...storage import table_files
-from ...storage.folders import find_table, made_table
-from ...storage.table_files import ImagePath, TableError, WrittenTable
+from ...core import file_sha256, nearest, read_json, shown, unsafe
+from ...protocol import DatasetNameError, LoadedDataset, PlainVariant
+from ...storage import ImagePath, TableError, WrittenTable, find_table, made_table, table_files
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)

@@ -4,4 +4,8 @@
 with the marks that each model sees best (``mark_choices``).
 """
 
+import lazy_loader
+
 PREFIX = "VPBench_"
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

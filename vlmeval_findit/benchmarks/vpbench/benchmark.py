@@ -8,22 +8,29 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.files import sha256_of
-from ...protocol.benchmark import (
+from ...core import sha256_of
+from ...protocol import (
+    UNREAD,
     Baseline,
     BatchScore,
     Benchmark,
     Drawing,
     DrawnImage,
     DrawnLine,
+    Identity,
+    LoadedDataset,
+    Message,
+    ParseFailure,
+    PartKind,
     Published,
+    Replies,
+    Reply,
+    ReplyRecord,
     Role,
+    ScoredRow,
+    Settings,
+    read_reply,
 )
-from ...protocol.dataset_variant import LoadedDataset, Message, PartKind
-from ...protocol.identity import Identity
-from ...protocol.replies import UNREAD, ParseFailure, Replies, Reply, ReplyRecord, read_reply
-from ...protocol.scored_row import ScoredRow
-from ...protocol.settings import Settings
 from . import question_tables as tables
 from . import stage2_dataset
 from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...marks.style import Shape
-from ...protocol.benchmark import Published
-from ...protocol.metric import Better, Key, Metric, SumKey, Sums, weighted
+from ...marks import Shape
+from ...protocol import Better, Key, Metric, Published, SumKey, Sums, weighted
 from .vp_query import SOURCE_NAMES, VPQuery
 
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...protocol.replies import ParseFailure
+from ...protocol import ParseFailure
 from .letter_claims import (
     ENDS,
     NAMED,

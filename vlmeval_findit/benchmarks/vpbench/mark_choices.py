@@ -10,12 +10,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from ...core.files import write_text_once
-from ...core.formatting import nearest
-from ...core.text_files import read_json
-from ...marks.style import COLOURS, Shape
-from ...protocol.choices import VP_MARK, Known, choose, say
-from ...storage.folders import lmu_data_root, make_lmu_data_root
+from ...core import nearest, read_json, write_text_once
+from ...marks import COLOURS, Shape
+from ...protocol import VP_MARK, Known, choose, say
+from ...storage import lmu_data_root, make_lmu_data_root
 
 BY_HAND = VP_MARK.variable  # the mark of models of which the file has none
 SEED = 0  # for choosing a good mark for each row

@@ -10,11 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core.formatting import nearest
-from ...protocol.dataset_variant import DatasetNameError, Message, PlainVariant, image, text
-from ...storage import table_files
-from ...storage.folders import find_table, made_table, table_folders
-from ...storage.table_files import WrittenTable
+from ...core import nearest
+from ...protocol import DatasetNameError, Message, PlainVariant, image, text
+from ...storage import WrittenTable, find_table, made_table, table_files, table_folders
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery, check_question
 

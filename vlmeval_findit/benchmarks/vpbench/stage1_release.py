@@ -17,12 +17,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core.files import open_regular, sha256_of, suffix_of, write_once
-from ...core.formatting import nearest
-from ...core.text_files import open_text
-from ...storage.folders import image_folder
-from ...storage.image_files import header
-from ...storage.table_files import CellError, TableError, WrittenTable, meta_path, sources
+from ...core import nearest, open_regular, open_text, sha256_of, suffix_of, write_once
+from ...storage import CellError, TableError, WrittenTable, header, image_folder, meta_path, sources
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
 
@@ -235,7 +231,7 @@ def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
     )
 
 
-def prepare(path: Path, out: Path) -> WrittenTable:
+def prepare_stage1(path: Path, out: Path) -> WrittenTable:
     """Write images, table and its ``.meta.json``, which says whether this is the authors' TSV.
 
     Raises:

@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...core.files import sha256_of
-from ...marks.region import Region
-from ...marks.style import COLOURS, Shape, default_style, words_of
-from ...storage.image_files import Size, decode
-from ...storage.stored_png import png
+from ...core import sha256_of
+from ...marks import COLOURS, Region, Shape, default_style, words_of
+from ...storage import Size, decode, png
 from .mark_choices import MarkChoice
 from .vp_query import SOURCE_NAMES, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
@@ -149,7 +147,7 @@ def draw_marked_image(item: MarkRequest, folder: Path) -> bytes:
     """Draw a marked image as PNG, or raise ImageFileError."""
     import numpy as np
 
-    from ...marks.mark_drawing import draw_marks
+    from ...marks import draw_marks
 
     pixels = np.asarray(decode(folder / item.image))
     regions = [Region(mark.box, mark.outlines) for mark in item.marks]

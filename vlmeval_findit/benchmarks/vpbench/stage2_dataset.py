@@ -8,10 +8,9 @@ from enum import Enum
 from functools import partial
 from itertools import product
 
-from ...core.formatting import nearest
-from ...protocol.dataset_variant import DatasetNameError, LoadedDataset
-from ...storage.folders import find_table, image_folder
-from ...storage.image_files import draw_missing
+from ...core import nearest
+from ...protocol import DatasetNameError, LoadedDataset
+from ...storage import draw_missing, find_table, image_folder
 from . import stage2_asking as asking
 from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_mark, good_marks
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPBenchVariant

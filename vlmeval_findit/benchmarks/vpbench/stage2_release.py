@@ -14,12 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core.files import file_sha256
-from ...core.formatting import shown
-from ...core.text_files import parse_json
-from ...storage.folders import image_folder
-from ...storage.image_files import Size, header
-from ...storage.table_files import TableError, WrittenTable, write_table
+from ...core import file_sha256, parse_json, shown
+from ...storage import Size, TableError, WrittenTable, header, image_folder, write_table
 from .question_tables import STAGE_2
 from .stage1_release import cell_text, parquet_rows, store_image
 from .stage2_dataset import IMAGES
@@ -39,7 +35,7 @@ COLUMNS = (
 _NUMBER = re.compile(r"\.part(\d+)\.parquet")
 
 
-def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
+def prepare_stage2(parts: Sequence[Path], out: Path) -> WrittenTable:
     """Write table and images of the authors' files (:func:`parts_in`).
 
     Raises:

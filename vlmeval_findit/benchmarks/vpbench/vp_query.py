@@ -9,10 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...core.formatting import nearest
-from ...core.validation import Checked
-from ...protocol.replies import ParseFailure
-from ...storage.table_files import NESTED, CellError, PlainQuery, Side, read_table
+from ...core import Checked, nearest
+from ...protocol import ParseFailure
+from ...storage import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options
 

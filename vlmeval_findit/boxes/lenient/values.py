@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...core.lenient_json import unescaped
+from ...core import unescaped
 from .punctuation import DOUBLE_QUOTES, FULL_WIDTH, INVISIBLE, SINGLE_QUOTES
 from .records import Repair, Repairs
 

@@ -8,12 +8,19 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ...core.files import unsafe
-from ...core.formatting import shown
-from ...core.text_files import TextError, parse_json, read_text
-from ...core.validation import Checked, Expected, MisplacedError, validate
-from ...marks.region import Mask, PackedMask, packed_mask, rle_of
-from ...storage.image_files import Size, decode_values
+from ...core import (
+    Checked,
+    Expected,
+    MisplacedError,
+    TextError,
+    parse_json,
+    read_text,
+    shown,
+    unsafe,
+    validate,
+)
+from ...marks import Mask, PackedMask, packed_mask, rle_of
+from ...storage import Size, decode_values
 from ..annotated_samples import AnnotationError
 from .polygons import Outlines, fill_all
 

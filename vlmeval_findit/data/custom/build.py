@@ -14,20 +14,19 @@ from typing import Any
 
 from filelock import FileLock
 
-from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
-from ...benchmarks.findit.findit_query import FindItQuery, thinned
-from ...core.files import atomic_write, suffix_of, write_text_once
-from ...storage.folders import (
+from ...benchmarks.findit import FindItQuery, PreparedTable, thinned, write_table
+from ...core import atomic_write, suffix_of, write_text_once
+from ...storage import (
     CustomDataset,
+    Lock,
+    contents_path,
     custom_datasets,
     custom_datasets_file,
     forget_custom_datasets,
     lmu_data_root,
     make_lmu_data_root,
+    meta_path,
 )
-from ...storage.image_content import contents_path
-from ...storage.lock import Lock
-from ...storage.table_files import meta_path
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES

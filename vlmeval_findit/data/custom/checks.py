@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from ...benchmarks.findit import PREFIX
-from ...benchmarks.findit.error_costs import OBJECTS, SIZE
-from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, custom_rows
-from ...benchmarks.findit.marked_references import REFERENCE
-from ...boxes.matching import plain_label
-from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
-from ...core.formatting import is_one_line
-from ...protocol.error_analysis import LABEL
-from ...protocol.metric import slice_problem
-from ...storage.image_files import Size
+from ...benchmarks.findit import (
+    BENCHMARK_DATASETS,
+    OBJECTS,
+    PREFIX,
+    REFERENCE,
+    SIZE,
+    Family,
+    custom_rows,
+)
+from ...boxes import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, plain_label
+from ...core import is_one_line
+from ...protocol import LABEL, slice_problem
+from ...storage import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples
 from ..ledger import Ledger
 from .stored_pixels import refusal
@@ -247,8 +250,10 @@ def _name_problem(name: str, replace: bool) -> str | None:
         if part in words or re.fullmatch(r"f\d+|cx-.*", part):
             return f"the part {part!r} means a format in FindIt_<name>_<format>"
     # Tables are files, and some file systems do not tell letter cases apart.
-    shipped = {row.name.lower(): row.name for row in BENCHMARK.values()}
-    shipped |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
+    shipped = {row.name.lower(): row.name for row in BENCHMARK_DATASETS.values()}
+    shipped |= {
+        row.subset.file.lower(): row.name for row in BENCHMARK_DATASETS.values() if row.subset
+    }
     if name.lower() in shipped:
         return f"taken by the benchmark's dataset {shipped[name.lower()]}"
     for known in custom_rows():

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...core.formatting import nearest
+from ...core import nearest
 from ..annotated_samples import AnnotationError
 from .annotation_values import text_of
 

@@ -15,9 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from ...boxes.representation import Corners
-from ...core.validation import Expected
-from ...marks.region import PackedMask, RLEError
+from ...boxes import Corners
+from ...core import Expected
+from ...marks import PackedMask, RLEError
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,
@@ -185,7 +185,7 @@ def _file_name(row: CocoImage, path: Path) -> str:
 
 
 # Masks that are filled at once
-_AT_ONCE = 100
+OBJECTS_AT_ONCE = 100
 
 
 class _AnnotationReader:
@@ -226,7 +226,7 @@ class _AnnotationReader:
             self._outlines.append((stated, len(self.objects) - 1, entry.bbox))
         elif stated is not None:
             self._add_mask(stated, len(self.objects) - 1, entry.bbox)
-        if len(self._outlines) == _AT_ONCE:
+        if len(self._outlines) == OBJECTS_AT_ONCE:
             self._fill()
 
     def finish(self) -> None:

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ...boxes.representation import Corners
-from ...core.files import atomic_write
-from ...core.text_files import read_json
-from ...core.validation import validate
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...core import atomic_write, read_json, validate
+from ...storage import Size
 from ..annotated_samples import Samples, Units
 from .stored_pixels import to_turned, turned_size
 

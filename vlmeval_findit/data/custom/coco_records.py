@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...core.formatting import shown
-from ...core.validation import Checked, Expected, Text
-from ...storage.image_files import Size
+from ...core import Checked, Expected, Text, shown
+from ...storage import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED
 from .json_records import JsonRecord
 

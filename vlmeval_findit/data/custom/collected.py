@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...boxes.representation import Corners
-from ...marks.region import PackedMask
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...marks import PackedMask
+from ...storage import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import state_size

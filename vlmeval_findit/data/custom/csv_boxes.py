@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.files import suffix_of
-from ...core.formatting import shown
-from ...storage.image_files import Size
+from ...core import shown, suffix_of
+from ...storage import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import state_size, text_of, written_number, written_size

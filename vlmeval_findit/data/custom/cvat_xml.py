@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ...boxes.representation import Corners
-from ...core.files import open_regular
-from ...marks.region import PackedMask
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...core import open_regular
+from ...marks import PackedMask
+from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collected import Collected

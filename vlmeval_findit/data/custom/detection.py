@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from ...benchmarks.findit.findit_datasets import Family
-from ...boxes.representation import Corners
-from ...storage.image_files import Size
+from ...benchmarks.findit import Family
+from ...boxes import Corners
+from ...storage import Size
 from ..annotated_samples import (
     REGION,
     AnnotatedBox,

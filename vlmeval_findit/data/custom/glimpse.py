@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...core.files import open_regular, suffix_of
+from ...core import open_regular, suffix_of
 from ..annotated_samples import AnnotationError
 from .annotation_values import json_of
 from .json_sections import sections

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...core.formatting import shown
-from ...core.validation import Expected, Text
+from ...core import Expected, Text, shown
 from ..annotated_samples import CROWD, AnnotationError, Samples
 from .annotation_values import ListOfJson, SidesOfJson, json_of, text_of, validated
 from .class_rules import ClassRules

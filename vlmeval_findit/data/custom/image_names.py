@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from ...core.files import suffix_of, unsafe
+from ...core import suffix_of, unsafe
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.validation import Text
+from ...core import Text
 from ..annotated_samples import CROWD, IGNORED, AnnotationError, Samples
 from .annotation_values import Coordinate, ListOfJson
 from .collected import Collected

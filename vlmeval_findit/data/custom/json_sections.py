@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.files import open_regular
+from ...core import open_regular
 from ..annotated_samples import AnnotationError
 
 # Bytes that are read at once; an element that is longer is read in larger ones

@@ -15,9 +15,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...benchmarks.findit.findit_datasets import Family
-from ...core.formatting import nearest, shown
-from ...core.validation import Checked, Config, Expected, Text, YesNo
+from ...benchmarks.findit import Family
+from ...core import Checked, Config, Expected, Text, YesNo, nearest, shown
 from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ...core.files import suffix_of
+from ...core import suffix_of
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
 from .collected import Collected

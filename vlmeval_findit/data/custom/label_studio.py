@@ -9,10 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from ...boxes.representation import Corners
-from ...core.files import suffix_of
-from ...core.validation import Count, Expected
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...core import Count, Expected, suffix_of
+from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples, Units
 from .annotation_values import (
     IMAGE_SUFFIXES,

@@ -9,11 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...boxes.representation import Corners
-from ...core.files import suffix_of
-from ...core.validation import Count, Expected, Text
-from ...marks.region import PackedMask
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...core import Count, Expected, Text, suffix_of
+from ...marks import PackedMask
+from ...storage import Size
 from ..annotated_samples import Samples
 from .annotation_values import PointOfJson, PointsOfJson, json_of, text_of, validated
 from .collected import Collected

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ...core.files import suffix_of
+from ...core import suffix_of
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_formats import (

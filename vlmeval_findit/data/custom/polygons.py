@@ -12,8 +12,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ...marks.region import PackedMask, pack_several
-from ...storage.image_files import Size
+from ...marks import PackedMask, pack_several
+from ...storage import Size
 
 _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from ...core.formatting import nearest
+from ...core import nearest
 from ..annotated_samples import AnnotationError
 
 _VALIDATION = re.compile(r"(val|valid|validation|dev|eval)[-_]?(\d{4})?", re.IGNORECASE)

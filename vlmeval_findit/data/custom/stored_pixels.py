@@ -16,15 +16,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...boxes.representation import Corners
-from ...core.files import unsafe
-from ...marks.region import PackedMask, RLEError, packed_mask
-from ...storage.image_content import content_of, is_transparent
-from ...storage.image_files import (
+from ...boxes import Corners
+from ...core import unsafe
+from ...marks import PackedMask, RLEError, packed_mask
+from ...storage import (
     ImageFileError,
     Orientation,
     Size,
+    content_of,
     header,
+    is_transparent,
     misfit,
     orientation,
     problem,

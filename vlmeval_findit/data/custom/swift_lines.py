@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...core.validation import Expected, Text
+from ...core import Expected, Text
 from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import ListOfJson, validated

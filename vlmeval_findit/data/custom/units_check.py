@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...storage.image_files import Size
+from ...storage import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 
 # Rounding alone takes fractions so far above 1.

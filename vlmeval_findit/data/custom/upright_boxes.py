@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...boxes.representation import Corners
+from ...boxes import Corners
 
 # What the ledger says of each turned box
 ROTATED = "rotated boxes that became the upright boxes around them"

@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...boxes.representation import Corners
-from ...core.validation import Expected, Text
+from ...boxes import Corners
+from ...core import Expected, Text
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import Coordinate, ObjectOfJson, json_of, text_of, validated
 from .collected import Collected

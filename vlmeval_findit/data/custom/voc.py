@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
-from ...boxes.representation import Corners
-from ...core.files import open_regular, suffix_of
-from ...core.formatting import shown
-from ...storage.image_files import Size
+from ...boxes import Corners
+from ...core import open_regular, shown, suffix_of
+from ...storage import Size
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotatedBox, AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size

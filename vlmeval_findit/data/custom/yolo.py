@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.files import suffix_of
+from ...core import suffix_of
 from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number

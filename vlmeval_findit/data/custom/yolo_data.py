@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...core.text_files import TextError, YamlTexts, parse_yaml
+from ...core import TextError, YamlTexts, parse_yaml
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_values import text_of

@@ -23,18 +23,14 @@ import numpy.typing as npt
 import yaml
 from PIL import Image
 
-from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
-from ...benchmarks.findit.findit_datasets import BENCHMARK
-from ...core.command import install
-from ...core.files import sha256_of, write_once
-from ...storage.folders import image_folder, make_lmu_data_root, shipped_table
-from ...storage.image_files import decode
-from ...storage.table_files import source_checksum
+from ...benchmarks.findit import BENCHMARK_DATASETS, PreparedTable, read_table, write_table
+from ...core import install, sha256_of, write_once
+from ...storage import decode, image_folder, make_lmu_data_root, shipped_table, source_checksum
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
 PHOTOS = Path(__file__).with_name("photos.yaml")
-PARTS = Path(__file__).with_name("parts.json")
+PHOTO_PARTS = Path(__file__).with_name("parts.json")
 IMAGES = "Demo"  # Key of the image folder
 
 
@@ -106,7 +102,7 @@ def image(name: str) -> Image.Image:
 @cache
 def _parts() -> Mapping[str, Any]:
     """Return photograph, corners in its pixels and (width, height) of images, by their names."""
-    parts: Mapping[str, Any] = json.loads(PARTS.read_text(encoding="utf-8"))
+    parts: Mapping[str, Any] = json.loads(PHOTO_PARTS.read_text(encoding="utf-8"))
     return parts
 
 
@@ -115,7 +111,7 @@ def _parts() -> Mapping[str, Any]:
 
 def demo_tables() -> list[str]:
     """Return the names of the tables."""
-    datasets = [row for row in BENCHMARK.values() if row.images == IMAGES]
+    datasets = [row for row in BENCHMARK_DATASETS.values() if row.images == IMAGES]
     return list(chain.from_iterable(dataset.tables for dataset in datasets))
 
 
@@ -142,7 +138,7 @@ def prepare_demo() -> list[PreparedTable]:
 
 def recipe_sha256() -> str:
     """Return a checksum of the shipped tables and of what their images are."""
-    files = (PHOTOS, PARTS, *sorted(map(shipped_table, demo_tables())))
+    files = (PHOTOS, PHOTO_PARTS, *sorted(map(shipped_table, demo_tables())))
     return sha256_of(*(path.read_bytes() for path in files))
 
 

@@ -8,16 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.annotation_tables import PreparedTable, read_table
-from ...benchmarks.findit.findit_datasets import Dataset
-from ...benchmarks.findit.findit_query import FindItQuery
-from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
+from ...benchmarks.findit import (
+    Dataset,
+    FindItQuery,
+    PreparedTable,
+    prepare_subset,
+    read_table,
+    tables_of,
+)
+from ...benchmarks.refl4 import RELEASE, file_name, unlike_release
 from ...benchmarks.refl4 import expression_tables as ref_l4
-from ...benchmarks.refl4.refl4_annotations import RELEASE, file_name, unlike_release
-from ...core.files import file_sha256
-from ...storage.folders import find_table, lmu_data_root
-from ...storage.image_files import Size
-from ...storage.table_files import TableError, source_checksum
+from ...core import file_sha256
+from ...storage import Size, TableError, find_table, lmu_data_root, source_checksum
 from ..sources import SOURCES, WHOLE_REF_L4, DataSource, source_for
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...core.formatting import nearest
-from ...storage.folders import config_file, read_config
+from ...core import nearest
+from ...storage import config_file, read_config
 
 # The commit of the release's repository whose subsets are fetched
 RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"

@@ -20,8 +20,7 @@ from urllib3.exceptions import InvalidHeader, NewConnectionError, ProxyError
 from urllib3.util import Retry
 
 from ... import __version__
-from ...core.files import atomic_write
-from ...core.text_files import read_json
+from ...core import atomic_write, read_json
 
 # Bytes that are read at once; where a connection breaks, at most so many are lost
 CHUNK = 1 << 14

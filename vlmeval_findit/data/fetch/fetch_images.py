@@ -21,8 +21,7 @@ from typing import IO, NamedTuple, Protocol
 
 from PIL.Image import Image
 
-from ...core.command import install
-from ...core.files import open_regular, suffix_of
+from ...core import install, open_regular, suffix_of
 from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError

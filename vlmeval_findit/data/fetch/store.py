@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.files import unsafe
-from ...storage.image_files import Size, problem
+from ...core import unsafe
+from ...storage import Size, problem
 
 # The folder below an image folder where files lie until they are whole
-PARTS = ".findit-parts"
+DOWNLOAD_PARTS = ".findit-parts"
 
 
 class StoreError(ValueError):
@@ -30,7 +30,7 @@ class ImageStore:
     @property
     def parts(self) -> Path:
         """The folder of parts."""
-        return self.folder / PARTS
+        return self.folder / DOWNLOAD_PARTS
 
     def target(self, name: str) -> Path:
         """Return where an image belongs, or raise a StoreError."""

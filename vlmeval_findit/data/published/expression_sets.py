@@ -42,11 +42,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
-from ...benchmarks.findit.findit_datasets import Family
-from ...benchmarks.vpbench.stage1_release import named_image
-from ...core.validation import Count, Expected, Whole
-from ...marks.region import packed_mask
-from ...storage.image_files import Size
+from ...benchmarks.findit import Family
+from ...benchmarks.vpbench import named_image
+from ...core import Count, Expected, Whole
+from ...marks import packed_mask
+from ...storage import Size
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...benchmarks.findit.findit_datasets import custom_rows
-from ...core.formatting import nearest
+from ...benchmarks.findit import custom_rows
+from ...core import nearest
 from ..annotated_samples import AnnotationError
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from ...core.files import unsafe
-from ...core.validation import Checked
+from ...core import Checked, unsafe
 from ..annotated_samples import AnnotationError
 from ..custom.annotation_values import validated
 

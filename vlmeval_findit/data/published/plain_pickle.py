@@ -7,7 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ...core.files import read_bytes
+from ...core import read_bytes
 from ..annotated_samples import AnnotationError
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...benchmarks.vpbench.stage1_release import tsv_rows
-from ...core.validation import Count, Text, Whole
-from ...storage.table_files import TableError
+from ...benchmarks.vpbench import tsv_rows
+from ...core import Count, Text, Whole
+from ...storage import TableError
 from ..annotated_samples import AnnotationError, Units
 from ..custom.annotation_values import (
     CornersOfJson,

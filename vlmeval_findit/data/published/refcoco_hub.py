@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...boxes.representation import Corners
-from ...core.validation import Count, Text
+from ...boxes import Corners
+from ...core import Count, Text
 from ..annotated_samples import AnnotationError
 from ..custom.annotation_values import CornersOfJson, SidesOfJson, json_of, state_size, validated
 from ..custom.jsonl import lines_of

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...benchmarks.findit.findit_datasets import Family
-from ...benchmarks.vpbench.stage1_release import named_image
-from ...boxes.representation import Corners
-from ...storage.image_files import Size
+from ...benchmarks.findit import Family
+from ...benchmarks.vpbench import named_image
+from ...boxes import Corners
+from ...storage import Size
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...boxes.representation import Corners
+from ...boxes import Corners
 from . import scene_drawing as drawing
 from .scene_drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
 
 # Scenes are of these sizes, (width, height) in pixels; the seed decides which
-SIZES = ((192, 144), (144, 192), (168, 168))
+SCENE_SIZES = ((192, 144), (144, 192), (168, 168))
 
 # Reference shots are of this size, (width, height) in pixels
 SHOT_SIZE = (96, 96)
@@ -112,7 +112,7 @@ def compose_scene(
         size: (width, height) in pixels; one of :data:`SIZES` by the seed where it is None.
     """
     rng = rng_of(Stream.SCENE, seed)
-    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
+    width, height = SCENE_SIZES[rng.randint(len(SCENE_SIZES))] if size is None else size
     while True:
         canvas = drawing.background(rng, width, height)
         objects = _place_objects(rng, width, height, rng.randint(count[0], count[1] + 1))
@@ -221,7 +221,7 @@ def clip(
     than 0.3 is seen in a frame has no box there.
     """
     rng = rng_of(Stream.CLIP, seed)
-    width, height = SIZES[rng.randint(len(SIZES))] if size is None else size
+    width, height = SCENE_SIZES[rng.randint(len(SCENE_SIZES))] if size is None else size
     while True:
         still = drawing.background(rng, width, height)
         objects = _place_objects(rng, width, height, rng.randint(count[0], count[1] + 1))

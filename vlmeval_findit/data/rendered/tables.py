@@ -15,23 +15,32 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
-from ...benchmarks.findit.findit_datasets import BENCHMARK
-from ...benchmarks.findit.findit_query import FindItQuery
-from ...benchmarks.selfretrieval.image_pairs import ImagePair
-from ...benchmarks.selfretrieval.image_pairs import write_table as write_pairs
-from ...benchmarks.vpbench.question_tables import write_table as write_vp_table
-from ...benchmarks.vpbench.vp_query import VPQuery
-from ...core.files import sha256_of, write_once
+from ...benchmarks.findit import (
+    BENCHMARK_DATASETS,
+    FindItQuery,
+    PreparedTable,
+    read_table,
+    write_table,
+)
+from ...benchmarks.selfretrieval import ImagePair
+from ...benchmarks.selfretrieval import write_table as write_pairs
+from ...benchmarks.vpbench import VPQuery
+from ...benchmarks.vpbench import write_table as write_vp_table
+from ...core import sha256_of, write_once
 from ...marks import style as marks_style
-from ...storage import stored_png
-from ...storage.folders import image_folder, make_lmu_data_root, shipped_table
-from ...storage.stored_png import png
-from ...storage.table_files import NESTED, source_checksum
-from ...storage.table_files import read_table as read_rows
+from ...storage import (
+    NESTED,
+    image_folder,
+    make_lmu_data_root,
+    png,
+    shipped_table,
+    source_checksum,
+    stored_png,
+)
+from ...storage import read_table as read_rows
 from . import scene as scenes
 from . import scene_drawing as drawing
-from .scene import SIZES, Stream, clip, compose_scene, paint_all, rng_of, shot
+from .scene import SCENE_SIZES, Stream, clip, compose_scene, paint_all, rng_of, shot
 from .scene_drawing import Floats, Look, Pixels, Placement, Rng
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
@@ -52,7 +61,7 @@ def ensure_scenes(table: str) -> None:
 def prepare_scenes(table: str) -> PreparedTable:
     """Render a table's images and write it, below the LMUData root."""
     root = make_lmu_data_root()
-    dataset = BENCHMARK[table.removesuffix("_multilabel")]
+    dataset = BENCHMARK_DATASETS[table.removesuffix("_multilabel")]
     folder = image_folder(dataset.images).path
     queries = read_table(shipped_table(table))
     for query in queries:
@@ -122,9 +131,7 @@ def marked_recipe_sha256(table: str) -> str:
 
 def _with_marks(row: MarkedRow) -> Pixels:
     # Imported here: an up-to-date table needs no OpenCV.
-    from ...marks.mark_drawing import draw_marks
-    from ...marks.region import Region
-    from ...marks.style import Shape, Style
+    from ...marks import Region, Shape, Style, draw_marks
 
     shape, variant, width = row.style
     regions = [Region(mark.box, mark.outlines) for mark in row.marks]
@@ -170,7 +177,7 @@ def ensure_scene_pairs(table: str) -> None:
 def pair_stream(seed: int) -> tuple[Rng, tuple[int, int]]:
     """Return the random numbers of a seed's pair and the (width, height) of its images."""
     rng = rng_of(Stream.SCENE, seed, _PAIRS)
-    return rng, SIZES[rng.randint(len(SIZES))]
+    return rng, SCENE_SIZES[rng.randint(len(SCENE_SIZES))]
 
 
 def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> Pixels:

@@ -16,7 +16,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from ...core.files import open_regular
+from ...core import open_regular
 
 log = logging.getLogger(__name__)
 

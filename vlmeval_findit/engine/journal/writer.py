@@ -16,9 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...core.files import is_disk_full
-from ...core.open_files import too_many_files
-from ...storage.lock import Lock
+from ...core import is_disk_full, too_many_files
+from ...storage import Lock
 from .view import JournalError, JournalView, Record, check_journal, encode
 
 log = logging.getLogger(__name__)

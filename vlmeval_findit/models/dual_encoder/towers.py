@@ -19,10 +19,8 @@ import numpy as np
 import torch
 import transformers as hf
 
-from ...core.command import installed
-from ...core.files import file_sha256, sha256_of, write_once
-from ...storage.folders import make_lmu_data_root
-from ...storage.image_files import decode
+from ...core import file_sha256, installed, sha256_of, write_once
+from ...storage import decode, make_lmu_data_root
 from ..loading_report import checked, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (

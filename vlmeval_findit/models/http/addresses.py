@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ...core.text_files import parse_json, read_text
+from ...core import parse_json, read_text
 from .endpoint import Endpoint
 from .providers.provider_table import Provider, find_provider
 

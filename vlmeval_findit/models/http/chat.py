@@ -8,14 +8,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...boxes.spaces import KINDS, Space, SpaceError, space_from
-from ...core.redaction import secret_field
-from ...core.text_files import parse_json
-from ...protocol.dataset_variant import DatasetVariant, Message, PartKind, split_system
-from ...protocol.identity import PROVIDER, Answering, Described
-from ...protocol.replies import ReplyRecord
-from ...protocol.thoughts import USUAL, ThoughtRule
-from ...serving.programs import BOUNDS
+from ...boxes import KINDS, Space, SpaceError, space_from
+from ...core import parse_json, secret_field
+from ...protocol import (
+    PROVIDER,
+    USUAL,
+    Answering,
+    DatasetVariant,
+    Described,
+    Message,
+    PartKind,
+    ReplyRecord,
+    ThoughtRule,
+    split_system,
+)
+from ...serving import BOUNDS
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space

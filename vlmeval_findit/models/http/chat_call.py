@@ -7,9 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...protocol.call_results import CallResult, StopReason, error_line
-from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
-from ...protocol.replies import NOT_TIMED, CallTime, ReplyRecord
+from ...protocol import (
+    NOT_TIMED,
+    CallResult,
+    CallTime,
+    DatasetVariant,
+    Message,
+    PartKind,
+    ReplyRecord,
+    StopReason,
+    error_line,
+)
 from ..tiers import StatedTier, surcharge
 from .chat import ChatModel
 from .client import HttpClient

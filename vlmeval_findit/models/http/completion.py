@@ -7,8 +7,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core.redaction import quoted
-from ...protocol.replies import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
+from ...core import quoted
+from ...protocol import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
 from .spending import NOTHING_STATED, Usage
 
 RETRIED_STATUSES = frozenset({408, 429})  # statuses below 500 that may pass when repeated

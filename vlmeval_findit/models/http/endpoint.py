@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
-from ...core.redaction import remember
+from ...core import remember
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"

@@ -10,8 +10,8 @@ from dataclasses import astuple, dataclass, replace
 from operator import add
 from typing import TYPE_CHECKING
 
-from ...boxes.spaces import Space, reference_size
-from ...protocol.dataset_variant import Message, PartKind
+from ...boxes import Space, reference_size
+from ...protocol import Message, PartKind
 
 if TYPE_CHECKING:
     from .sent_images import ChatRequest, SentImage

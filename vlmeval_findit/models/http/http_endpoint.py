@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from ...core.text_files import parse_json
-from ...protocol.call_results import error_line, in_thread
-from ...protocol.replies import CallTime
+from ...core import parse_json
+from ...protocol import CallTime, error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint

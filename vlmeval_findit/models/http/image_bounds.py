@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...serving.programs import BOUNDS
+from ...serving import BOUNDS
 from ..local.layout import Bounds
 
 # What the original checkpoints of InternVL call the most tiles of an image

@@ -10,7 +10,7 @@ import re
 
 import aiohttp
 
-from ...core.open_files import too_many_files
+from ...core import too_many_files
 from .completion import CallError
 from .sent_whole import Sending, may_be_billed
 from .spending import usage_of

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from ...core.redaction import remember
+from ...core import remember
 from .endpoint import Endpoint
 
 _SPOKEN = ("http", "https")  # kinds of proxies that aiohttp speaks to

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from ...protocol.dataset_variant import DatasetVariant
-from ...serving.programs import ALL_TOKENS, BOUNDS, TEMPLATE, flag_of, programs_with
+from ...protocol import DatasetVariant
+from ...serving import ALL_TOKENS, BOUNDS, TEMPLATE, flag_of, programs_with
 from .schema import without_schema
 
 NEEDED: Mapping[str, str] = {

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.formatting import shown
-from ...core.json_values import mapping
-from ...protocol.replies import LEAST, TokenLogprobs
-from ...protocol.thoughts import USUAL, ThoughtRule
+from ...core import mapping, shown
+from ...protocol import LEAST, USUAL, ThoughtRule, TokenLogprobs
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 
 # llama.cpp gives none without top_logprobs.

@@ -9,12 +9,17 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core.json_values import mapping, number_of, objects
-from ...core.redaction import quoted, replace_surrogates
-from ...protocol.call_results import error_line
-from ...protocol.chat_messages import NotAReplyError, answer_in, tool_calls_in
-from ...protocol.replies import ReplyRecord
-from ...protocol.thoughts import USUAL, ThoughtRule, split_thought
+from ...core import mapping, number_of, objects, quoted, replace_surrogates
+from ...protocol import (
+    USUAL,
+    NotAReplyError,
+    ReplyRecord,
+    ThoughtRule,
+    answer_in,
+    error_line,
+    split_thought,
+    tool_calls_in,
+)
 from .completion import CallError, Completion
 from .reply_logprobs import reply_logprobs
 from .service_errors import (

@@ -8,8 +8,8 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from ...core.redaction import quoted
-from ...protocol.dataset_variant import DatasetVariant
+from ...core import quoted
+from ...protocol import DatasetVariant
 from .completion import CallError, Completion
 
 

@@ -21,15 +21,16 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from ...boxes.spaces import Space, as_sent, reference_size
-from ...protocol.dataset_variant import Message, PartKind, Reference
-from ...storage.image_content import ImageChangedError, is_other_file
-from ...storage.image_files import (
+from ...boxes import Space, as_sent, reference_size
+from ...protocol import Message, PartKind, Reference
+from ...storage import (
     ImageBytes,
+    ImageChangedError,
     Size,
     decode,
     header,
     image_bytes,
+    is_other_file,
     stored_pixels,
 )
 

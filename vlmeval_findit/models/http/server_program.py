@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ...core.json_values import mapping, objects
-from ...core.redaction import quoted
-from ...core.text_files import parse_json
+from ...core import mapping, objects, parse_json, quoted
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint

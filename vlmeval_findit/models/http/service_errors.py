@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...core.json_values import mapping
-from ...core.redaction import quoted
+from ...core import mapping, quoted
 from .completion import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
 from .sent_whole import may_be_billed
 from .spending import usage_of

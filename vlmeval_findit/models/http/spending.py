@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NoReturn
 
-from ...core.json_values import count_of, mapping, objects
+from ...core import count_of, mapping, objects
 from ..prices import TokenPrices
 from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
 from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost

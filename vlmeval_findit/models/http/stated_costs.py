@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...core.json_values import mapping, number_of
+from ...core import mapping, number_of
 
 # In a reply as it is read: the headers that it came with, names in lower case
 RESPONSE_HEADERS = "response_headers"

@@ -9,8 +9,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
-from ...core.json_values import mapping, objects
-from ...core.redaction import quoted
+from ...core import mapping, objects, quoted
 from .completion import CallError
 
 NOTHING_THERE = frozenset({404, 405, 410})  # the path, or the model, does not exist

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...protocol.dataset_variant import Message, PartKind, split_system
+from ...protocol import Message, PartKind, split_system
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
 from .logits import grammar_tokenizer

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ...storage.image_content import DIGITS
+from ...storage import DIGITS
 
 if TYPE_CHECKING:
     from PIL import Image

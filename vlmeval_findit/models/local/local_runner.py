@@ -9,9 +9,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...protocol.dataset_variant import DatasetVariant, Message, PartKind
-from ...protocol.replies import FAILED, ReplyRecord
-from ...protocol.thoughts import opened_by, rule_of, split_thought
+from ...protocol import (
+    FAILED,
+    DatasetVariant,
+    Message,
+    PartKind,
+    ReplyRecord,
+    opened_by,
+    rule_of,
+    split_thought,
+)
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens

@@ -10,9 +10,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...boxes.spaces import chat_resize
-from ...protocol.dataset_variant import Message, PartKind
-from ...storage.image_files import decode, header, image_bytes
+from ...boxes import chat_resize
+from ...protocol import Message, PartKind
+from ...storage import decode, header, image_bytes
 from .layout import Bounds, ModelImage
 
 if TYPE_CHECKING:

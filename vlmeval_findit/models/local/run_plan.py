@@ -7,12 +7,9 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.command import install
-from ...core.formatting import nearest
-from ...core.validation import Config, Count, Name, Number, Values, YesNo
-from ...protocol.dataset_variant import DatasetVariant
-from ...protocol.identity import Answering, Described
+from ...boxes import Space, SpaceError, space_from
+from ...core import Config, Count, Name, Number, Values, YesNo, install, nearest
+from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision

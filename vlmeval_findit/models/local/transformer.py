@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...core.formatting import counted, some
-from ...protocol.call_results import CancelledError
-from ...protocol.replies import PROCESSOR
+from ...core import counted, some
+from ...protocol import PROCESSOR, CancelledError
 from ..adapter import Adapter, adapter_of
 from ..loading_report import LoadingReport, checked, report_of
 from ..revision import refuse_unreachable, revision_of

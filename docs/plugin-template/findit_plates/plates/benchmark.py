@@ -7,28 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.formatting import nearest
-from vlmeval_findit.protocol.benchmark import (
+from vlmeval_findit.core import nearest
+from vlmeval_findit.protocol import (
     AnswerScore,
     Benchmark,
+    DatasetNameError,
     Drawing,
     DrawnImage,
     DrawnLine,
-    Role,
-)
-from vlmeval_findit.protocol.dataset_variant import (
-    DatasetNameError,
     LoadedDataset,
     Message,
+    Metric,
+    ParseFailure,
     PlainVariant,
+    Role,
+    ScoredRow,
     image,
     text,
 )
-from vlmeval_findit.protocol.metric import Metric
-from vlmeval_findit.protocol.replies import ParseFailure
-from vlmeval_findit.protocol.scored_row import ScoredRow
-from vlmeval_findit.storage.folders import find_table
-from vlmeval_findit.storage.table_files import PlainQuery, read_table
+from vlmeval_findit.storage import PlainQuery, find_table, read_table
 
 from . import PREFIX
 

@@ -14,22 +14,20 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core.json_values import count_of, mapping, objects
-from ....protocol.call_results import CallResult, error_line
-from ....protocol.dataset_variant import DatasetVariant, Message
-from ....protocol.thoughts import ThoughtRule
+from ....core import count_of, mapping, objects
+from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule, error_line
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
 from ..completion import CallError, Completion
 from ..endpoint import Endpoint
-from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
+from ..providers.anthropic_messages import anthropic_headers, messages_request, reply_of_messages
 from ..reply_logprobs import LOGPROBS_FIELDS
 from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, pieces
 from ..service_errors import error_of
 from ..spending import Budget
-from . import HALF, BatchKind, BatchLine, BatchRequest, BatchResults, BatchStatus
+from .batch_services import HALF, BatchKind, BatchLine, BatchRequest, BatchResults, BatchStatus
 
 _MOST_BYTES = 1 << 30  # of a file with results
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
@@ -263,7 +261,7 @@ class AnthropicBatches(BatchService):
         outcome = mapping(result.get("result"))
         kind, message, error = map(outcome.get, ("type", "message", "error"))
         if kind == "succeeded" and isinstance(message, dict):
-            return read_completion(chat_reply(message), rule=rule)
+            return read_completion(reply_of_messages(message), rule=rule)
         is_billed = kind not in _UNBILLED
         if isinstance(error, dict):
             return _no_completion(error.get("error", error), is_billed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.json_values import count_of, mapping
+from ....core import count_of, mapping
 from ..endpoint import Endpoint, limit_in, system_text
 
 
@@ -59,7 +59,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "image", "source": source, **rest}
 
 
-def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
+def reply_of_messages(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content = message.get("content")
     usage = mapping(message.get("usage"))

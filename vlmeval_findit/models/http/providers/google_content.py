@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.json_values import count_of, mapping, objects
+from ....core import count_of, mapping, objects
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 
 
@@ -48,7 +48,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"inlineData": {"mimeType": mime, "data": data}}
 
 
-def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
+def reply_of_content(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a reply of ``generateContent``; a blocked prompt is an error."""
     candidates = objects(reply.get("candidates"))
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ....core.formatting import nearest, shown
-from ....core.plugin_rows import Group, PluginTable
+from ....core import Group, PluginTable, nearest, shown
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
@@ -91,7 +90,7 @@ _ROWS = (
             lambda model: "messages",
             anthropic_messages.anthropic_headers,
             anthropic_messages.messages_request,
-            anthropic_messages.chat_reply,
+            anthropic_messages.reply_of_messages,
         ),
         "https://api.anthropic.com/v1",
         keys=("ANTHROPIC_API_KEY",),
@@ -105,7 +104,7 @@ _ROWS = (
             lambda model: f"models/{quote(model, safe='')}:generateContent",
             lambda endpoint: endpoint.request_headers("x-goog-api-key"),
             google_content.content_request,
-            google_content.chat_reply,
+            google_content.reply_of_content,
         ),
         "https://generativelanguage.googleapis.com/v1beta",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),

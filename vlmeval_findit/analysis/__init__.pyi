@@ -1,0 +1,174 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .run_statistics import (
+    HIT_SCORE as HIT_SCORE,
+    StatisticsError as StatisticsError,
+    estimate as estimate,
+    intervals as intervals,
+    compare as compare,
+    paired_differences as paired_differences,
+    untested_metrics as untested_metrics,
+    is_favoured as is_favoured,
+    check_comparable as check_comparable,
+    scores_by_index as scores_by_index,
+    compare_hits as compare_hits,
+    pair_runs as pair_runs,
+)
+
+from .run_errors import (
+    ErrorCost as ErrorCost,
+    rows_with_events_of as rows_with_events_of,
+    error_types_of as error_types_of,
+    errors_of as errors_of,
+    points_of as points_of,
+    error_estimate as error_estimate,
+    compare_errors as compare_errors,
+    SliceErrors as SliceErrors,
+    errors_by_slice as errors_by_slice,
+    rejection_shares as rejection_shares,
+    LenientGain as LenientGain,
+    lenient_replies as lenient_replies,
+    lenient_gain as lenient_gain,
+    gain_by_repair as gain_by_repair,
+    lenient_note as lenient_note,
+)
+
+from .run_calibration import (
+    APValue as APValue,
+    CalibrationResult as CalibrationResult,
+    measure_calibration as measure_calibration,
+)
+
+from .sample_scores import (
+    SamplesError as SamplesError,
+    sample_files as sample_files,
+    load_samples as load_samples,
+    SamplesScore as SamplesScore,
+    score_samples as score_samples,
+    pass_at as pass_at,
+    pass_estimate as pass_estimate,
+    add_agreement as add_agreement,
+)
+
+from .best_format import (
+    UNEVEN as UNEVEN,
+    rule as rule,
+    worst as worst,
+    FormatAverage as FormatAverage,
+    ranked as ranked,
+)
+
+from .format_file import (
+    averages as averages,
+    best_format as best_format,
+    outcome as outcome,
+    elsewhere_of as elsewhere_of,
+    INTERVAL as INTERVAL,
+    race_calls as race_calls,
+    dropped_formats as dropped_formats,
+    write_formats as write_formats,
+    BestFormats as BestFormats,
+)
+
+from .race import (
+    ROUNDS as ROUNDS,
+    rounds_of as rounds_of,
+    rank_round as rank_round,
+)
+
+from .pareto_front import (
+    counted_score as counted_score,
+    pareto_front as pareto_front,
+)
+
+from .cost_differences import (
+    CostDifference as CostDifference,
+    compare_costs as compare_costs,
+)
+
+from .label_audit import (
+    SEED as SEED,
+    FEWEST_LISTED as FEWEST_LISTED,
+    FEWEST_RANDOM as FEWEST_RANDOM,
+    Voter as Voter,
+    AuditedRow as AuditedRow,
+    LabelAudit as LabelAudit,
+    Calibration as Calibration,
+    why_no_voter as why_no_voter,
+    family_of as family_of,
+    known_family as known_family,
+    audit_labels as audit_labels,
+    with_reviews as with_reviews,
+    DrawnRow as DrawnRow,
+    draw_rows as draw_rows,
+    audit_record as audit_record,
+)
+
+from .label_votes import (
+    ClassedBoxes as ClassedBoxes,
+    classed_boxes as classed_boxes,
+    count_votes as count_votes,
+)
+
+from .label_proposals import (
+    ClassNumbers as ClassNumbers,
+    Proposal as Proposal,
+    Proposals as Proposals,
+)
+
+from .label_bound import (
+    sums_if_wrong as sums_if_wrong,
+)
+
+from .review_summary import (
+    Agreement as Agreement,
+    WrongLabels as WrongLabels,
+    ReviewSummary as ReviewSummary,
+    by_table as by_table,
+    summarise as summarise,
+    estimate_wrong as estimate_wrong,
+)
+
+from .consensus import (
+    write_consensus as write_consensus,
+)
+
+from .box_fusion import (
+    group_of as group_of,
+    fuse as fuse,
+)
+
+from .coco_boxes import (
+    ConfidenceError as ConfidenceError,
+    NoConfidenceError as NoConfidenceError,
+    confidences_of as confidences_of,
+    definitions_in as definitions_in,
+    boxes_of_rows as boxes_of_rows,
+    CocoBoxes as CocoBoxes,
+)
+
+from .coco_evaluator import (
+    Evaluator as Evaluator,
+)
+
+from .scored_tables import (
+    load_scored_dataset as load_scored_dataset,
+    check_table as check_table,
+)
+
+from .shown_images import (
+    other_images as other_images,
+    transparent_rows as transparent_rows,
+)
+
+from . import (
+    run_statistics as run_statistics,
+)
+
+from .held_out_answers import (
+    ELSEWHERE as ELSEWHERE,
+    MEANING as MEANING,
+    TOO_FEW_TO_CHOOSE as TOO_FEW_TO_CHOOSE,
+    HeldOutAnswers as HeldOutAnswers,
+    held_out_answers as held_out_answers,
+)

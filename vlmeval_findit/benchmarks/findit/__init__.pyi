@@ -1,0 +1,168 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .benchmark import (
+    full_image as full_image,
+    FindIt as FindIt,
+    HOST_CLASSES as HOST_CLASSES,
+    BENCHMARK as BENCHMARK,
+)
+
+from .variant import (
+    CENTRES as CENTRES,
+    MARKS as MARKS,
+    DECODINGS as DECODINGS,
+    VariantError as VariantError,
+    FindItVariant as FindItVariant,
+    format_problem as format_problem,
+)
+
+from .dataset_names import (
+    NameParts as NameParts,
+    parse as parse,
+    parse_format as parse_format,
+    SUBSETS as SUBSETS,
+)
+
+from .findit_datasets import (
+    Family as Family,
+    Subset as Subset,
+    Dataset as Dataset,
+    BENCHMARK_DATASETS as BENCHMARK_DATASETS,
+    DATASETS as DATASETS,
+    custom_rows as custom_rows,
+)
+
+from .findit_query import (
+    Sighting as Sighting,
+    FindItQuery as FindItQuery,
+    thin as thin,
+    thinned as thinned,
+)
+
+from .grid import (
+    AnswerFormat as AnswerFormat,
+    NONE as NONE,
+    WINNER as WINNER,
+    AnnotationTable as AnnotationTable,
+    all_tables as all_tables,
+    benchmark as benchmark,
+    FormatAxes as FormatAxes,
+    AXIS_VALUES as AXIS_VALUES,
+    axis_from as axis_from,
+    axes_of as axes_of,
+    formats as formats,
+    Views as Views,
+    variants as variants,
+)
+
+from .annotation_tables import (
+    odd_boxes as odd_boxes,
+    PreparedTable as PreparedTable,
+    write_table as write_table,
+    write_rows as write_rows,
+    find_table as find_table,
+    how_to_make as how_to_make,
+    read_table as read_table,
+    LoadedFindIt as LoadedFindIt,
+)
+
+from .box_prompts import (
+    NAME as NAME,
+    message as message,
+)
+
+from .family_prompts import (
+    FamilyPromptError as FamilyPromptError,
+    FAMILY_PROMPTS as FAMILY_PROMPTS,
+)
+
+from .release_prompts import (
+    PromptError as PromptError,
+    prompt_set as prompt_set,
+)
+
+from .reply_scoring import (
+    ScoredReply as ScoredReply,
+    FORMAT_FAILURES as FORMAT_FAILURES,
+    match_replies as match_replies,
+    scored_row as scored_row,
+)
+
+from .box_metrics import (
+    LenientResult as LenientResult,
+    lenient_matches as lenient_matches,
+    kind_of as kind_of,
+    NegativeOutcome as NegativeOutcome,
+    OUTCOMES as OUTCOMES,
+    SHARES as SHARES,
+    REJECTION_ACCURACY as REJECTION_ACCURACY,
+    FALSE_ALARM_RATE as FALSE_ALARM_RATE,
+    rejections as rejections,
+    rejection_line as rejection_line,
+    box_sums as box_sums,
+    F1 as F1,
+    MIOU as MIOU,
+    ADHERENCE as ADHERENCE,
+    PRECISION as PRECISION,
+    RECALL as RECALL,
+    F1_FAILED_MISSED as F1_FAILED_MISSED,
+    METRICS as METRICS,
+    RANKING as RANKING,
+    POINTS_INSIDE as POINTS_INSIDE,
+    BOXES as BOXES,
+    POINTS as POINTS,
+    RULES as RULES,
+)
+
+from .error_costs import (
+    SIZE as SIZE,
+    OBJECTS as OBJECTS,
+    ERROR_TYPES as ERROR_TYPES,
+    F1Errors as F1Errors,
+    event_sums as event_sums,
+    size_of as size_of,
+)
+
+from .run_space import (
+    SpaceInForce as SpaceInForce,
+    spaces_of as spaces_of,
+    space_of_whole_images as space_of_whole_images,
+    pixel_map as pixel_map,
+    reply_format as reply_format,
+)
+
+from .box_drawing import (
+    THRESHOLDS as THRESHOLDS,
+    roles as roles,
+    draw as draw,
+    draw_as as draw_as,
+    curve as curve,
+)
+
+from .marked_references import (
+    RECIPE as RECIPE,
+    LONGEST as LONGEST,
+    REFERENCE as REFERENCE,
+    ReferenceOrigin as ReferenceOrigin,
+    MarkedReference as MarkedReference,
+    references as references,
+    marked as marked,
+)
+
+from .release_subsets import (
+    query_from_row as query_from_row,
+    parquet_rows as parquet_rows,
+    prepare_subset as prepare_subset,
+    tables_of as tables_of,
+)
+
+from .reviewed_labels import (
+    with_answer as with_answer,
+)
+
+from . import (
+    box_drawing as box_drawing,
+    box_prompts as box_prompts,
+)
+
+PREFIX: str

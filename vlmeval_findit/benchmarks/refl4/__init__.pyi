@@ -1,0 +1,70 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .benchmark import (
+    published as published,
+    BENCHMARK as BENCHMARK,
+)
+
+from .expression_tables import (
+    DATASETS as DATASETS,
+    read_table as read_table,
+    load_dataset as load_dataset,
+    prepare as prepare,
+)
+
+from .refl4_annotations import (
+    RefusedError as RefusedError,
+    Corners as Corners,
+    RefL4Split as RefL4Split,
+    Annotation as Annotation,
+    size_of as size_of,
+    file_name as file_name,
+    annotation as annotation,
+    of_split as of_split,
+    read_annotations as read_annotations,
+    RELEASE as RELEASE,
+    unlike_release as unlike_release,
+    read_box as read_box,
+    predictions_from as predictions_from,
+    boxes_of as boxes_of,
+    replies_of as replies_of,
+)
+
+from .accuracy_metrics import (
+    THRESHOLDS as THRESHOLDS,
+    iou as iou,
+    judge as judge,
+    ASKED as ASKED,
+    HITS as HITS,
+    sums_of as sums_of,
+    slices_of as slices_of,
+    ACC as ACC,
+    MACC as MACC,
+    TWELVE as TWELVE,
+    CORRECTED_METRICS as CORRECTED_METRICS,
+    METRICS as METRICS,
+)
+
+from .classes import (
+    ONE_TOO_LOW as ONE_TOO_LOW,
+    AUTHORS as AUTHORS,
+    CORRECTED as CORRECTED,
+    class_of as class_of,
+)
+
+from .published_reviews import (
+    Way as Way,
+    PublishedEntry as PublishedEntry,
+    PublishedReviews as PublishedReviews,
+    is_published_list as is_published_list,
+    read_published as read_published,
+    plain_number as plain_number,
+    image_number as image_number,
+    join as join,
+)
+
+from . import (
+    expression_tables as expression_tables,
+)
+
+PREFIX: str

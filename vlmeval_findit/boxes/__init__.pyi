@@ -1,0 +1,119 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .representation import (
+    Corners as Corners,
+    NO_RECTANGLE as NO_RECTANGLE,
+    MatchRule as MatchRule,
+    CLASS_KEY as CLASS_KEY,
+    BOX_KEYS as BOX_KEYS,
+    Representation as Representation,
+    GRID as GRID,
+    REPRESENTATIONS as REPRESENTATIONS,
+    OUTPUTS as OUTPUTS,
+    DEFAULT_KEY as DEFAULT_KEY,
+    KEYS as KEYS,
+    default_key as default_key,
+    DEFAULT_STRUCTURE as DEFAULT_STRUCTURE,
+    STRUCTURES as STRUCTURES,
+    PLURAL_KEYS as PLURAL_KEYS,
+    ReplyFormat as ReplyFormat,
+)
+
+from .box_records import (
+    Mask as Mask,
+    Ignored as Ignored,
+    Truth as Truth,
+    FormatFailure as FormatFailure,
+    ParsedReply as ParsedReply,
+    NO_BOX as NO_BOX,
+    MatchResult as MatchResult,
+)
+
+from .reading import (
+    Reader as Reader,
+    read as read,
+    reader as reader,
+)
+
+from .writing import (
+    BoxToWrite as BoxToWrite,
+    write as write,
+    schema_of as schema_of,
+)
+
+from .spaces import (
+    Size as Size,
+    ImageExtent as ImageExtent,
+    ToPixels as ToPixels,
+    SpaceError as SpaceError,
+    Space as Space,
+    space_from as space_from,
+    reference as reference,
+    reference_size as reference_size,
+    to_pixels as to_pixels,
+    as_sent as as_sent,
+    smart_resize as smart_resize,
+    chat_resize as chat_resize,
+    SpaceKind as SpaceKind,
+    KINDS as KINDS,
+    FILE_PIXELS as FILE_PIXELS,
+    spaces_help as spaces_help,
+)
+
+from .matching import (
+    HIT as HIT,
+    iou as iou,
+    as_decimal as as_decimal,
+    match as match,
+    plain_label as plain_label,
+    points_inside as points_inside,
+)
+
+from .answer_kinds import (
+    AnswerKind as AnswerKind,
+    answer_kind as answer_kind,
+    has_number_or_bracket as has_number_or_bracket,
+)
+
+from .error_types import (
+    CountsAs as CountsAs,
+    BoxError as BoxError,
+    ErrorEvent as ErrorEvent,
+    JudgedAnswer as JudgedAnswer,
+    classify_errors as classify_errors,
+    f1_costs as f1_costs,
+)
+
+from .confidences import (
+    DEFINITIONS as DEFINITIONS,
+    AGREEMENT as AGREEMENT,
+    MEANS as MEANS,
+    DEFAULT as DEFAULT,
+    Confidences as Confidences,
+    confidences as confidences,
+)
+
+from .spans import (
+    Span as Span,
+    places as places,
+)
+
+from .hungarian import (
+    CELLS as CELLS,
+    assign as assign,
+    assign_sparse as assign_sparse,
+)
+
+from .lenient.lenient_parsing import (
+    LONGEST as LONGEST,
+    LenientReply as LenientReply,
+    parse_leniently as parse_leniently,
+)
+
+from .lenient.records import (
+    Repair as Repair,
+)
+
+from .lenient.values import (
+    values_in as values_in,
+)

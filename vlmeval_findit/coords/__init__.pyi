@@ -1,0 +1,79 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .conventions import (
+    Distortion as Distortion,
+    scaled as scaled,
+    NO_DISTORTION as NO_DISTORTION,
+    Convention as Convention,
+    SPACES as SPACES,
+    conventions as conventions,
+    row_of as row_of,
+    describe as describe,
+)
+
+from .run_check import (
+    NotBoxesError as NotBoxesError,
+    RunReplies as RunReplies,
+    replies_of_run as replies_of_run,
+    matched_in as matched_in,
+    metrics_in as metrics_in,
+    Line as Line,
+    CoordinateCheck as CoordinateCheck,
+    check_run as check_run,
+    check_points as check_points,
+)
+
+from .run_arrays import (
+    MOST_BOXES as MOST_BOXES,
+    AnsweredQuery as AnsweredQuery,
+    RunArrays as RunArrays,
+    run_arrays as run_arrays,
+)
+
+from .diagnosis import (
+    ENOUGH as ENOUGH,
+    ALIKE as ALIKE,
+    Verdict as Verdict,
+    SecondConvention as SecondConvention,
+    UnlistedConvention as UnlistedConvention,
+    RunFit as RunFit,
+    Diagnosis as Diagnosis,
+    diagnose as diagnose,
+    decide as decide,
+)
+
+from .orders import (
+    Order as Order,
+    EXCHANGED as EXCHANGED,
+    ORDERS as ORDERS,
+)
+
+from .likelihood import (
+    to_boxes as to_boxes,
+    to_numbers as to_numbers,
+    convention_distance as convention_distance,
+    fit_distortion as fit_distortion,
+)
+
+from .point_check import (
+    X_FIRST as X_FIRST,
+    Y_FIRST as Y_FIRST,
+    PointFit as PointFit,
+    PointDiagnosis as PointDiagnosis,
+    diagnose_points as diagnose_points,
+)
+
+from .probe_verdict import (
+    FEWEST as FEWEST,
+    ProbeVerdict as ProbeVerdict,
+    ProbeResult as ProbeResult,
+    judge_probe as judge_probe,
+    SizeGroup as SizeGroup,
+    group_by_size as group_by_size,
+    OtherFormat as OtherFormat,
+    find_other_format as find_other_format,
+)
+
+from . import (
+    score_check as score_check,
+)

@@ -1,0 +1,172 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .command import (
+    clone as clone,
+    program as program,
+    as_called as as_called,
+    shipped_folder as shipped_folder,
+    package_sha256 as package_sha256,
+    config_here_or_shipped as config_here_or_shipped,
+    EXTRAS as EXTRAS,
+    install as install,
+    missing as missing,
+    installed as installed,
+    SOME_FAILED as SOME_FAILED,
+    REFUSED as REFUSED,
+    NO_MORE as NO_MORE,
+    LATER as LATER,
+    INTERRUPTED as INTERRUPTED,
+)
+
+from .formatting import (
+    closest as closest,
+    nearest as nearest,
+    is_one_line as is_one_line,
+    printable as printable,
+    printable_lines as printable_lines,
+    shown as shown,
+    plain as plain,
+    short as short,
+    either as either,
+    some as some,
+    counted as counted,
+    duration as duration,
+    as_csv as as_csv,
+)
+
+from .validation import (
+    MisplacedError as MisplacedError,
+    refuse_duplicates as refuse_duplicates,
+    Expected as Expected,
+    Checked as Checked,
+    row_of as row_of,
+    Name as Name,
+    Text as Text,
+    YesNo as YesNo,
+    Whole as Whole,
+    Count as Count,
+    Finite as Finite,
+    Number as Number,
+    Share as Share,
+    Seconds as Seconds,
+    Dollars as Dollars,
+    Values as Values,
+    Several as Several,
+    SeveralOrAll as SeveralOrAll,
+    Config as Config,
+    LARGEST_NUMBER as LARGEST_NUMBER,
+    JsonObject as JsonObject,
+    PlainNumber as PlainNumber,
+    keys_of as keys_of,
+    validate as validate,
+    parse_lines as parse_lines,
+)
+
+from .text_files import (
+    TextError as TextError,
+    read_text as read_text,
+    with_unix_lines as with_unix_lines,
+    open_text as open_text,
+    read_json as read_json,
+    parse_json as parse_json,
+    YamlLoader as YamlLoader,
+    YamlTexts as YamlTexts,
+    parse_yaml as parse_yaml,
+    yaml_value as yaml_value,
+)
+
+from .json_values import (
+    mapping as mapping,
+    objects as objects,
+    count_of as count_of,
+    number_of as number_of,
+)
+
+from .lenient_json import (
+    objects_in as objects_in,
+    unescaped as unescaped,
+)
+
+from .files import (
+    is_disk_full as is_disk_full,
+    NotRegularError as NotRegularError,
+    open_regular as open_regular,
+    read_bytes as read_bytes,
+    suffix_of as suffix_of,
+    file_sha256 as file_sha256,
+    sha256_of as sha256_of,
+    replacing as replacing,
+    left_behind as left_behind,
+    atomic_write as atomic_write,
+    write_text_once as write_text_once,
+    write_once as write_once,
+    unsafe as unsafe,
+    SETTLED_NS as SETTLED_NS,
+    FileState as FileState,
+    HashedFile as HashedFile,
+    FileHashes as FileHashes,
+    file_state as file_state,
+)
+
+from .config import (
+    ConfigError as ConfigError,
+    YamlText as YamlText,
+)
+
+from .plugin_rows import (
+    FILES_VARIABLE as FILES_VARIABLE,
+    Group as Group,
+    PluginError as PluginError,
+    Plugin as Plugin,
+    named_files as named_files,
+    loaded_files as loaded_files,
+    reported as reported,
+    unreported as unreported,
+    raised_in as raised_in,
+    why as why,
+    PluginTable as PluginTable,
+)
+
+from .redaction import (
+    HIDDEN as HIDDEN,
+    remember as remember,
+    is_secret_name as is_secret_name,
+    secret_field as secret_field,
+    without_credentials as without_credentials,
+    Secrets as Secrets,
+    known_secrets as known_secrets,
+    scrub as scrub,
+    quoted as quoted,
+    replace_surrogates as replace_surrogates,
+)
+
+from .repeating import (
+    repeated as repeated,
+)
+
+from .printable_logs import (
+    printable_logs as printable_logs,
+    make_logs_printable as make_logs_printable,
+)
+
+from .vlmevalkit import (
+    Runner as Runner,
+    package_folder as package_folder,
+    host_version as host_version,
+    git_revision as git_revision,
+    find_runner as find_runner,
+    quiet_log as quiet_log,
+    HostFlag as HostFlag,
+    host_flags as host_flags,
+    may_have_model as may_have_model,
+    model_names as model_names,
+    may_have_dataset as may_have_dataset,
+    has_dataset as has_dataset,
+    dataset_names as dataset_names,
+)
+
+from .open_files import (
+    room_for_files as room_for_files,
+    limit as limit,
+    too_many_files as too_many_files,
+)

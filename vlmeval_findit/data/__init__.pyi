@@ -1,0 +1,244 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .sources import (
+    SHIPPED as SHIPPED,
+    PublishedPart as PublishedPart,
+    DataSource as DataSource,
+    NOTHING as NOTHING,
+    SOURCES as SOURCES,
+    published_sets as published_sets,
+    published_dataset as published_dataset,
+    made_sources as made_sources,
+)
+
+from .loading import (
+    load_dataset as load_dataset,
+    MAKERS as MAKERS,
+)
+
+from .annotated_samples import (
+    AnnotationError as AnnotationError,
+    Units as Units,
+    CROWD as CROWD,
+    DIFFICULT as DIFFICULT,
+    IGNORED as IGNORED,
+    AnnotatedBox as AnnotatedBox,
+    Sample as Sample,
+    Counts as Counts,
+    Samples as Samples,
+)
+
+from .ledger import (
+    Fate as Fate,
+    Ledger as Ledger,
+)
+
+from .custom.build import (
+    ImportedDataset as ImportedDataset,
+    ImportChoices as ImportChoices,
+    import_samples as import_samples,
+)
+
+from .custom.annotation_formats import (
+    FORMATS as FORMATS,
+)
+
+from .custom.layouts import (
+    recognise as recognise,
+)
+
+from .custom.reader_options import (
+    ReaderOptions as ReaderOptions,
+)
+
+from .custom.class_rules import (
+    ClassRules as ClassRules,
+    read_renames as read_renames,
+)
+
+from .custom.coco import (
+    read_coco as read_coco,
+    OBJECTS_AT_ONCE as OBJECTS_AT_ONCE,
+)
+
+from .custom.voc import (
+    read_voc as read_voc,
+)
+
+from .custom.yolo import (
+    read_yolo as read_yolo,
+)
+
+from .custom.csv_boxes import (
+    read_csv as read_csv,
+)
+
+from .custom.jsonl import (
+    QueryLine as QueryLine,
+)
+
+from .custom.json_sections import (
+    sections as sections,
+)
+
+from .custom.annotation_values import (
+    text_of as text_of,
+    mask_of_coco as mask_of_coco,
+    segmentation_of_coco as segmentation_of_coco,
+)
+
+from .custom.detection import (
+    Detections as Detections,
+    detection_samples as detection_samples,
+)
+
+from .custom.checks import (
+    check_samples as check_samples,
+    usable_boxes as usable_boxes,
+)
+
+from .custom.units_check import (
+    check_units as check_units,
+)
+
+from .custom.upright_boxes import (
+    around_turned as around_turned,
+)
+
+from .custom.polygons import (
+    Outlines as Outlines,
+    fill as fill,
+    fill_all as fill_all,
+)
+
+from .custom.image_names import (
+    decode_name as decode_name,
+    ImageNames as ImageNames,
+)
+
+from .custom.stored_pixels import (
+    ExifPixels as ExifPixels,
+    mask_to_stored as mask_to_stored,
+    CheckedImage as CheckedImage,
+    to_stored_pixels as to_stored_pixels,
+)
+
+from .custom.coco_ids import (
+    object_key as object_key,
+    read_ids as read_ids,
+)
+
+from .published.importing import (
+    ImportOptions as ImportOptions,
+    run_import as run_import,
+)
+
+from .published.plain_pickle import (
+    read_plain_pickle as read_plain_pickle,
+)
+
+from .published_figures import (
+    UNKNOWN as UNKNOWN,
+    ImageBounds as ImageBounds,
+    Decoding as Decoding,
+    told_values as told_values,
+    Conditions as Conditions,
+    FigureSet as FigureSet,
+    Sure as Sure,
+    PublishedFigure as PublishedFigure,
+    figures_of as figures_of,
+    published_figures as published_figures,
+)
+
+from .fetch.annotations import (
+    AnnotationFile as AnnotationFile,
+    FetchableTable as FetchableTable,
+    fetched_tables as fetched_tables,
+    parquet_folder as parquet_folder,
+    is_fetched as is_fetched,
+    fetch_annotations as fetch_annotations,
+    images_of as images_of,
+)
+
+from .fetch.fetch_images import (
+    BY_HAND as BY_HAND,
+    Progress as Progress,
+    FetchJob as FetchJob,
+    fetch_images as fetch_images,
+    read_members as read_members,
+    VideoError as VideoError,
+    cut_frames as cut_frames,
+)
+
+from .fetch.download import (
+    CHUNK as CHUNK,
+    DownloadError as DownloadError,
+    Policy as Policy,
+    Client as Client,
+    address as address,
+    fetch_file as fetch_file,
+)
+
+from .fetch.store import (
+    DOWNLOAD_PARTS as DOWNLOAD_PARTS,
+    StoreError as StoreError,
+    ImageStore as ImageStore,
+)
+
+from .fetch.base_addresses import (
+    BASE_ADDRESSES as BASE_ADDRESSES,
+    SourceError as SourceError,
+    base_addresses as base_addresses,
+)
+
+from .demo.photos import (
+    PHOTO_PARTS as PHOTO_PARTS,
+    Photo as Photo,
+    photos as photos,
+    read_photo as read_photo,
+    image as image,
+    demo_tables as demo_tables,
+    prepare_demo as prepare_demo,
+)
+
+from .probe_scenes import (
+    PROBE_SIZES as PROBE_SIZES,
+    COUNT as COUNT,
+    probe_scene as probe_scene,
+)
+
+from .rendered.tables import (
+    DrawnMark as DrawnMark,
+    MarkedRow as MarkedRow,
+    Placed as Placed,
+    PairRow as PairRow,
+    pair_stream as pair_stream,
+)
+
+from .rendered.scene import (
+    SCENE_SIZES as SCENE_SIZES,
+    SHOT_SIZE as SHOT_SIZE,
+    HALVES as HALVES,
+    Owners as Owners,
+    Stream as Stream,
+    rng_of as rng_of,
+    look as look,
+    pick as pick,
+    PaintedScene as PaintedScene,
+    compose_scene as compose_scene,
+    looks_and_places as looks_and_places,
+    paint_all as paint_all,
+    paint_owners as paint_owners,
+)
+
+from .rendered.scene_drawing import (
+    Floats as Floats,
+    Pixels as Pixels,
+    Rng as Rng,
+    SHAPES as SHAPES,
+    COLOURS as COLOURS,
+    TEXTURES as TEXTURES,
+    Look as Look,
+    Placement as Placement,
+    as_pixels as as_pixels,
+)

@@ -1,0 +1,144 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .calls import (
+    Images as Images,
+    unread as unread,
+    Prompts as Prompts,
+    prompts_of as prompts_of,
+    Cell as Cell,
+    Call as Call,
+    settings_of as settings_of,
+    sample_setting as sample_setting,
+    NO_ANSWER_DEPENDS as NO_ANSWER_DEPENDS,
+    given_key as given_key,
+    shared_key as shared_key,
+    CellBuilder as CellBuilder,
+)
+
+from .plan import (
+    WorkItem as WorkItem,
+    ItemSizes as ItemSizes,
+    Plan as Plan,
+    work_items as work_items,
+    calls_left as calls_left,
+)
+
+from .backend import (
+    Loader as Loader,
+    CallOptions as CallOptions,
+    WorkResult as WorkResult,
+    Backend as Backend,
+    run_sync as run_sync,
+    CancelToken as CancelToken,
+    LostCallError as LostCallError,
+)
+
+from .answering import (
+    StoppedError as StoppedError,
+    ModelStoppedError as ModelStoppedError,
+    BackendFactory as BackendFactory,
+    BackendFactories as BackendFactories,
+    JobSpec as JobSpec,
+    answer as answer,
+    Engine as Engine,
+)
+
+from .retry_scheduler import (
+    Assignment as Assignment,
+    FinishedItem as FinishedItem,
+    Scheduler as Scheduler,
+)
+
+from .server_state import (
+    WINDOW as WINDOW,
+    CallOutcome as CallOutcome,
+    ServerPolicy as ServerPolicy,
+    QueuedItem as QueuedItem,
+    ImageGroup as ImageGroup,
+    ServerState as ServerState,
+)
+
+from .http_backend import (
+    HttpService as HttpService,
+    HttpBackend as HttpBackend,
+    HttpRun as HttpRun,
+)
+
+from .server_backends import (
+    policy_of as policy_of,
+    ServerBackends as ServerBackends,
+    settings as settings,
+    chat_of as chat_of,
+)
+
+from .served_model import (
+    ServedModel as ServedModel,
+    served_model as served_model,
+    ServedModelBackends as ServedModelBackends,
+)
+
+from .local_backend import (
+    answers_of as answers_of,
+    LocalBackend as LocalBackend,
+    ThreadedBackend as ThreadedBackend,
+)
+
+from .own_models import (
+    describe_baseline as describe_baseline,
+    baseline_key as baseline_key,
+    describe_local as describe_local,
+    local_on_this_machine as local_on_this_machine,
+    local_key as local_key,
+    OwnModels as OwnModels,
+    LateBackend as LateBackend,
+)
+
+from .ray_backend import (
+    RayBackend as RayBackend,
+)
+
+from .ray_cluster import (
+    LOOPBACK as LOOPBACK,
+)
+
+from .journal.writer import (
+    ONE_WRITER as ONE_WRITER,
+    DiskFullError as DiskFullError,
+    JournalTakenError as JournalTakenError,
+    Journal as Journal,
+    lock_path as lock_path,
+)
+
+from .journal.view import (
+    encode as encode,
+    decode as decode,
+    JournalError as JournalError,
+    JournalView as JournalView,
+    JournalTail as JournalTail,
+)
+
+from .cell_files import (
+    count_failed as count_failed,
+    in_memory as in_memory,
+    prediction_rows as prediction_rows,
+    clean_up as clean_up,
+    merge_predictions as merge_predictions,
+    RowDigests as RowDigests,
+    basis_of as basis_of,
+)
+
+from .outputs import (
+    Output as Output,
+    prepare_output as prepare_output,
+    begin as begin,
+)
+
+from .sink import (
+    PlannedCalls as PlannedCalls,
+    Watcher as Watcher,
+    about_planned_images as about_planned_images,
+)
+
+from .signals import (
+    cancelled_by_signals as cancelled_by_signals,
+)

@@ -1,0 +1,25 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .targets import (
+    ExportError as ExportError,
+    TARGETS as TARGETS,
+    TRAINERS as TRAINERS,
+    exporter as exporter,
+)
+
+from .export_folder import (
+    private_of as private_of,
+    copy_run as copy_run,
+)
+
+from .private import (
+    Private as Private,
+)
+
+from .trackers import (
+    KEY as KEY,
+    CURVE as CURVE,
+    key_of as key_of,
+    plain_name as plain_name,
+    worst_answers as worst_answers,
+)

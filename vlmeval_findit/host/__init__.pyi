@@ -1,0 +1,55 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .registration import (
+    register_models as register_models,
+    register as register,
+    run_host as run_host,
+)
+
+from .outcomes import (
+    OUTCOMES as OUTCOMES,
+)
+
+from .datasets import (
+    dataset_classes as dataset_classes,
+)
+
+from .inference import (
+    prepare_run as prepare_run,
+    HostModel as HostModel,
+    Ranks as Ranks,
+)
+
+from .local import (
+    make_known as make_known,
+)
+
+from .vlmevalkit_backends import (
+    VLMEvalKitBackends as VLMEvalKitBackends,
+    load_model as load_model,
+)
+
+from .model_descriptions import (
+    with_system as with_system,
+    entry_of as entry_of,
+    entry_of_object as entry_of_object,
+    key_settings as key_settings,
+)
+
+from .model_objects import (
+    attributes_of as attributes_of,
+    note_calls as note_calls,
+)
+
+from .baseline_models import (
+    variant_of as variant_of,
+)
+
+from .plain_values import (
+    plain_value as plain_value,
+)
+
+from . import (
+    preflight as preflight,
+    registration as registration,
+)

@@ -1,0 +1,166 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .board import (
+    OVERALL as OVERALL,
+    TIED as TIED,
+    UNTESTED as UNTESTED,
+    RankedValue as RankedValue,
+    Board as Board,
+    boards as boards,
+    make_board as make_board,
+    best_first as best_first,
+)
+
+from .comparable import (
+    ExcludedRun as ExcludedRun,
+    group_comparable as group_comparable,
+    of_one_scorer as of_one_scorer,
+    grouped as grouped,
+)
+
+from .reported_formats import (
+    FormatError as FormatError,
+    formats_by_model as formats_by_model,
+    choose as choose,
+    FormatRow as FormatRow,
+)
+
+from .notes import (
+    signs_of as signs_of,
+    how_to_read as how_to_read,
+    format_note as format_note,
+    formats_used as formats_used,
+    formats_chosen as formats_chosen,
+    formats_tried as formats_tried,
+    notes_of as notes_of,
+    remarks as remarks,
+)
+
+from .result_table import (
+    FieldType as FieldType,
+    Note as Note,
+    Field as Field,
+    count as count,
+    value as value,
+    TableCell as TableCell,
+    Value as Value,
+    Table as Table,
+    text_of as text_of,
+)
+
+from .board_tables import (
+    metric_table as metric_table,
+    elsewhere as elsewhere,
+    tested_cell as tested_cell,
+    values_table as values_table,
+    sweep_table as sweep_table,
+    EXCLUDED as EXCLUDED,
+    excluded_table as excluded_table,
+    slices_table as slices_table,
+    run_slices_table as run_slices_table,
+    slices_tables as slices_tables,
+)
+
+from .run_tables import (
+    runs_table as runs_table,
+    OTHER_QUERIES_NOTE as OTHER_QUERIES_NOTE,
+    TOO_FEW_NOTE as TOO_FEW_NOTE,
+    comparison_table as comparison_table,
+    has_too_few_images as has_too_few_images,
+    datasets_table as datasets_table,
+    headline_title as headline_title,
+    samples_table as samples_table,
+    passes_table as passes_table,
+    samples_legend as samples_legend,
+    ranking_table as ranking_table,
+    calibration_table as calibration_table,
+    legend as legend,
+)
+
+from .cost_tables import (
+    COSTS as COSTS,
+    AT_ONCE as AT_ONCE,
+    dull_counts as dull_counts,
+    mean_costs as mean_costs,
+    cost_table as cost_table,
+    cost_words as cost_words,
+    cost_comparison_table as cost_comparison_table,
+)
+
+from .error_tables import (
+    lost_table as lost_table,
+    errors_table as errors_table,
+    run_errors_table as run_errors_table,
+    error_differences_table as error_differences_table,
+    slice_errors_table as slice_errors_table,
+    lenient_table as lenient_table,
+    rejection_table as rejection_table,
+)
+
+from .label_tables import (
+    doubts_table as doubts_table,
+    calibration_text as calibration_text,
+    probability_text as probability_text,
+    kinds_line as kinds_line,
+)
+
+from .label_voters import (
+    VotersError as VotersError,
+    choose_voters as choose_voters,
+)
+
+from .format_costs import (
+    cheapest_formats as cheapest_formats,
+    is_as_good as is_as_good,
+    cheapest_table as cheapest_table,
+    cheapest_sentence as cheapest_sentence,
+)
+
+from .format_spread import (
+    format_spreads as format_spreads,
+    spread_table as spread_table,
+    spread_sentence as spread_sentence,
+)
+
+from .best_marks import (
+    SHAPES as SHAPES,
+    find_best_marks as find_best_marks,
+)
+
+from .learning_curve import (
+    LearningCurve as LearningCurve,
+    learning_curves as learning_curves,
+    curve_table as curve_table,
+)
+
+from .table_output import (
+    to_csv as to_csv,
+    to_json as to_json,
+    md as md,
+    to_markdown as to_markdown,
+    markdown_page as markdown_page,
+    to_latex as to_latex,
+    to_booktabs as to_booktabs,
+    to_html as to_html,
+    to_terminal as to_terminal,
+)
+
+from .board_files import (
+    board_folder as board_folder,
+    write_board as write_board,
+    as_markdown as as_markdown,
+)
+
+from .latex_tables import (
+    PaperStyle as PaperStyle,
+    origin as origin,
+    as_latex as as_latex,
+)
+
+from .workbook import (
+    write_sheets as write_sheets,
+)
+
+from .openvlm import (
+    to_openvlm as to_openvlm,
+)

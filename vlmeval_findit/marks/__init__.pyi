@@ -1,0 +1,44 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .style import (
+    StyleError as StyleError,
+    Shape as Shape,
+    ONLY as ONLY,
+    STYLES as STYLES,
+    COLOURS as COLOURS,
+    CONTRAST as CONTRAST,
+    DEFAULT_WIDTH as DEFAULT_WIDTH,
+    Style as Style,
+    default_style as default_style,
+    words_of as words_of,
+    contrasting as contrasting,
+)
+
+from .mark_drawing import (
+    MarkedImage as MarkedImage,
+    draw_marks as draw_marks,
+)
+
+from .region import (
+    Mask as Mask,
+    RLEError as RLEError,
+    PackedMask as PackedMask,
+    packed_mask as packed_mask,
+    rle_of as rle_of,
+    pack_several as pack_several,
+    Polygon as Polygon,
+    Region as Region,
+)
+
+from .shapes import (
+    SHAFT as SHAFT,
+)
+
+from .scribble import (
+    curve as curve,
+    thinned as thinned,
+)
+
+from . import (
+    style as style,
+)

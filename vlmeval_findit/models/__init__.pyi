@@ -1,0 +1,370 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .model_table import (
+    NANO as NANO,
+    NANO_PX as NANO_PX,
+    SHIPPED as SHIPPED,
+    MODELS as MODELS,
+    find_model as find_model,
+    thought_rule as thought_rule,
+    UnknownModelError as UnknownModelError,
+    known_model as known_model,
+    space_of_settings as space_of_settings,
+    space_of_variable as space_of_variable,
+    check_settings as check_settings,
+    local_names as local_names,
+    same_checkpoint as same_checkpoint,
+    unknown_space as unknown_space,
+)
+
+from .model_row import (
+    qwen3_bounds as qwen3_bounds,
+    space_within as space_within,
+    LocalFamily as LocalFamily,
+    ModelRow as ModelRow,
+    ANY_QUESTION as ANY_QUESTION,
+    row_problem as row_problem,
+)
+
+from .model_entry import (
+    KEYS_OF_SERVICES as KEYS_OF_SERVICES,
+    ModelEntry as ModelEntry,
+    LOCAL_SETTINGS as LOCAL_SETTINGS,
+    entry_values as entry_values,
+    like_its_checkpoint as like_its_checkpoint,
+    ModelOptions as ModelOptions,
+    urls_of as urls_of,
+)
+
+from .model_client import (
+    HostMessage as HostMessage,
+    to_host_message as to_host_message,
+    from_host_message as from_host_message,
+    GenerateClient as GenerateClient,
+    answer_from as answer_from,
+)
+
+from .checkpoint_row import (
+    OTHER as OTHER,
+    row_to_run as row_to_run,
+    row_of_checkpoint as row_of_checkpoint,
+    contradiction as contradiction,
+    name_taken as name_taken,
+)
+
+from .checkpoint_files import (
+    architecture_of as architecture_of,
+    loadable_types as loadable_types,
+)
+
+from .safetensors_header import (
+    read_header as read_header,
+)
+
+from .revision import (
+    REMEMBERED as REMEMBERED,
+    fingerprint as fingerprint,
+    known_revision as known_revision,
+    base_settings as base_settings,
+    refuse_missing as refuse_missing,
+    refuse_unreachable as refuse_unreachable,
+    revision_of as revision_of,
+)
+
+from .adapter import (
+    Adapter as Adapter,
+    adapter_of as adapter_of,
+    refuse_adapter as refuse_adapter,
+    refuse_without_peft as refuse_without_peft,
+)
+
+from .answering_names import (
+    resembles as resembles,
+)
+
+from .local.local_runner import (
+    LocalCompletion as LocalCompletion,
+    LocalRunner as LocalRunner,
+    without_thought as without_thought,
+    load_local as load_local,
+    ProcessorMissingError as ProcessorMissingError,
+    shown as shown,
+)
+
+from .local.run_plan import (
+    RunSettings as RunSettings,
+    plan as plan,
+    describe as describe,
+    on_this_machine as on_this_machine,
+)
+
+from .local.layout import (
+    Bounds as Bounds,
+    Grid as Grid,
+    Tiles as Tiles,
+)
+
+from .local.model_images import (
+    limited as limited,
+    ImageSet as ImageSet,
+    expected_length as expected_length,
+)
+
+from .local.encoding import (
+    MessageEncoder as MessageEncoder,
+)
+
+from .local.transformer import (
+    checkpoint_revision as checkpoint_revision,
+)
+
+from .local.logits import (
+    NumberCheck as NumberCheck,
+    SeededSampler as SeededSampler,
+    LogprobRecorder as LogprobRecorder,
+)
+
+from .local.machine import (
+    Machine as Machine,
+    choose as choose,
+    BatchLimit as BatchLimit,
+    is_out_of_memory as is_out_of_memory,
+    in_batches as in_batches,
+)
+
+from .reply_tokens import (
+    answer_span as answer_span,
+    byte_ends as byte_ends,
+)
+
+from .stopwatch import (
+    Stopwatch as Stopwatch,
+)
+
+from .http.chat import (
+    LIMITS as LIMITS,
+    ChatModel as ChatModel,
+    once_a_variant as once_a_variant,
+    chat_model as chat_model,
+    model_key as model_key,
+    server_name as server_name,
+    server_space as server_space,
+    unknown_bounds as unknown_bounds,
+    token_limit as token_limit,
+    extra_fields as extra_fields,
+)
+
+from .http.chat_call import (
+    ChatCall as ChatCall,
+)
+
+from .http.completion import (
+    DENIED_STATUSES as DENIED_STATUSES,
+    CallError as CallError,
+    Completion as Completion,
+)
+
+from .http.client import (
+    MOST_BYTES as MOST_BYTES,
+    HttpRequest as HttpRequest,
+    HttpClient as HttpClient,
+    retry_after as retry_after,
+)
+
+from .http.addresses import (
+    AddressFile as AddressFile,
+    Endpoints as Endpoints,
+    lasting as lasting,
+    header_lines as header_lines,
+    endpoints as endpoints,
+    provider_endpoints as provider_endpoints,
+)
+
+from .http.endpoint import (
+    Endpoint as Endpoint,
+)
+
+from .http.http_endpoint import (
+    HttpEndpoint as HttpEndpoint,
+    http_endpoints as http_endpoints,
+    SharedTime as SharedTime,
+)
+
+from .http.sent_images import (
+    SentImage as SentImage,
+    ChatRequest as ChatRequest,
+    pieces as pieces,
+    ImageRule as ImageRule,
+    for_provider as for_provider,
+    as_they_are as as_they_are,
+    ImageToSend as ImageToSend,
+    images_to_send as images_to_send,
+    EncodedImages as EncodedImages,
+)
+
+from .http.schema import (
+    SchemaRoot as SchemaRoot,
+    response_format as response_format,
+    unwrapped as unwrapped,
+    WORDS as WORDS,
+)
+
+from .http.reply_logprobs import (
+    reply_logprobs as reply_logprobs,
+)
+
+from .http.response_verdict import (
+    CallVerdict as CallVerdict,
+    Judgement as Judgement,
+    judge as judge,
+    read_completion as read_completion,
+    object_in as object_in,
+)
+
+from .http.service_errors import (
+    error_of as error_of,
+)
+
+from .http.wrong_address import (
+    redirect_error as redirect_error,
+    other_addresses as other_addresses,
+    is_about_model as is_about_model,
+    names_in as names_in,
+)
+
+from .http.server_program import (
+    PROGRAM_NAMES as PROGRAM_NAMES,
+    RunningProgram as RunningProgram,
+    running_program as running_program,
+)
+
+from .http.estimates import (
+    CHARACTERS_A_TOKEN as CHARACTERS_A_TOKEN,
+    Load as Load,
+    words_of as words_of,
+    load_of as load_of,
+    image_tokens as image_tokens,
+)
+
+from .http.proxies import (
+    ProxyError as ProxyError,
+    proxy_for as proxy_for,
+    refuse_unknown_proxies as refuse_unknown_proxies,
+)
+
+from .http.providers.provider_table import (
+    Provider as Provider,
+    OPENROUTER as OPENROUTER,
+    PROVIDERS as PROVIDERS,
+    find_provider as find_provider,
+)
+
+from .http.providers.anthropic_messages import (
+    messages_request as messages_request,
+    reply_of_messages as reply_of_messages,
+)
+
+from .http.providers.google_content import (
+    content_request as content_request,
+    reply_of_content as reply_of_content,
+)
+
+from .http.batch.services import (
+    BatchService as BatchService,
+    AnthropicBatches as AnthropicBatches,
+    SERVICES as SERVICES,
+)
+
+from .http.batch.batch_services import (
+    HALF as HALF,
+    BatchKind as BatchKind,
+    BatchRequest as BatchRequest,
+    BatchStatus as BatchStatus,
+    BatchLine as BatchLine,
+)
+
+from .prices import (
+    AS_OF as AS_OF,
+    TokenPrices as TokenPrices,
+    prices_from as prices_from,
+    PricesField as PricesField,
+    GPT_5_4 as GPT_5_4,
+    GPT_6_ASTRA as GPT_6_ASTRA,
+    SONNET_4_5 as SONNET_4_5,
+    OPUS_5_5 as OPUS_5_5,
+    GEMINI_2_5_FLASH as GEMINI_2_5_FLASH,
+)
+
+from .http.spending import (
+    Usage as Usage,
+    Charge as Charge,
+    charge as charge,
+    usage_of as usage_of,
+    token_counts as token_counts,
+    SpendingError as SpendingError,
+    Budget as Budget,
+)
+
+from .dual_encoder.encoder import (
+    Padding as Padding,
+    TextFeatures as TextFeatures,
+    DualEncoder as DualEncoder,
+    EncoderError as EncoderError,
+    NANO_SIGLIP as NANO_SIGLIP,
+    ENCODERS as ENCODERS,
+    checkpoint_of as checkpoint_of,
+)
+
+from .dual_encoder.towers import (
+    Towers as Towers,
+    named_encoder as named_encoder,
+    stored_vectors as stored_vectors,
+)
+
+from .http.image_bounds import (
+    ORIGINAL_TILES as ORIGINAL_TILES,
+    bounds_in_request as bounds_in_request,
+)
+
+from .http.refused_fields import (
+    NEEDED as NEEDED,
+)
+
+from .http.sent_whole import (
+    FREE_STATUSES as FREE_STATUSES,
+    may_be_billed as may_be_billed,
+    was_sent_whole as was_sent_whole,
+)
+
+from .http.stated_costs import (
+    RESPONSE_HEADERS as RESPONSE_HEADERS,
+    read_headers as read_headers,
+    amount_of as amount_of,
+)
+
+from .loading_report import (
+    Shapes as Shapes,
+    LoadingReport as LoadingReport,
+    report_of as report_of,
+    report_of_log as report_of_log,
+    checked as checked,
+    judge_loading as judge_loading,
+)
+
+from .model_settings import (
+    settings_of_model as settings_of_model,
+    space_or_variable as space_or_variable,
+    space_source as space_source,
+)
+
+from .tiers import (
+    tiers_in as tiers_in,
+    surcharge as surcharge,
+)
+
+from .weight_files import (
+    UNREADABLE as UNREADABLE,
+    shards_of as shards_of,
+    fault_of as fault_of,
+    is_one_of_many as is_one_of_many,
+)

@@ -1,0 +1,238 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .benchmark import (
+    Role as Role,
+    DrawnBox as DrawnBox,
+    DrawnLine as DrawnLine,
+    DrawnImage as DrawnImage,
+    Drawing as Drawing,
+    Curve as Curve,
+    PromptSet as PromptSet,
+    Baseline as Baseline,
+    Published as Published,
+    Scorer as Scorer,
+    AnswerScore as AnswerScore,
+    BatchScore as BatchScore,
+    Benchmark as Benchmark,
+)
+
+from .dataset_variant import (
+    DatasetNameError as DatasetNameError,
+    DatasetVariant as DatasetVariant,
+    Query as Query,
+    is_index as is_index,
+    PlainVariant as PlainVariant,
+    LoadedDataset as LoadedDataset,
+    AnyDataset as AnyDataset,
+    rows_text as rows_text,
+    rows_from as rows_from,
+    StoredRows as StoredRows,
+    PartKind as PartKind,
+    Part as Part,
+    Reference as Reference,
+    Message as Message,
+    text as text,
+    system as system,
+    image as image,
+    reference as reference,
+    split_system as split_system,
+    located as located,
+    PromptDigest as PromptDigest,
+    prompt_hash as prompt_hash,
+    quoted as quoted,
+)
+
+from .chat_messages import (
+    NotAReplyError as NotAReplyError,
+    messages_in as messages_in,
+    is_assistant as is_assistant,
+    last_answer as last_answer,
+    answer_in as answer_in,
+    tool_calls_in as tool_calls_in,
+    host_record as host_record,
+    stored_reply as stored_reply,
+)
+
+from .metric import (
+    Array as Array,
+    SumKey as SumKey,
+    Key as Key,
+    Sums as Sums,
+    Weights as Weights,
+    slice_problem as slice_problem,
+    name_of as name_of,
+    Ratio as Ratio,
+    Better as Better,
+    Metric as Metric,
+    slice_weights as slice_weights,
+    weighted as weighted,
+    divide as divide,
+    metric_values as metric_values,
+)
+
+from .scored_row import (
+    ScoredRow as ScoredRow,
+    totals as totals,
+    add_up as add_up,
+    exceeds_floats as exceeds_floats,
+    as_floats as as_floats,
+    Texts as Texts,
+    RowTable as RowTable,
+    table_of as table_of,
+    columns_of as columns_of,
+    indices as indices,
+    failed_calls as failed_calls,
+    reasons as reasons,
+    rows_with_sum as rows_with_sum,
+    failures as failures,
+    sources as sources,
+)
+
+from .replies import (
+    LEAST as LEAST,
+    TokenLogprobs as TokenLogprobs,
+    FAILED as FAILED,
+    PROCESSOR as PROCESSOR,
+    RECORD_KEY as RECORD_KEY,
+    ReplyRecord as ReplyRecord,
+    NOTHING_RECORDED as NOTHING_RECORDED,
+    call_failed as call_failed,
+    CallTime as CallTime,
+    NOT_TIMED as NOT_TIMED,
+    Reply as Reply,
+    Replies as Replies,
+    ParseFailure as ParseFailure,
+    TRUNCATED as TRUNCATED,
+    UNREAD as UNREAD,
+    FailureReasons as FailureReasons,
+    read_reply as read_reply,
+    RecordError as RecordError,
+    parse_record as parse_record,
+    parse_call_time as parse_call_time,
+    with_error as with_error,
+    record_in as record_in,
+)
+
+from .thoughts import (
+    ThoughtMarks as ThoughtMarks,
+    THINK as THINK,
+    CHANNEL as CHANNEL,
+    ThoughtRule as ThoughtRule,
+    USUAL as USUAL,
+    rule_of as rule_of,
+    thought_marks as thought_marks,
+    split_thought as split_thought,
+    opened_by as opened_by,
+    unnamed_marks as unnamed_marks,
+)
+
+from .call_results import (
+    Batch as Batch,
+    StopReason as StopReason,
+    NOT_MADE as NOT_MADE,
+    CallResult as CallResult,
+    refused_if_it_quotes as refused_if_it_quotes,
+    ModelClient as ModelClient,
+    CancelledError as CancelledError,
+    Cancellable as Cancellable,
+    error_line as error_line,
+    in_thread as in_thread,
+)
+
+from .settings import (
+    SettingsError as SettingsError,
+    ChosenEncoder as ChosenEncoder,
+    OfUnknown as OfUnknown,
+    Settings as Settings,
+    FORCE_VARIABLE as FORCE_VARIABLE,
+    LOGPROBS_VARIABLE as LOGPROBS_VARIABLE,
+    ENCODER_VARIABLE as ENCODER_VARIABLE,
+    NAMES as NAMES,
+    judge_args as judge_args,
+    settings_from as settings_from,
+    variables as variables,
+    wants_logprobs as wants_logprobs,
+    skips_missing as skips_missing,
+)
+
+from .custom_prompt import (
+    TemplateError as TemplateError,
+    CustomPrompt as CustomPrompt,
+    custom_prompt as custom_prompt,
+    prompt_set as prompt_set,
+)
+
+from .identity import (
+    ENGINES as ENGINES,
+    SPACE as SPACE,
+    GIVEN as GIVEN,
+    PROVIDER as PROVIDER,
+    SAMPLE as SAMPLE,
+    SOURCE as SOURCE,
+    IMAGES as IMAGES,
+    IdentityError as IdentityError,
+    Answering as Answering,
+    Described as Described,
+    Identity as Identity,
+    IdentityConflict as IdentityConflict,
+)
+
+from .contradictions import (
+    identity_conflicts as identity_conflicts,
+    merge_for_resume as merge_for_resume,
+    Predictions as Predictions,
+    contradictions as contradictions,
+    overrule as overrule,
+    OF_SOMETHING_ELSE as OF_SOMETHING_ELSE,
+    plugin_conflicts as plugin_conflicts,
+    apply_force as apply_force,
+    refuse_variable as refuse_variable,
+)
+
+from .error_analysis import (
+    lost as lost,
+    ErrorType as ErrorType,
+    ErrorAnalysis as ErrorAnalysis,
+    LABEL as LABEL,
+    FAILED_CALL as FAILED_CALL,
+    UNREADABLE as UNREADABLE,
+    WRONG as WRONG,
+    AnswerErrors as AnswerErrors,
+    with_events as with_events,
+)
+
+from .reviews import (
+    ReviewsError as ReviewsError,
+    Verdict as Verdict,
+    Drawn as Drawn,
+    Box as Box,
+    Answer as Answer,
+    iou as iou,
+    Review as Review,
+    AuditRecord as AuditRecord,
+    Decision as Decision,
+    Reviews as Reviews,
+    row_hash as row_hash,
+)
+
+from .picture_sample import (
+    picture_places as picture_places,
+    PictureSample as PictureSample,
+)
+
+from .choices import (
+    SPACE_SETTING as SPACE_SETTING,
+    THOUGHT_MARKS as THOUGHT_MARKS,
+    READS_LIKE as READS_LIKE,
+    VP_MARK as VP_MARK,
+    SETTINGS as SETTINGS,
+    STATED as STATED,
+    IN_PLACE as IN_PLACE,
+    is_stated as is_stated,
+    Known as Known,
+    choose as choose,
+    stated_note as stated_note,
+    in_words as in_words,
+    say as say,
+    forget_remarks as forget_remarks,
+)

@@ -1,0 +1,133 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .page import (
+    PageSource as PageSource,
+    SECTIONS as SECTIONS,
+    make_page as make_page,
+)
+
+from .live_page import (
+    make_live_page as make_live_page,
+)
+
+from .followed import (
+    JOURNAL as JOURNAL,
+    SweepState as SweepState,
+    CellView as CellView,
+    SweepFiles as SweepFiles,
+    Snapshot as Snapshot,
+    Followed as Followed,
+    planned_rows as planned_rows,
+)
+
+from .review_page import (
+    make_review_page as make_review_page,
+    differing as differing,
+)
+
+from .review_rows import (
+    MOST as MOST,
+    Source as Source,
+    ReviewRow as ReviewRow,
+    rows_to_review as rows_to_review,
+    mix as mix,
+    decoy as decoy,
+)
+
+from .cards import (
+    CARDS as CARDS,
+    choose_cards as choose_cards,
+)
+
+from .charts import (
+    FormatCell as FormatCell,
+    RAMP as RAMP,
+    READ_IN_WHITE as READ_IN_WHITE,
+    heat_maps as heat_maps,
+)
+
+from .standings import (
+    BEST as BEST,
+    LOWER as LOWER,
+    UNTESTED as UNTESTED,
+    panels_of as panels_of,
+    headlines_of as headlines_of,
+)
+
+from .lost_points import (
+    losses_of as losses_of,
+)
+
+from .cost_points import (
+    AXES as AXES,
+    CostPoint as CostPoint,
+    CostPanel as CostPanel,
+    model_panels as model_panels,
+    format_panels as format_panels,
+    cost_table as cost_table,
+)
+
+from .cost_charts import (
+    CostCharts as CostCharts,
+    is_far_apart as is_far_apart,
+    cost_chart as cost_chart,
+)
+
+from .curve_charts import (
+    CURVES as CURVES,
+    learning_chart as learning_chart,
+)
+
+from .differences import (
+    pair_values as pair_values,
+    opening_pair as opening_pair,
+)
+
+from .pairs import (
+    FLAG as FLAG,
+    Side as Side,
+    key_of as key_of,
+    sides_of as sides_of,
+    pair_runs as pair_runs,
+    first_pairs as first_pairs,
+)
+
+from .gallery import (
+    gallery_data as gallery_data,
+    thumbnails as thumbnails,
+)
+
+from .transcripts import (
+    Transcript as Transcript,
+    gather as gather,
+    drawn_values as drawn_values,
+)
+
+from .sections import (
+    forest_of as forest_of,
+    format_costs_of as format_costs_of,
+    Details as Details,
+)
+
+from .setup_section import (
+    SetupReport as SetupReport,
+    setups_of as setups_of,
+)
+
+from .doubtful_labels import (
+    Bound as Bound,
+    doubts_of as doubts_of,
+)
+
+from .label_places import (
+    place_labels as place_labels,
+)
+
+from .value_text import (
+    rounded_down as rounded_down,
+)
+
+from .page_section import (
+    Section as Section,
+    SectionFailure as SectionFailure,
+)

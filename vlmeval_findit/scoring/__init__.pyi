@@ -1,0 +1,139 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .pipeline import (
+    score_file as score_file,
+    open_predictions as open_predictions,
+    check_replies as check_replies,
+)
+
+from .score_files import (
+    UNKNOWN_PROMPTS as UNKNOWN_PROMPTS,
+    write_score as write_score,
+    score_row as score_row,
+    details_line as details_line,
+    Provenance as Provenance,
+    settings_of_score as settings_of_score,
+    open_score as open_score,
+)
+
+from .scored_run import (
+    RowData as RowData,
+    RunError as RunError,
+    Run as Run,
+    PluginMissingError as PluginMissingError,
+    load_runs as load_runs,
+    load_run as load_run,
+    read_details as read_details,
+    with_details as with_details,
+)
+
+from .run_score import (
+    RunScore as RunScore,
+    score_rows as score_rows,
+    join_scores as join_scores,
+    check_coordinates as check_coordinates,
+    without_details as without_details,
+    SearchError as SearchError,
+    DroppedFormat as DroppedFormat,
+    CellResult as CellResult,
+    result_of as result_of,
+    refuse_unanswered as refuse_unanswered,
+)
+
+from .stored_score import (
+    ScoreFileError as ScoreFileError,
+    lines_of_sums as lines_of_sums,
+    read_details_line as read_details_line,
+    StoredProvenance as StoredProvenance,
+    read_provenance as read_provenance,
+)
+
+from .score_seal import (
+    ScoreBasis as ScoreBasis,
+    read_sealed as read_sealed,
+)
+
+from .prediction_names import (
+    names_of as names_of,
+    prediction_files as prediction_files,
+    score_command as score_command,
+)
+
+from .new_identity import (
+    run_identity as run_identity,
+    plugin_tables as plugin_tables,
+)
+
+from .conversion import (
+    convert_file as convert_file,
+)
+
+from .answered_by import (
+    AnsweringModel as AnsweringModel,
+    count_models as count_models,
+    as_values as as_values,
+    models_in as models_in,
+    answered_note as answered_note,
+    keys_of as keys_of,
+)
+
+from .reply_note import (
+    count_replies as count_replies,
+    reply_note as reply_note,
+)
+
+from .query_costs import (
+    COST as COST,
+    QueryCost as QueryCost,
+    cost_values as cost_values,
+    cost_in as cost_in,
+    RunCosts as RunCosts,
+    sum_up as sum_up,
+)
+
+from .reviewed_runs import (
+    score_beside as score_beside,
+    reviewed_runs as reviewed_runs,
+    score_file_reviewed as score_file_reviewed,
+)
+
+from .reviewed_score import (
+    TableDecisions as TableDecisions,
+    score_reviewed as score_reviewed,
+    accepted_answer as accepted_answer,
+)
+
+from .score_reviews import (
+    ScoreReviews as ScoreReviews,
+)
+
+from . import (
+    plugin_check as plugin_check,
+    scored_run as scored_run,
+)
+
+from .prompt_tokens import (
+    FEWER_THAN_TEXT as FEWER_THAN_TEXT,
+    FEWER_THAN_OTHERS as FEWER_THAN_OTHERS,
+    PromptTokens as PromptTokens,
+    prompt_tokens as prompt_tokens,
+    text_tokens as text_tokens,
+    count_unseen as count_unseen,
+)
+
+from .run_prompts import (
+    recorded_prompts as recorded_prompts,
+)
+
+from .scored_with import (
+    PACKAGE as PACKAGE,
+    versions_now as versions_now,
+    scored_with_now as scored_with_now,
+    scorer as scorer,
+    scorer_now as scorer_now,
+    is_present as is_present,
+    part_in_words as part_in_words,
+    other_parts as other_parts,
+    other_scorer as other_scorer,
+    score_again as score_again,
+)

@@ -1,0 +1,21 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .programs import (
+    BOUNDS as BOUNDS,
+    TEMPLATE as TEMPLATE,
+    ALL_TOKENS as ALL_TOKENS,
+    ServerProgram as ServerProgram,
+    PROGRAMS as PROGRAMS,
+    programs_with as programs_with,
+    flag_of as flag_of,
+    ServeOptions as ServeOptions,
+    visible_gpus as visible_gpus,
+)
+
+from .server_process import (
+    ServingError as ServingError,
+    ServerProcess as ServerProcess,
+    LocalServers as LocalServers,
+    serve as serve,
+    end as end,
+)

@@ -1,0 +1,116 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .influences import (
+    FEWEST as FEWEST,
+    Places as Places,
+    ClusteredSums as ClusteredSums,
+    clustered_sums as clustered_sums,
+    Estimate as Estimate,
+    effective_number as effective_number,
+    estimate_metrics as estimate_metrics,
+    mean as mean,
+)
+
+from .intervals import (
+    ALPHA as ALPHA,
+    TOO_FEW as TOO_FEW,
+    COUNTING as COUNTING,
+    INTERVALS as INTERVALS,
+    Interval as Interval,
+    Difference as Difference,
+    bounds as bounds,
+    metric_intervals as metric_intervals,
+    difference as difference,
+    chance_of_lead as chance_of_lead,
+    BOOTSTRAP_SAMPLES as BOOTSTRAP_SAMPLES,
+    bootstrap_weights as bootstrap_weights,
+    bootstrap_interval as bootstrap_interval,
+    correct as correct,
+)
+
+from .share_intervals import (
+    Sampled as Sampled,
+    mean_ends as mean_ends,
+)
+
+from .slice_intervals import (
+    slice_intervals as slice_intervals,
+)
+
+from .sequential_tests import (
+    allowance as allowance,
+    least_likely as least_likely,
+    alpha_share as alpha_share,
+)
+
+from .student import (
+    LEVEL as LEVEL,
+)
+
+from .error_estimates import (
+    estimate_errors as estimate_errors,
+)
+
+from .confidence_thresholds import (
+    f1_curve as f1_curve,
+    Threshold as Threshold,
+    best_threshold as best_threshold,
+)
+
+from .average_precision import (
+    Matches as Matches,
+    average_precision as average_precision,
+)
+
+from .reliability import (
+    Bin as Bin,
+    ConfidentBoxes as ConfidentBoxes,
+    reliability as reliability,
+    calibration_error as calibration_error,
+)
+
+from .label_doubts import (
+    Flags as Flags,
+    CORRELATION as CORRELATION,
+    IN_FAMILY as IN_FAMILY,
+    LabelFault as LabelFault,
+    FAULTS as FAULTS,
+    UNNAMED as UNNAMED,
+    UNKNOWN_CLASS as UNKNOWN_CLASS,
+    LabelledObjects as LabelledObjects,
+    OtherObjects as OtherObjects,
+    Votes as Votes,
+    LabelDoubts as LabelDoubts,
+    label_doubts as label_doubts,
+)
+
+from .doubt_calibration import (
+    DoubtCalibration as DoubtCalibration,
+    calibrate_doubts as calibrate_doubts,
+)
+
+from .reviewed_estimates import (
+    CountEstimate as CountEstimate,
+    count_wrong as count_wrong,
+    RandomRows as RandomRows,
+    sums_of_all_rows as sums_of_all_rows,
+    value_of_all_rows as value_of_all_rows,
+    estimate_all_rows as estimate_all_rows,
+)
+
+from .reviewer_agreement import (
+    cohens_kappa as cohens_kappa,
+)
+
+from .best_of_many import (
+    Choice as Choice,
+    corrected_for_pairs as corrected_for_pairs,
+)
+
+from .held_out_sums import (
+    Mask as Mask,
+    second_half as second_half,
+    names_of_sums as names_of_sums,
+    totals_of as totals_of,
+    joined as joined,
+)

@@ -1,0 +1,161 @@
+"""The door of the room: names, in the order in which a newcomer should meet them."""
+
+from .folders import (
+    lmu_data_root as lmu_data_root,
+    make_lmu_data_root as make_lmu_data_root,
+    make_folders_of_host as make_folders_of_host,
+    folder_from as folder_from,
+    advice as advice,
+    custom_datasets_file as custom_datasets_file,
+    DatasetFileError as DatasetFileError,
+    CustomDataset as CustomDataset,
+    custom_datasets as custom_datasets,
+    known_custom_datasets as known_custom_datasets,
+    forget_custom_datasets as forget_custom_datasets,
+    FolderError as FolderError,
+    table_folders as table_folders,
+    find_table as find_table,
+    shipped_table as shipped_table,
+    made_table as made_table,
+    Folder as Folder,
+    config_file as config_file,
+    image_folder as image_folder,
+    DatasetsConfig as DatasetsConfig,
+    read_config as read_config,
+)
+
+from .table_files import (
+    TableError as TableError,
+    CellError as CellError,
+    NESTED as NESTED,
+    ImagePath as ImagePath,
+    Paths as Paths,
+    Side as Side,
+    PlainQuery as PlainQuery,
+    WrittenTable as WrittenTable,
+    write_table as write_table,
+    sources as sources,
+    read_table as read_table,
+    meta_path as meta_path,
+    is_users_table as is_users_table,
+    source_checksum as source_checksum,
+    table_facts as table_facts,
+)
+
+from .predictions import (
+    PredictionError as PredictionError,
+    read_predictions as read_predictions,
+    check_model_name as check_model_name,
+    SHOWN as SHOWN,
+    shown_column as shown_column,
+    TIME as TIME,
+    call_time_column as call_time_column,
+    write_rows as write_rows,
+    holds_rows as holds_rows,
+    PREDICTION_FORMATS as PREDICTION_FORMATS,
+)
+
+from .run_files import (
+    PROVENANCE as PROVENANCE,
+    RunFiles as RunFiles,
+    OTHER_SPACE as OTHER_SPACE,
+    REVIEWED as REVIEWED,
+    run_of as run_of,
+    space_mark as space_mark,
+    scores_in_other_spaces as scores_in_other_spaces,
+    scores_with_reviews as scores_with_reviews,
+    MORE_SAMPLES as MORE_SAMPLES,
+    sample_path as sample_path,
+    CHECKSUMS as CHECKSUMS,
+    WRITTEN_BY as WRITTEN_BY,
+    PROBE as PROBE,
+    files_below as files_below,
+    marked as marked,
+)
+
+from .identity_file import (
+    write_identity as write_identity,
+    identity_values as identity_values,
+    StoredIdentity as StoredIdentity,
+    identity_from as identity_from,
+    read_identity as read_identity,
+)
+
+from .image_files import (
+    Size as Size,
+    ImageFileError as ImageFileError,
+    ImageBytes as ImageBytes,
+    ImageHeader as ImageHeader,
+    image_bytes as image_bytes,
+    header as header,
+    known_header as known_header,
+    check as check,
+    stored_pixels as stored_pixels,
+    decode as decode,
+    decode_values as decode_values,
+    shows_transparency as shows_transparency,
+    Orientation as Orientation,
+    orientation as orientation,
+    misfit as misfit,
+    problem as problem,
+    draw_missing as draw_missing,
+    ImageError as ImageError,
+    unusable as unusable,
+    rows_to_leave_out as rows_to_leave_out,
+    refusal as refusal,
+)
+
+from .image_content import (
+    TRANSPARENT as TRANSPARENT,
+    DIGITS as DIGITS,
+    Shown as Shown,
+    ImageChangedError as ImageChangedError,
+    content_of as content_of,
+    is_other_file as is_other_file,
+    changed as changed,
+    is_transparent as is_transparent,
+    contents_path as contents_path,
+    imported_contents as imported_contents,
+    replaced as replaced,
+    replaced_note as replaced_note,
+    shown_text as shown_text,
+    short as short,
+    shown_in as shown_in,
+)
+
+from .stored_png import (
+    Pixels as Pixels,
+    png as png,
+)
+
+from .transparency import (
+    as_rgb as as_rgb,
+)
+
+from .jpeg_structure import (
+    without_pixels as without_pixels,
+)
+
+from .review_files import (
+    table_hash as table_hash,
+    read_reviews as read_reviews,
+    read_review_file as read_review_file,
+    write_reviews as write_reviews,
+    review_lines as review_lines,
+)
+
+from .lock import (
+    LockedError as LockedError,
+    Lock as Lock,
+    is_held as is_held,
+)
+
+from .sheet_cells import (
+    XLSX_CELL_LIMIT as XLSX_CELL_LIMIT,
+)
+
+from . import (
+    folders as folders,
+    stored_png as stored_png,
+    table_files as table_files,
+)
