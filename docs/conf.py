@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "docs"))
-from doors import doors_page  # noqa: E402
+sys.path.append(str(ROOT))
+from written_pages import WRITTEN  # noqa: E402
 
 project = "vlmeval_findit"
 author = copyright = "The vlmeval_findit authors"
@@ -48,14 +49,14 @@ def copy_pictures(app, exception):
         shutil.copytree(source, Path(app.outdir) / "pictures", dirs_exist_ok=True)
 
 
-def write_doors(app):
-    """Write the page of all doors, which is in no clone: it changes with the code."""
-    page = Path(app.srcdir) / "design" / "doors.md"
-    page.write_text(doors_page(), encoding="utf-8")
+def write_pages(app):
+    """Write the pages that are in no clone."""
+    for name, page in WRITTEN.items():
+        (ROOT / name).write_text(page(), encoding="utf-8")
 
 
 def setup(app):
     """Register what Sphinx calls."""
-    app.connect("builder-inited", write_doors)
+    app.connect("builder-inited", write_pages)
     app.connect("autodoc-skip-member", skip_undocumented_fields)
     app.connect("build-finished", copy_pictures)

@@ -10,26 +10,21 @@ import importlib.util
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import GOLDEN, ROOT
+from paths import ROOT
 from refusal_files import make_folder
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows, vlmevalkit
+from vlmeval_findit.models import MODELS
 
-REFUSALS = GOLDEN / "refusals.txt"
-
-WORDS = {
-    "NANO": "--model FindIt-Nano --data FindIt_Scenes_mini_xyxy_json",
-    "PASCAL": "--data FindIt_Pascal_xyxy_json",
-    "SERVER": "--base-url http://127.0.0.1:1/v1",
-    "IMAGES": "--image-root data/images --name Mine",
-}
-"""Abbreviations in the file, so that a line shows only what is wrong with it."""
+sys.path.append(str(ROOT / "docs"))
+from messages import REFUSALS, whole
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +70,7 @@ def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]
 
 def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixture[str]) -> str:
     """Run what was typed; return what was printed, and the exit status."""
-    words = shlex.split(re.sub(rf"\b({'|'.join(WORDS)})\b(?!=)", lambda word: WORDS[word[0]], line))
+    words = shlex.split(whole(line))
     os.environ.clear()
     os.environ.update(environment)
     while "=" in words[0] and not words[0].startswith("-"):
@@ -90,8 +85,15 @@ def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     # An empty line ends an entry of the file.
     text = re.sub(r"\n{2,}", "\n", printed.err.strip() or printed.out.strip())
-    for path, sign in ((Path.cwd(), "DIR"), (ROOT, "CLONE"), (environment["LMUData"], "LMUData")):
-        text = text.replace(str(path), sign)
+    signs = {
+        str(Path.cwd()): "DIR",
+        str(ROOT): "CLONE",
+        environment["LMUData"]: "LMUData",
+        ", ".join(MODELS): "MODELS",  # A new model changes no line of the file
+    }
+    for long, sign in signs.items():
+        text = text.replace(long, sign)
+    text = re.sub(r"(models with a name there are ).*?(\. Type)", r"\1MODELS\2", text)
     return f"{text}\n[{status}]"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +12,16 @@ from typing import NamedTuple
 
 from paths import ROOT
 
+sys.path.append(str(ROOT / "docs"))
+from written_pages import WRITTEN
+
 PAGES = {
-    str(path.relative_to(ROOT)): path
+    name: path
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
-    if "_build" not in path.parts
+    if "_build" not in path.parts and (name := str(path.relative_to(ROOT))) not in WRITTEN
 }
+"""All pages of the clone by their path; not those that are written when the site is built."""
+
 LEFT_OUT = "…"
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROGRAMS = (("findit",), ("python", "run_findit.py"), (".venv/bin/python", "run_findit.py"))

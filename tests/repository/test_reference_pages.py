@@ -1,0 +1,77 @@
+"""Pages of the reference that repeat what the code says."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from pages import WRITTEN
+from paths import ROOT
+
+from vlmeval_findit.cli import COMMANDS, main
+from vlmeval_findit.core import INTERRUPTED, LATER, NO_MORE
+
+sys.path.append(str(ROOT / "docs"))
+from messages import REFUSALS, messages_page, refusals
+
+REFERENCE = ROOT / "docs" / "reference"
+STATUSES = (REFERENCE / "exit-statuses.md").read_text(encoding="utf-8")
+
+EVERYWHERE = {int(status) for status in re.findall(r"^\| (\d+) \|", STATUSES, re.MULTILINE)}
+OF_COMMANDS = {
+    (name, int(status)) for name, status in re.findall(r"^\| `([^`]+)` \| (\d+) \|", STATUSES, re.M)
+}
+
+
+def test_exit_statuses_are_the_constants_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    source = (ROOT / "vlmeval_findit" / "core" / "command.py").read_text(encoding="utf-8")
+    constants = {int(value) for value in re.findall(r"^[A-Z_]+ = (\d+)", source, re.MULTILINE)}
+    assert {0, *constants} == EVERYWHERE
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out.split("Exit status: ")[1].split("\n\n")[0]
+    assert {int(status) for status in re.findall(r"\b\d+\b", told)} == EVERYWHERE
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_means_what_the_page_says(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its help may repeat what 3, 4 and 130 mean everywhere."""
+    assert main([*name.split(), "--help"]) == 0
+    sections = re.split(r"Exit\s+status", capsys.readouterr().out)[1:]
+    for section in sections:
+        told = {int(status) for status in re.findall(r"\b(\d+)(?::|  )", section.split("\n\n")[0])}
+        assert told, section
+        for status in told - {LATER, NO_MORE, INTERRUPTED}:
+            assert (name, status) in OF_COMMANDS
+
+
+def test_rows_of_exit_statuses_are_of_commands() -> None:
+    assert {name for name, _ in OF_COMMANDS} <= set(COMMANDS)
+
+
+def test_messages_are_all_on_their_page() -> None:
+    page = messages_page()
+    known = list(refusals(REFUSALS.read_text(encoding="utf-8")))
+    assert len(known) > 300
+    for refusal in known:
+        assert refusal.printed.replace("python run_findit.py", "findit") in page
+
+
+def test_a_refusal_is_below_its_command() -> None:
+    text = (
+        "# first\n\n$ data get A\nerror: no A: python run_findit.py data list\n[2]\n\n"
+        "# second\n\n$ FINDIT_X='a b' PASCAL --model M\nerror:\n  two lines\n[1]"
+    )
+    page = messages_page(text)
+    run = page.index("## `run`")
+    assert run < page.index(
+        "$ FINDIT_X='a b' findit --data FindIt_Pascal_xyxy_json --model M\n"
+        "error:\n  two lines\n(exit status 1)\n"
+    )
+    other = page.index("## `data get`")
+    assert run < other < page.index("$ findit data get A\nerror: no A: findit data list\n````")
+
+
+def test_pages_that_the_build_writes_are_ignored() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert set(WRITTEN) <= set(ignored)
