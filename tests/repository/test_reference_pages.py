@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import fields
 
 import pytest
 from pages import WRITTEN
@@ -11,6 +12,7 @@ from paths import ROOT
 
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core import INTERRUPTED, LATER, NO_MORE
+from vlmeval_findit.models import ModelEntry
 
 sys.path.append(str(ROOT / "docs"))
 from messages import REFUSALS, messages_page, refusals
@@ -75,3 +77,21 @@ def test_a_refusal_is_below_its_command() -> None:
 def test_pages_that_the_build_writes_are_ignored() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert set(WRITTEN) <= set(ignored)
+
+
+@pytest.mark.parametrize("command", ["run", "search", "sweep", "reproduce"])
+def test_flags_of_models_are_on_their_page(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (REFERENCE / "model-names.md").read_text(encoding="utf-8")
+    assert main([command, "-h"]) == 0
+    of_models = capsys.readouterr().out.split("The model:")[1].split("Every command:")[0]
+    flags = re.findall(r"^  (--[\w-]+)", of_models, re.MULTILINE)
+    assert len(flags) > 15
+    assert [flag for flag in flags if not re.search(rf"`{flag}[ `]", page)] == []
+
+
+def test_keys_of_models_are_on_their_page() -> None:
+    page = (REFERENCE / "model-names.md").read_text(encoding="utf-8")
+    keys = {field.name for field in fields(ModelEntry)} - {"name", "where"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
