@@ -38,8 +38,10 @@ from .best_format import ranked_by_values, ranking_values
 from .run_statistics import estimate
 
 ELSEWHERE = "elsewhere"  # What a value on images that did not choose the format is called
+# How the value elsewhere is made, for legends
 MEANING = "each half of the images in the format that is best on the other half"
 
+# Why a run has no value elsewhere
 TOO_FEW_TO_CHOOSE = f"half of the images are fewer than {FEWEST}"
 RANDOM_ROWS = "random rows of its reviews stand for others"
 

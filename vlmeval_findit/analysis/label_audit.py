@@ -37,9 +37,8 @@ from .scored_tables import load_scored_dataset
 LIKELY = 0.5  # Probability above which a row is listed
 MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
 SEED = 48  # Of the draw of random rows
-# Reviewed rows that a calibration needs
-FEWEST_LISTED = 30
-FEWEST_RANDOM = 20
+FEWEST_LISTED = 30  # Reviewed rows, listed as doubtful, that a calibration needs
+FEWEST_RANDOM = 20  # Reviewed rows, drawn at random, that a calibration needs
 _EVERY = 5  # One row in so many is a random one
 
 # Replies that end before their boxes do

@@ -33,7 +33,7 @@ from .custom_variants import (
 )
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
-By = Literal["f1", "iou", "adherence", "pointing"]
+By = Literal["f1", "iou", "adherence", "pointing"]  # The score of a query that is its reward
 
 # The keys of FindIt's metrics, by the names of rewards
 _KEYS: Mapping[str, str] = {

@@ -79,7 +79,7 @@ MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
     AGREEMENT: "the share of the other samples that have the box (its label, IoU 0.5 or more)"
 }
 
-DEFAULT = "mean"
+DEFAULT = "mean"  # The definition used where none is named
 
 Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box (None: has none)
 

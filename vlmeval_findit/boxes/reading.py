@@ -16,7 +16,7 @@ from typing import Any
 from .box_records import FormatFailure, ParsedReply
 from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat, Representation
 
-Reader = Callable[[str], ParsedReply]
+Reader = Callable[[str], ParsedReply]  # Reads a reply's text as boxes
 
 # Label, numbers or the reason why there are none, frame number (images: 0)
 RawBox = tuple[str, Any, int]

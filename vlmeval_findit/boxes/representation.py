@@ -28,6 +28,7 @@ class MatchRule(Enum):
 
 CLASS_KEY = "class_name"  # Placeholder: the label itself is the key
 
+# JSON keys under which a reply may write a box, the default first
 BOX_KEYS = ("bbox", "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
 POINT_KEYS = ("point", "point_2d", "coordinates", CLASS_KEY)
 
@@ -167,6 +168,7 @@ def _problem(row: Representation) -> str | None:
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
 
+# How four numbers stand for a box (two for a point), by name; plug-ins add rows
 REPRESENTATIONS: PluginTable[Representation] = PluginTable(
     Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, _POINT)}, Representation, _problem
 )
@@ -174,9 +176,10 @@ REPRESENTATIONS: PluginTable[Representation] = PluginTable(
 
 # --- how a reply writes its boxes -----------------------------------------------------------------
 
-OUTPUTS = ("text", "json")
+OUTPUTS = ("text", "json")  # Syntaxes of a reply: plain text or JSON
 
-DEFAULT_KEY = BOX_KEYS[0]
+DEFAULT_KEY = BOX_KEYS[0]  # JSON key of a box in formats that name none
+# All JSON keys of boxes and points, each once
 KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
 
 
@@ -189,8 +192,8 @@ def default_key(representation: str) -> str:
     return REPRESENTATIONS[representation].json_keys[0]
 
 
-DEFAULT_STRUCTURE = "per_box"
-STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
+DEFAULT_STRUCTURE = "per_box"  # Structure of formats that name none: a JSON object for each box
+STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")  # How a JSON reply nests its boxes
 
 # Keys of the ``nested`` structure
 PLURAL_KEYS = {

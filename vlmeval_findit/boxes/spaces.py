@@ -349,6 +349,7 @@ def _problem(row: SpaceKind) -> str | None:
     )
 
 
+# Kinds of coordinate spaces by name; plug-ins add rows
 KINDS: PluginTable[SpaceKind] = PluginTable(
     Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem
 )

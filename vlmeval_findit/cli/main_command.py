@@ -85,6 +85,7 @@ GROUPS = {
 }
 """Heading -> command -> its module and a line of help."""
 
+# Command -> its module and a line of help
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 _COMPLETE = "_FINDIT_COMPLETE"

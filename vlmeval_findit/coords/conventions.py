@@ -94,7 +94,7 @@ def scaled(scale: float) -> Distortion:
     return Distortion(both, (both - 1) / 2, none, none, nan, nan)
 
 
-NO_DISTORTION = scaled(1.0)
+NO_DISTORTION = scaled(1.0)  # Boxes lie where they were meant: scale 1, no offset
 
 
 def of_space(space: Space) -> CoordinateMapOf:
@@ -359,6 +359,7 @@ _ROWS = [
     ),
 ]
 
+# Coordinate spaces that the check tries, by name
 SPACES: Mapping[str, SpaceRow] = {row.name: row for row in _ROWS}
 
 

@@ -27,6 +27,7 @@ from .run_arrays import Indices, RunArrays
 
 FEWEST_BOXES = 8  # Or points
 FEWEST_ANSWERED = 5
+# What a diagnosis needs, for messages
 ENOUGH = f"at least {FEWEST_BOXES}, in {FEWEST_ANSWERED} answers"
 
 # Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the

@@ -39,6 +39,7 @@ def _order(
     return Order(name, cost, corners[:, exchanged], remark)
 
 
+# Remark on orders of other corners than top left, then bottom right
 EXCHANGED = "corners exchanged"
 
 
@@ -59,6 +60,7 @@ _ORDERS = [
     _order("yyxx", 3.0, "yxyx", [0, 2, 1, 3]),
     *_exchanged(),
 ]
+# Orders of a box's four numbers, by name
 ORDERS: Mapping[str, Order] = {each.name: each for each in _ORDERS}
 USUAL_ORDERS = _ORDERS[: len(_USUAL)]
 RARE_ORDERS = _ORDERS[len(_USUAL) :]

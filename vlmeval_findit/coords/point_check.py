@@ -27,8 +27,8 @@ from .likelihood import MEANINGLESS, centre_density, to_boxes, to_numbers
 from .orders import Order
 from .run_arrays import RunArrays
 
-X_FIRST = Order("xy", USUAL, np.eye(4))
-Y_FIRST = Order("yx", 0.5, np.eye(4)[[1, 0, 3, 2]])
+X_FIRST = Order("xy", USUAL, np.eye(4))  # A point as (x, y)
+Y_FIRST = Order("yx", 0.5, np.eye(4)[[1, 0, 3, 2]])  # A point as (y, x)
 
 _FOLLOWS = 0.6  # share of points that mean an object
 _WIDTHS = (0.08, 0.2)  # errors in shares of the object's side

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from .formatting import printable
 
-HIDDEN = "***"
+HIDDEN = "***"  # Stands in messages and records where a secret was
 
 SHORTEST = 8  # Characters; a shorter secret could be a word or number of an answer
 

@@ -106,17 +106,27 @@ def row_of(table: Collection[str], what: str, *others: str) -> Checked:
     return Checked(check)
 
 
+# A text of at least one character
 Name = Annotated[str, Expected("a name", strict=True, min_length=1)]
+# A text, which may be empty; numbers are not converted
 Text = Annotated[str, Expected("a text", strict=True)]
+# True or false; 0, 1 and "yes" are refused
 YesNo = Annotated[bool, Expected("true or false", strict=True)]
-Whole = Annotated[int, Expected("a whole number", strict=True)]
+Whole = Annotated[int, Expected("a whole number", strict=True)]  # A whole number of any sign
+# A whole number, at least 1
 Count = Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)]
 _NUMBER: Mapping[str, Any] = {"strict": True, "allow_inf_nan": False}
+# A number of any sign, neither NaN nor infinite
 Finite = Annotated[float, Expected("a finite number", **_NUMBER)]
+# A finite number, at least 0
 Number = Annotated[float, Expected("a number, at least 0", ge=0, **_NUMBER)]
+# A number from 0 to 1
 Share = Annotated[float, Expected("a number from 0 to 1", ge=0, le=1, **_NUMBER)]
+# Seconds, more than 0
 Seconds = Annotated[float, Expected("seconds, more than 0", gt=0, **_NUMBER)]
+# US dollars, more than 0
 Dollars = Annotated[float, Expected("US dollars, more than 0", gt=0, **_NUMBER)]
+# A mapping of names to values that are not checked
 Values = Annotated[Mapping[str, Any], Expected("a mapping of names to values")]
 
 
@@ -128,6 +138,7 @@ def _as_list(value: Any) -> Any:
 
 # A list; a value alone stands for a list of it
 Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
+# A list, or a value alone for a list of it, or the word "all"
 SeveralOrAll = Annotated[
     tuple[T, ...] | Literal["all"],
     Checked(lambda value: value if value == "all" else _as_list(value), before=True),

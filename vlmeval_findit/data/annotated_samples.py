@@ -46,8 +46,9 @@ class Units(Enum):
 
 # Why an object is ignored
 CROWD = "crowd regions"
+# Why an object is ignored: VOC's ``difficult`` and its like
 DIFFICULT = "objects marked as difficult"
-IGNORED = "objects marked as ignored"
+IGNORED = "objects marked as ignored"  # Why an object is ignored: its annotation says so itself
 REGION = "regions where nothing counts"  # Of a class that is no object: KITTI's DontCare
 
 # An answer lies in these by the share of the answer's area; it need not fill them

@@ -72,7 +72,7 @@ class ProbeScene:
         return self.pixels.shape[1], self.pixels.shape[0]
 
 
-COUNT = len(PROBE_SIZES) * len(CENTRES)
+COUNT = len(PROBE_SIZES) * len(CENTRES)  # Number of scenes that a probe shows
 
 
 def probe_scene(index: int) -> ProbeScene:

@@ -40,6 +40,7 @@ from ..core import (
 from ..models import find_model
 from ..serving import PROGRAMS
 
+# Stands for a condition that the publication does not state
 UNKNOWN: Literal["unknown"] = "unknown"
 
 

@@ -32,6 +32,7 @@ class Target:
 
 
 _TRACKED = ("project", "pictures")
+# What ``export --to`` writes, by name
 TARGETS: Mapping[str, Target] = {
     "coco": Target(
         "coco_results", "boxes as COCO results, with their ground truth", ("confidence",)

@@ -183,7 +183,7 @@ def _host_classes() -> set[str]:
     return classes
 
 
-OUTCOMES = Outcomes()
+OUTCOMES = Outcomes()  # What became of each cell in this process's run under VLMEvalKit
 
 
 def leave_with_a_status() -> None:

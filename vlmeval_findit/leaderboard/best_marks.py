@@ -31,7 +31,7 @@ RULE = (
     "is what is not below the mean over all shapes, or colours, of the means over models"
 )
 
-SHAPES = tuple(shape.value for shape in Shape)
+SHAPES = tuple(shape.value for shape in Shape)  # Shapes of marks by their names in tables
 
 
 class MarkAccuracy(NamedTuple):

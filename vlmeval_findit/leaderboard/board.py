@@ -24,7 +24,7 @@ from .reported_formats import (
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
-OVERALL = "Overall"
+OVERALL = "Overall"  # Name of the mean over all datasets
 
 TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
 UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested

@@ -104,7 +104,7 @@ class TableCell:
         return (self.interval.low, self.interval.high) if self.interval else (None, None)
 
 
-Value = TableCell | str | float | None
+Value = TableCell | str | float | None  # What a field of a table's row may hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,13 @@ _NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
 
 OTHER_QUERIES = "≠"  # Sign of a difference between values over different queries
 
+# Legend of the sign ≠ in comparisons
 OTHER_QUERIES_NOTE = Note(
     OTHER_QUERIES,
     ["over answered calls, and A and B answered different queries: no test, no interval"],
 )
 
+# Legend of values with too few images for a test
 TOO_FEW_NOTE = Note("–", [f"no test, no interval, as {TOO_FEW}: {COUNTING}"])
 
 

@@ -56,6 +56,7 @@ STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
     Shape.SCRIBBLE: {ONLY: MarkVariant("scribble")},
 }
 
+# RGB, 0 to 255, of the colours that a mark may have
 COLOURS: Mapping[str, RGB] = {
     "black": (0, 0, 0),
     "red": (255, 0, 0),
@@ -66,7 +67,7 @@ COLOURS: Mapping[str, RGB] = {
 # Chooses from :data:`COLOURS` the colour that differs most from the pixels under the mark
 CONTRAST = "contrast"
 
-DEFAULT_WIDTH = 4
+DEFAULT_WIDTH = 4  # Pixels of a line, if a style names no width
 
 
 @dataclass(frozen=True, slots=True)

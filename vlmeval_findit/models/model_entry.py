@@ -75,6 +75,7 @@ _PLACES = {
 }
 
 
+# What to do instead of writing a secret into a file
 KEYS_OF_SERVICES = "type --key KEY, or set the variable of the provider"
 
 

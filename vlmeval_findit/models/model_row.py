@@ -161,6 +161,7 @@ def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
 
 # --- checks of a plug-in's row -------------------------------------------------------------------
 
+# Stands for a variant where only the model is known
 ANY_QUESTION = PlainVariant("any", table="any", images="any", family_name="any", in_boxes=True)
 _SCENES = replace(ANY_QUESTION, images="HRInsDet", has_references=True)
 

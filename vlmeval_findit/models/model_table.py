@@ -43,8 +43,8 @@ from .model_row import (
     space_within,
 )
 
-NANO = "FindIt-Nano"
-NANO_PX = "FindIt-Nano-px"
+NANO = "FindIt-Nano"  # Shipped model that answers in thousandths of the image
+NANO_PX = "FindIt-Nano-px"  # Shipped model that answers in pixels after its resize
 
 # Checkpoints that ship with the package, by row
 SHIPPED: Mapping[str, str] = {
@@ -288,6 +288,7 @@ def _problem(row: ModelRow) -> str | None:
     return row_problem(row, MODELS)
 
 
+# Known models by name; plug-ins add rows
 MODELS: PluginTable[ModelRow] = PluginTable(
     Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem
 )

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from ..core import Checked
 
-AS_OF = "November 2026"
+AS_OF = "November 2026"  # Month of the prices below
 
 _LONGEST = 200_000  # tokens of a prompt
 _LONG_SENT = 2.0
@@ -133,8 +133,13 @@ def prices_from(prices: Any) -> TokenPrices:
 
 PricesField = Annotated[TokenPrices, Checked(prices_from, before=True)]  # as a file has them
 
+# List prices of OpenAI
 GPT_5_4 = TokenPrices(2.5, 15.0, cached=0.25, written=2.5, least=1024, priority=2.0)
+# List prices of OpenAI
 GPT_6_ASTRA = TokenPrices(10.0, 50.0, cached=1.0, written=12.5, least=1024, priority=2.0)
+# List prices of Anthropic
 SONNET_4_5 = TokenPrices(3.0, 15.0, cached=0.3, written=3.75, least=1024)
+# List prices of Anthropic
 OPUS_5_5 = TokenPrices(4.0, 20.0, cached=0.2, written=5.0, least=1024, fast=2.0)
+# List prices of Google
 GEMINI_2_5_FLASH = TokenPrices(0.3, 2.5, cached=0.03, written=0.3, least=2048, priority=2.0)

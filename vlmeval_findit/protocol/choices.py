@@ -24,16 +24,20 @@ class Setting(NamedTuple):
     instead: str  # What to type for another value than the known one; {} stands for it
 
 
+# Space of a reply's coordinates
 SPACE_SETTING = Setting("coordinate space", "FINDIT_SPACE", "--space '{}'")
+# Marks around a model's thought, which is not read
 THOUGHT_MARKS = Setting("marks of thoughts", "FINDIT_THOUGHT_MARKS", "score --thought-marks '{}'")
+# Known model whose free-form answers look the same
 READS_LIKE = Setting("way of answering", "FINDIT_READS_LIKE", "score --reads-like '{}'")
+# Mark that a model sees best in VP-Bench's stage 1
 VP_MARK = Setting("best mark", "FINDIT_VP_MARK", "it into LMUData/VPBench_best_marks.json")
 SETTINGS = (SPACE_SETTING, THOUGHT_MARKS, READS_LIKE, VP_MARK)
 """All settings that a variable states for models of which they are not known."""
 
 RECORDED = "recorded by the run"
-STATED = "setting"
-IN_PLACE = ", in place of "
+STATED = "setting"  # Source of a value that a user stated, by flag or file
+IN_PLACE = ", in place of "  # Stands in a source before the table's value that was overridden
 
 
 def _typed(value: Any) -> str:

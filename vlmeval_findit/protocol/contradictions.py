@@ -210,6 +210,7 @@ def overrule(predictions: Predictions, conflicts: Sequence[Contradiction]) -> Pr
     return replace(predictions, settings=settings, forced=(*forced, *map(str, separate)))
 
 
+# Why predictions are not scored
 OF_SOMETHING_ELSE = "the predictions are not of the run that is scored"
 
 

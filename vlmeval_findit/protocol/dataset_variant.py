@@ -204,7 +204,7 @@ class Reference(Part):
     __slots__ = ()
 
 
-Message = tuple[Part, ...]
+Message = tuple[Part, ...]  # A prompt: texts and images in the order in which the model gets them
 
 
 def text(value: str) -> Part:

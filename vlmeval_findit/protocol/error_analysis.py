@@ -77,8 +77,11 @@ class ErrorAnalysis(Protocol):
 
 LABEL = "label"  # In a row's details: what was asked for
 
+# Error type of queries without an answer
 FAILED_CALL = ErrorType("failed call", "the call failed: there is no answer")
+# Error type of answers without a reading
 UNREADABLE = ErrorType("not readable", "the answer could not be read")
+# Error type where an answer is right or wrong as a whole
 WRONG = ErrorType("wrong answer", "the answer was read, and is wrong")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..core import is_one_line
 
-Array = NDArray[np.float64]
+Array = NDArray[np.float64]  # Array of 64-bit floats of any shape
 
 
 class SumKey(NamedTuple):
@@ -34,7 +34,7 @@ class SumKey(NamedTuple):
         return f"{self.name}[{self.kind}={self.value}]"
 
 
-Key: TypeAlias = str | SumKey
+Key: TypeAlias = str | SumKey  # Name of a sum, or of a slice's part of it
 
 # By Key, which may be ``str`` throughout: numbers, or arrays that all have one shape
 Sums: TypeAlias = Mapping[Any, Any]

@@ -171,7 +171,7 @@ class CallTime:
         return {name: it for name, it in values.items() if it is not None and it is not False}
 
 
-NOT_TIMED = CallTime()
+NOT_TIMED = CallTime()  # Of calls whose time is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +222,7 @@ class ParseFailure(NamedTuple):
 
 FAILED_CALL = "failed call"
 EMPTY = "empty"
+# Reason of a reply that was cut at the limit of tokens and is no whole answer
 TRUNCATED = "truncated"
 TRUNCATED_THINKING = "truncated while thinking"
 

@@ -46,9 +46,9 @@ class Settings:
     of_unknown: OfUnknown = OfUnknown()
 
 
-FORCE_VARIABLE = "FINDIT_FORCE"
-LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"
-ENCODER_VARIABLE = "FINDIT_ENCODER"
+FORCE_VARIABLE = "FINDIT_FORCE"  # Scores in spite of what the run recorded, if it is on
+LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"  # Asks runs under VLMEvalKit for logprobs, if it is on
+ENCODER_VARIABLE = "FINDIT_ENCODER"  # Names the encoder that scores captions
 
 # Our keys of ``--judge-args``; others are the host's
 NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")

@@ -77,7 +77,7 @@ class ThoughtRule:
     opened: bool = False  # Its chat template opens a thought, so replies lack that mark
 
 
-USUAL = ThoughtRule()
+USUAL = ThoughtRule()  # Rule of models with no thought marks of their own
 
 
 def rule_of(marks: ThoughtMarks | None, opened: bool = False) -> ThoughtRule:

@@ -59,6 +59,7 @@ class CostAxis:
         return ", ".join(filter(None, (self.source(costs), few)))
 
 
+# Costs that a chart may have as its horizontal axis
 AXES = (
     CostAxis(
         "seconds",

@@ -20,7 +20,7 @@ from ..protocol import SAMPLE, DatasetVariant, Identity, parse_record
 from ..storage import RunFiles, files_below, is_held, read_identity, run_of
 
 IDENTITY = "_identity.json"
-JOURNAL = "calls.jsonl"
+JOURNAL = "calls.jsonl"  # Name of a sweep's journal in its folder
 _LOCKS = (".sweep.lock", f"{JOURNAL}.lock")
 
 

@@ -19,7 +19,7 @@ from ..scoring import Run
 
 MODELS = 20  # The best models of a board: only these are paired
 
-FLAG = "--compare"
+FLAG = "--compare"  # Flag of ``report`` that names the pairs
 
 
 class Side(NamedTuple):

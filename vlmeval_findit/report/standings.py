@@ -17,10 +17,10 @@ MODELS = 24  # The first models of a board are drawn and tested against the best
 
 _PANELS = 8
 
-BEST = "best"
+BEST = "best"  # First in its panel, so tested against no other
 NOT_WORSE = "not told apart from the best"
-LOWER = "significantly worse"
-UNTESTED = "not tested"
+LOWER = "significantly worse"  # Below the best with a corrected p under 0.05
+UNTESTED = "not tested"  # No p-value: too few images, or other queries
 STANDINGS = (BEST, NOT_WORSE, LOWER, UNTESTED)
 
 

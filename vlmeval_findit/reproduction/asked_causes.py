@@ -22,7 +22,7 @@ from .reproduction_records import Attempt, Cause, CauseLook, Setup
 # Asks another setup about the first pictures of its sample, so many of each dataset
 Ask = Callable[[Setup, int], Attempt]
 
-PICTURES = 50
+PICTURES = 50  # Pictures of each dataset that another setup is asked about
 
 # What gains so much on few pictures may be a cause, even if chance may gain as much.
 _GAINS_MUCH = 0.5

@@ -127,7 +127,7 @@ def known_faults(program: str, version: str, row: str) -> Sequence[EngineFault]:
 
 # --- what gives a fault away ----------------------------------------------------------------------
 
-FEWEST_BOXES = 20
+FEWEST_BOXES = 20  # Boxes without which no fault of an engine is claimed
 
 # An engine that loses positions leaves sizes as they are. Boxes lie near their objects, where those
 # of a model that takes other objects lie on them or far away: a fifth of these is near by chance.

@@ -18,6 +18,7 @@ from .run_prompts import recorded_prompts
 
 # What is counted; provenances have these words
 FEWER_THAN_TEXT = "fewer tokens than the text"
+# Under half of what images of these sizes cost elsewhere
 FEWER_THAN_OTHERS = "fewer tokens than others"
 
 # Tokenizers cut a text into such pieces first, and make a token or more of each: letters with one

@@ -27,7 +27,7 @@ ROOMS = (
     "benchmarks", "coords", "data", "scoring",
 )  # fmt: skip
 
-PACKAGE = "vlmeval_findit"
+PACKAGE = "vlmeval_findit"  # Key of the package's version in ``scored_with``
 _CODE = "code"
 _PLUGIN = "plug-in "  # How the names of plug-ins begin
 

@@ -97,6 +97,7 @@ def _version(executable: str, package: str) -> str | None:
     return folders[-1].name.removesuffix(".dist-info").rpartition("-")[2] if folders else None
 
 
+# Programs that ``--serve`` can start, by name
 PROGRAMS: Mapping[str, ServerProgram] = {
     row.name: row
     for row in (

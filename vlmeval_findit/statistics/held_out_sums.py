@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..protocol import Array, Key, Metric, SumKey, Texts, name_of
 from .influences import ClusteredSums
 
-Mask = NDArray[np.bool_]
+Mask = NDArray[np.bool_]  # Which rows, or images, are meant: a boolean each
 
 
 @lru_cache(maxsize=64)

@@ -35,7 +35,7 @@ FEWEST = 4  # Images that an interval or a test needs; fewer would say next to n
 
 _ROUNDING = 1e-6  # Sums so near to a whole number are counts
 
-Places = NDArray[np.intp]
+Places = NDArray[np.intp]  # Array of indices of rows, images or classes
 
 
 # --- sums -----------------------------------------------------------------------------------------

@@ -20,11 +20,13 @@ from .student import LEVEL, quantile, tail, total_freedom
 
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-TOO_FEW = f"fewer than {FEWEST} images count"
+TOO_FEW = f"fewer than {FEWEST} images count"  # Why a value has no interval and no test, for notes
+# Which images count towards a metric, for notes
 COUNTING = (
     "an image counts in a metric if it adds to what the metric divides by: in precision, if a box "
     "was predicted on it"
 )
+# What the intervals of a table are, for its legend
 INTERVALS = f"95 % over images; none where {TOO_FEW}"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..protocol import Array
 from .influences import Places
 
-Flags = NDArray[np.bool_]
+Flags = NDArray[np.bool_]  # Array of booleans of any shape
 
 CORRELATION = 0.3  # Of the errors of two models of different families
 IN_FAMILY = 0.6  # Of the errors of two models of one family, or two samples of one model
@@ -63,7 +63,7 @@ class LabelFault(Enum):
         return self in (LabelFault.WRONG_OBJECT, LabelFault.AMBIGUOUS, LabelFault.MISSING)
 
 
-FAULTS = tuple(LabelFault)
+FAULTS = tuple(LabelFault)  # In the order of the columns of ``by_fault``
 UNNAMED = -1  # The class of an object that a model did not find
 UNKNOWN_CLASS = -2  # A class that no label has
 

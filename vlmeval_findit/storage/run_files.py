@@ -121,7 +121,7 @@ def sample_path(first: Path, sample: int | str) -> Path:
 
 
 CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
-WRITTEN_BY = "vlmeval_findit export"
+WRITTEN_BY = "vlmeval_findit export"  # How :data:`CHECKSUMS` says that ``export`` made a folder
 
 PROBE = "probe.json"  # In every folder of a probe, which is no run of a benchmark
 

@@ -60,9 +60,10 @@ def _pixels(side: int) -> int:
 # ``__pydantic_config__`` of dataclasses in cells
 NESTED: Any = {"allow_inf_nan": False, "extra": "forbid"}
 
+# A path below an image folder, checked not to leave it
 ImagePath = Annotated[str, Checked(image_path)]
-Paths = tuple[ImagePath, ...]
-Side = Annotated[int, Checked(_pixels)]
+Paths = tuple[ImagePath, ...]  # A query's images, in the order in which they are shown
+Side = Annotated[int, Checked(_pixels)]  # Width or height of an image in pixels, at least 1
 AsQuery = TypeVar("AsQuery", bound=Query)
 
 

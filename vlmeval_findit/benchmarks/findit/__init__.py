@@ -2,6 +2,6 @@
 
 import lazy_loader
 
-PREFIX = "FindIt_"
+PREFIX = "FindIt_"  # How the names of FindIt's datasets begin
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -200,4 +200,4 @@ class FindItPoints(FindIt):
 
 
 _POINTS = FindItPoints()
-BENCHMARK = FindIt()
+BENCHMARK = FindIt()  # The one FindIt benchmark, for boxes and points

@@ -125,6 +125,7 @@ class NegativeOutcome(Enum):
         return f"negatives_{self.name.lower()}"
 
 
+# Outcome, by kind of answer, of a query without objects
 OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
     AnswerKind.NO_BOX: NegativeOutcome.REJECTED,
     AnswerKind.BOXES: NegativeOutcome.FALSE_ALARM,
@@ -140,6 +141,7 @@ _ALL = {item.sum: 1 for item in NegativeOutcome}
 SHARES = tuple(Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome)
 
 _ANSWERED = {item.sum: 1 for item in NegativeOutcome if item is not NegativeOutcome.FAILED}
+# Share of answered queries without objects that were rejected rightly
 REJECTION_ACCURACY = Metric(
     "Rejection accuracy",
     {NegativeOutcome.REJECTED.sum: 1},
@@ -148,6 +150,7 @@ REJECTION_ACCURACY = Metric(
     empty=None,
     in_short_tables=False,
 )
+# Share of answered queries without objects that got boxes
 FALSE_ALARM_RATE = Metric(
     "False-alarm rate",
     {NegativeOutcome.FALSE_ALARM.sum: 1},
@@ -201,11 +204,15 @@ def box_sums(reading: ParsedReply, matched: MatchResult) -> dict[str, float]:
     return sums
 
 
-# Micro-averaged over the answered queries
+# Micro-averaged over the answered queries, as are the next four
 F1 = Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1")
+# Mean IoU over objects; an object without a matched box has 0
 MIOU = Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou", hits=Ratio({"tp": 1}, {"n_gt": 1}))
+# Share of answered replies in the requested format
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
+# Share of predicted boxes that hit an object (IoU of 0.5 or more)
 PRECISION = Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False)
+# Share of objects that a box hits (IoU of 0.5 or more)
 RECALL = Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False)
 
 # The headline of the lenient reading
@@ -331,6 +338,7 @@ class RuleMetrics:
         return sums
 
 
+# Metrics and sums of variants that ask for boxes
 BOXES = RuleMetrics(
     metrics=METRICS,
     ranking=RANKING,
@@ -343,6 +351,7 @@ BOXES = RuleMetrics(
         "lenient_pred": lambda matched: matched.counted,
     },
 )
+# Metrics and sums of variants that ask for points
 POINTS = RuleMetrics(
     metrics=_POINT_METRICS,
     ranking=(_POINTING_FAILED_MISSED, POINTS_INSIDE, ADHERENCE),
@@ -356,4 +365,5 @@ POINTS = RuleMetrics(
     },
     omitted_details=("ious", "tp", "n_pred", "n_gt"),
 )
+# Metrics and sums by the rule that matches answers with objects
 RULES = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}

@@ -30,6 +30,7 @@ ERRORS = "errors"  # Key of the events in a row's details
 _SMALL = 32.0**2
 _LARGE = 96.0**2
 
+# Types of errors in tables and details, by kind of box error
 ERROR_TYPES = {kind: ErrorType(kind.value, kind.meaning) for kind in BoxError}
 
 

@@ -82,6 +82,7 @@ _ROWS = (
     ),
 )
 
+# Published prompts of model families, by the prompt set's name
 FAMILY_PROMPTS: Mapping[str, FamilyPrompt] = {row.name: row for row in _ROWS}
 
 

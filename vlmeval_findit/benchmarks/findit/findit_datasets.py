@@ -277,7 +277,7 @@ class Datasets(Mapping[str, Dataset]):
         return rows[name]
 
 
-DATASETS = Datasets()
+DATASETS = Datasets()  # FindIt's datasets by name: the benchmark's, and imported ones
 
 
 def custom_rows() -> Mapping[str, Dataset]:

@@ -98,7 +98,7 @@ class FormatFailures(FailureReasons):
         return parsed._replace(reason=FormatFailure(reason)) if is_why else parsed
 
 
-FORMAT_FAILURES = FormatFailures()
+FORMAT_FAILURES = FormatFailures()  # Turns replies that are empty or cut into readings of boxes
 
 
 def match_replies(

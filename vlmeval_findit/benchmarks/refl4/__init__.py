@@ -2,6 +2,6 @@
 
 import lazy_loader
 
-PREFIX = "FindIt_RefL4Full_"
+PREFIX = "FindIt_RefL4Full_"  # How the names of Ref-L4's datasets begin
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

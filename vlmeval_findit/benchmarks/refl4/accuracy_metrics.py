@@ -188,7 +188,9 @@ CLASS_MACC = AuthorsMetric(
     key="class_macc",
     hits=_FOUND,
 )
+# Share of expressions whose box has an IoU of 0.5 or more: the headline
 ACC = AuthorsMetric("acc_0.5", _HITS_AT_HALF, _ASKED, empty=None)
+# Mean of the accuracies at IoUs of 0.5 to 0.95
 MACC = AuthorsMetric("macc", _ALL_HITS, _ASKED_AT_ALL, empty=None, percent_last=True, hits=_FOUND)
 
 # The published metrics, by their published names and in their order
@@ -234,6 +236,7 @@ ACC_LENIENT = Metric(
     key="acc_0.5_lenient",
 )
 
+# All metrics of a score, the authors' twelve first
 METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 
 # No other metric counts failed calls.

@@ -34,6 +34,7 @@ class RefusedError(ValueError):
         self.code = code
 
 
+# (x1, y1, x2, y2) in pixels of the image, as 64-bit floats
 Corners = tuple[float, float, float, float]
 Id = int | float | str  # 7 and 7.0 are the same id, "7" is another
 

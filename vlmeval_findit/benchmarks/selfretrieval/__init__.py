@@ -6,6 +6,6 @@ FindIt's dataset ``D3`` is D-cube.
 
 import lazy_loader
 
-PREFIX = "SelfRetrieval"
+PREFIX = "SelfRetrieval"  # How the names of self-retrieval's datasets begin
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -43,7 +43,7 @@ from .image_pairs import (
 )
 
 VERSION = 1  # increase when the wording changes
-PROMPTS_NAME = f"self-retrieval-own-{VERSION}"
+PROMPTS_NAME = f"self-retrieval-own-{VERSION}"  # Name of our prompt set, as runs record it
 
 REQUEST = (
     "The first image is the left one, the second image is the right one. They look much alike. "
@@ -133,4 +133,4 @@ class SelfRetrieval(Benchmark):
         return "SelfRetrievalDataset"
 
 
-BENCHMARK = SelfRetrieval()
+BENCHMARK = SelfRetrieval()  # The one self-retrieval benchmark: captions that tell two images apart

@@ -6,6 +6,6 @@ with the marks that each model sees best (``mark_choices``).
 
 import lazy_loader
 
-PREFIX = "VPBench_"
+PREFIX = "VPBench_"  # How the names of VP-Bench's datasets begin
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

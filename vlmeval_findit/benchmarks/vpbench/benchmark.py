@@ -197,4 +197,4 @@ _UNKNOWN_PHOTOGRAPHS = (
     "smaller, than they should be"
 )
 
-BENCHMARK = VPBench()
+BENCHMARK = VPBench()  # The one VP-Bench benchmark, with both stages

@@ -57,6 +57,7 @@ WITH_FAILURES = _share(
 )
 READ = _share("Read", "readable", "answered", "read")  # replies with a readable letter
 
+# Accuracy by the published reading of letters, failed calls as wrong
 AS_PUBLISHED = _published("Accuracy", "right_as_published", "asked", "accuracy_as_published")
 HALLUCINATION = _share(  # wrong letters to questions about a mark that is not there
     "Hallucination rate", "hallucinated", "absent", "hallucination_rate", better=Better.LOWER

@@ -49,6 +49,7 @@ def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
 
 
 _ALL = [_variant(naming, described) for naming, described in product(RegionNaming, (False, True))]
+# The formats of stage 2 by the name of their dataset
 VARIANTS = {variant.name: variant for variant in _ALL}
 
 

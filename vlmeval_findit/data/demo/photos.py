@@ -30,6 +30,7 @@ from ...storage import decode, image_folder, make_lmu_data_root, shipped_table, 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
 PHOTOS = Path(__file__).with_name("photos.yaml")
+# Photo, corners and size of each demo image
 PHOTO_PARTS = Path(__file__).with_name("parts.json")
 IMAGES = "Demo"  # Key of the image folder
 

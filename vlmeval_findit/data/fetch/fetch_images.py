@@ -29,7 +29,7 @@ from .store import ImageStore, StoreError
 # Why an image could not be fetched, by its name
 Problems = dict[str, str]
 
-BY_HAND = "to be got by hand: see the steps"
+BY_HAND = "to be got by hand: see the steps"  # Why images without an address were not fetched
 
 # Bytes of an archive that is downloaded
 _LARGEST_ARCHIVE = 1 << 34

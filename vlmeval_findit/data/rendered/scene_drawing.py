@@ -16,19 +16,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]  # Array of 64-bit floats of any shape
 # height x width x 3, RGB
 Pixels = npt.NDArray[np.uint8]
 # height x width
 Masks = npt.NDArray[np.bool_]
 Colour = tuple[int, int, int]
-Rng = np.random.RandomState
+Rng = np.random.RandomState  # Random numbers that are the same under every version of numpy
 
 # Signed distance to an outline around the origin, in units of its half size: negative inside. ``x``
 # points right, ``y`` down; the shape fills [-1, 1] x [-1, 1].
 Distance = Callable[[Floats, Floats], Floats]
 
 
+# Distance to a shape's edge by its name: negative inside, 1 is half its size
 SHAPES: dict[str, Distance] = {
     "circle": lambda x, y: np.sqrt(x * x + y * y) - 1.0,
     "square": lambda x, y: np.maximum(np.abs(x), np.abs(y)) - 1.0,
@@ -42,6 +43,7 @@ SHAPES: dict[str, Distance] = {
     ),
 }
 
+# RGB, 0 to 255, by the colour's name in prompts
 COLOURS: dict[str, Colour] = {
     "red": (215, 40, 40),
     "green": (45, 170, 60),
@@ -60,6 +62,7 @@ def _part(number: Floats) -> Floats:
     return number - np.floor(number)
 
 
+# Share of the second colour at each pixel, by the texture's name in prompts
 TEXTURES: dict[str, Share] = {
     "plain": lambda x, y: np.zeros(np.broadcast(x, y).shape),
     "striped": lambda x, y: (_part((x + y) / 11.0) < 0.45).astype(np.float64),

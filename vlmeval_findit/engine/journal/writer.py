@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 RESERVE = 1 << 20  # bytes freed on a full disk, for replies in flight
 SYNC_SECONDS = 1.0  # longest time between append and fsync
+# Why a journal or sweep that another process writes is refused
 ONE_WRITER = "two sweeps cannot write the same files at a time"
 
 

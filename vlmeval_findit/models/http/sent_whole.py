@@ -18,6 +18,7 @@ _REFUSED = frozenset({*range(300, 500), 501, 503, 529})
 # (424), its caller left (460, 499)
 _WAITED = frozenset({408, 424, 460, 499})
 
+# HTTP statuses of requests that nobody worked on, so that they cost nothing
 FREE_STATUSES = _REFUSED - _WAITED
 
 # Errors of connections that could not be made, in whatever program

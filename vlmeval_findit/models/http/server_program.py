@@ -24,6 +24,7 @@ _SECONDS_IN_ALL = 15.0
 _MOST_BYTES = 1 << 20  # SGLang lists all of its settings
 _LONGEST = 200  # Characters of a version or a checkpoint
 
+# Programs that a model server may be recognised as
 PROGRAM_NAMES = (
     "vllm",
     "sglang",

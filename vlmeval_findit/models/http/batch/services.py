@@ -303,6 +303,7 @@ class AnthropicBatches(BatchService):
         return anthropic_headers(self._endpoint)
 
 
+# The client of a batch API, by its kind
 SERVICES: Mapping[BatchKind, type[BatchService]] = {
     service.kind: service for service in (BatchService, AnthropicBatches)
 }

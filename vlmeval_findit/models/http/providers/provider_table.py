@@ -125,6 +125,7 @@ def _problem(row: Provider) -> str | None:
     return None
 
 
+# Model services with an address and key of their own, by name; plug-ins add rows
 PROVIDERS: PluginTable[Provider] = PluginTable(
     Group.PROVIDERS, {row.name: row for row in _ROWS}, Provider, _problem
 )
