@@ -41,7 +41,6 @@ from .findit_query import (
 
 from .grid import (
     AnswerFormat as AnswerFormat,
-    NONE as NONE,
     WINNER as WINNER,
     AnnotationTable as AnnotationTable,
     all_tables as all_tables,
