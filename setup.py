@@ -170,6 +170,7 @@ setup(
         "vlmeval_findit.data": ["*.yaml"],
         "vlmeval_findit.data.demo": ["*.yaml", "*.json"],
         "vlmeval_findit.reproduction": ["*.yaml"],
+        "vlmeval_findit.scoring": ["*.yaml"],
         "vlmeval_findit.models": ["findit_nano*/*"],
         "vlmeval_findit.report": ["templates/*"],
     },

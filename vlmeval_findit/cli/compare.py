@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from ..leaderboard import (
     to_json,
 )
 from ..protocol import Reviews
-from ..scoring import RowData, Run, load_runs
+from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
 from ..statistics import INTERVALS, Difference
 from ..storage import read_reviews
 from .leaderboard import with_reviews
@@ -97,6 +98,9 @@ def command(
                 "score on these images, the difference is optimistic: leaderboard and report test "
                 f"it {ELSEWHERE}, {MEANING}"
             )
+    each = {run.files.provenance: run for run in chain.from_iterable(pairs)}
+    for line in errata_lines(map(facts_of, each.values())):
+        print_folded(line)
     if json_file is not None:
         dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
         write_json(json_file, dicts)
@@ -237,6 +241,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
             "queries": len(run.rows),
             "failed calls": run.failed,
             "file": str(run.path),
+            "errata": [erratum.name for erratum in errata_of(facts_of(run))],
         }
         for name, run in (("a", left), ("b", right))
     }

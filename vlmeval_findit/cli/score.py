@@ -16,8 +16,11 @@ from ..boxes import KINDS
 from ..core import REFUSED, SOME_FAILED, as_called, is_disk_full, open_text
 from ..protocol import settings_from
 from ..scoring import (
+    RunFacts,
     RunScore,
     convert_file,
+    errata_lines,
+    facts_of_score,
     prediction_files,
     score_beside,
     score_file,
@@ -99,6 +102,7 @@ def command(
     decided = read_reviews(reviews) if reviews else None
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
+    facts: list[RunFacts] = []
     refused: list[ValueError | OSError] = []
     for path in prediction_files(runs):
         try:
@@ -116,6 +120,7 @@ def command(
         # The answers of thousands of runs do not fit into memory.
         rows += _rows(run, written)
         notes += _notes(run)
+        facts.append(facts_of_score(run, file))
         if run.reviews is not None:
             notes.append(f"the score without reviews is unchanged; with them: {written.score}")
         elif written.mark:
@@ -123,6 +128,7 @@ def command(
     if not rows and len(refused) == 1:
         raise refused[0]
     print_rows(rows)
+    notes += errata_lines(facts)
     print_lines(notes, "the whole output (… | cat)")
     for error in refused[:_MOST_REFUSED]:
         print_note(f"error: not scored: {error_text(error)}")

@@ -10,7 +10,16 @@ from ..analysis import ELSEWHERE, MEANING, UNEVEN, rule, transparent_rows
 from ..benchmarks.findit import rejection_line
 from ..core import counted
 from ..protocol import add_up
-from ..scoring import PACKAGE, Run, is_present, keys_of, part_in_words, score_again
+from ..scoring import (
+    PACKAGE,
+    Run,
+    errata_lines,
+    facts_of,
+    is_present,
+    keys_of,
+    part_in_words,
+    score_again,
+)
 from ..statistics import COUNTING, TOO_FEW
 from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
@@ -143,6 +152,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
         "Scored earlier": by_dataset(_scored_earlier),
+        "Errata": errata_lines(map(facts_of, shown)),
         "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
         "Queries with nothing to find": _rejection_lines(board),
         "Sampled": by_run(_sampled),

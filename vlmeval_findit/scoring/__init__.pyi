@@ -125,6 +125,16 @@ from .run_prompts import (
     recorded_prompts as recorded_prompts,
 )
 
+from .errata import (
+    Erratum as Erratum,
+    RunFacts as RunFacts,
+    errata as errata,
+    errata_of as errata_of,
+    errata_lines as errata_lines,
+    facts_of as facts_of,
+    facts_of_score as facts_of_score,
+)
+
 from .scored_with import (
     PACKAGE as PACKAGE,
     versions_now as versions_now,

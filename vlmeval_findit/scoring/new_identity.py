@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from .. import __version__
 from ..benchmarks import benchmark_of, prefix_of, prefixes
 from ..benchmarks.findit import FindItVariant
 from ..boxes import KINDS, REPRESENTATIONS
@@ -13,8 +14,10 @@ from ..core import Group, Plugin, PluginTable, file_sha256, installed
 from ..models import MODELS, PROVIDERS
 from ..protocol import ENGINES, PROVIDER, Answering, AnyDataset, DatasetVariant, Identity, PromptSet
 
-# Packages whose version at inference a run records
-_AT_INFERENCE = ("vlmeval-findit", *ENGINES, "pillow")
+DISTRIBUTION = "vlmeval-findit"  # The package among the versions of a run
+
+# Other packages whose version at inference a run records
+_AT_INFERENCE = (*ENGINES, "pillow")
 
 
 def run_identity(
@@ -44,7 +47,7 @@ def run_identity(
         table_sha256=file_sha256(dataset.table),
         rows=tuple(sorted(rows)),
         space=space,
-        versions=installed(_AT_INFERENCE),
+        versions={DISTRIBUTION: __version__, **installed(_AT_INFERENCE)},
         plugins=plugins_used(dataset.variant, answering.row, spaces, answering.kind),
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )

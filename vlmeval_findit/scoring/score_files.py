@@ -158,6 +158,7 @@ class Provenance:
     space_note: str | None = None  # The space that was stated in place of the known one
     costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
+    reasons: frozenset[str] = frozenset()  # Why replies do not adhere, as far as any does not
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
     made_of: Mapping[str, Any] = field(default_factory=dict)  # The facts of the table's .meta.json
 
@@ -294,6 +295,7 @@ def provenance_from(
         reply_note=reply_note(stored.replies),
         space_note=stated_note(stored.spaces),
         costs=costs,
+        reasons=frozenset(stored.reasons),
         reviews=stored.reviews,
         shown={index: images for index, images in shown.items() if images},
         made_of=stored.table.meta or {},

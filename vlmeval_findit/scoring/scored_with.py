@@ -28,7 +28,7 @@ ROOMS = (
 )  # fmt: skip
 
 PACKAGE = "vlmeval_findit"  # Key of the package's version in ``scored_with``
-_CODE = "code"
+CODE = "code"  # Key of the hash of the code there
 _PLUGIN = "plug-in "  # How the names of plug-ins begin
 
 
@@ -36,7 +36,7 @@ def versions_now() -> dict[str, str]:
     """Return the versions that score now, and the hash of the code."""
     return {
         PACKAGE: __version__,
-        _CODE: package_sha256(ROOMS),
+        CODE: package_sha256(ROOMS),
         "python": sys.version.split()[0],
         **installed(("numpy", "scipy")),
     }
@@ -58,7 +58,7 @@ def scorer(scored_with: Mapping[str, str]) -> dict[str, str]:
     """
     version = f"version {scored_with.get(PACKAGE, 'unknown')}"
     plugins = {name: code for name, code in scored_with.items() if name.startswith(_PLUGIN)}
-    return {PACKAGE: scored_with.get(_CODE, version), **plugins}
+    return {PACKAGE: scored_with.get(CODE, version), **plugins}
 
 
 def scorer_now(names: Iterable[str]) -> dict[str, str]:
@@ -85,7 +85,7 @@ def part_in_words(scored_with: Mapping[str, str], name: str) -> str:
     """
     if name != PACKAGE:
         return f"{name} {scored_with.get(name, '(unknown)')}"
-    code = scored_with.get(_CODE)
+    code = scored_with.get(CODE)
     recorded = f"code {code[:12]}" if code else "code not recorded"
     return f"{PACKAGE} {scored_with.get(PACKAGE, '(version unknown)')} ({recorded})"
 
