@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_best_of_many.py --benchmark-enable -s
 
-prints the tables of docs/design/statistics.md. Without ``--benchmark-enable`` few boards are drawn,
+prints the tables of benchmarks/README.md. Without ``--benchmark-enable`` few boards are drawn,
 and only gross faults are found.
 """
 

@@ -3,7 +3,7 @@ before (the best format on all images) and elsewhere.
 
     python -m pytest benchmarks/test_chosen_formats.py --benchmark-enable -s
 
-prints the tables of docs/design/statistics.md. Without ``--benchmark-enable`` few boards are drawn,
+prints the tables of benchmarks/README.md. Without ``--benchmark-enable`` few boards are drawn,
 and only gross faults are found.
 """
 

@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_format_race.py --benchmark-enable -s
 
-prints the table of docs/design/statistics.md.
+prints the table of benchmarks/README.md.
 """
 
 from __future__ import annotations

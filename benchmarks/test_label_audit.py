@@ -4,7 +4,7 @@
 
     python -m pytest benchmarks/test_label_audit.py --benchmark-enable -s
 
-prints the table of docs/design/statistics.md: average precision by task and number of models; the
+prints the table of benchmarks/README.md: average precision by task and number of models; the
 seconds of 10,000 queries and five models; and the same from runs of the shipped models over Scenes,
 at a lower resolution and with sampled replies too, to a reviewed score. Annotations of the first
 are made up, errors are injected. The comparison needs cleanlab, which the extra ``test`` has.

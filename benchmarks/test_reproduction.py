@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_reproduction.py --benchmark-enable -s
 
-prints the tables of docs/design/statistics.md.
+prints the tables of benchmarks/README.md.
 """
 
 from __future__ import annotations

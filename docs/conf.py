@@ -55,8 +55,14 @@ def write_pages(app):
         (ROOT / name).write_text(page(), encoding="utf-8")
 
 
+def lead_to_copies(app, docname, source):
+    """Lead links to the benchmarks' page to its copy on the site."""
+    source[0] = source[0].replace("](../../benchmarks/README.md", "](../design/benchmarks.md")
+
+
 def setup(app):
     """Register what Sphinx calls."""
     app.connect("builder-inited", write_pages)
+    app.connect("source-read", lead_to_copies)
     app.connect("autodoc-skip-member", skip_undocumented_fields)
     app.connect("build-finished", copy_pictures)

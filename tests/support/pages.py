@@ -17,7 +17,11 @@ from written_pages import WRITTEN
 
 PAGES = {
     name: path
-    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+    for path in (
+        *sorted(ROOT.glob("*.md")),
+        *sorted((ROOT / "docs").rglob("*.md")),
+        ROOT / "benchmarks" / "README.md",
+    )
     if "_build" not in path.parts and (name := str(path.relative_to(ROOT))) not in WRITTEN
 }
 """All pages of the clone by their path; not those that are written when the site is built."""

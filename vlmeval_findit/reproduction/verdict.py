@@ -2,7 +2,7 @@
 
 The interval over pictures allows for the sample, the tolerance for what second measurements in
 equal conditions differ by: 1.3 points on one split, 0.5 on the mean of eight. How often the verdict
-is wrong is measured: docs/design/statistics.md.
+is wrong is measured: benchmarks/README.md.
 """
 
 from __future__ import annotations
