@@ -38,6 +38,7 @@ from .shared_options import (
 
 from .printing import (
     print_rows as print_rows,
+    report_spending as report_spending,
 )
 
 from .progress import (

@@ -120,10 +120,21 @@ def write_json(path: Path, value: object) -> None:
         f.write(json.dumps(value, indent=1) + "\n")
 
 
+def _guessed(budget: Budget) -> str:
+    """Say how much of what was spent is a guess."""
+    if not budget.guesses:
+        return ""
+    calls = "a call" if budget.guesses == 1 else f"{budget.guesses} calls"
+    return (
+        f", ${budget.guessed:.4f} of it counted at the most that {calls} can cost, whose replies "
+        "were lost or do not tell their price"
+    )
+
+
 def report_spending(budget: Budget) -> int:
     """Print the cost; return 3 if the limit stopped the run, else 0."""
     if budget.spent:
-        say(f"spent: ${budget.spent:.4f}", file=sys.stderr)
+        say(f"spent: ${budget.spent:.4f}{_guessed(budget)}", file=sys.stderr)
     if not budget.exhausted:
         return 0
     say(

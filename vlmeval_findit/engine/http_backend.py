@@ -102,7 +102,8 @@ class HttpService:
             return
         self._waited_for.add((server, error.status))
         until = "until it answers" if math.isinf(patience) else f"for up to {_minutes(patience)}"
-        log.warning("%s: %s: asking again %s; Ctrl-C stops", server, error, until)
+        paid = "; each attempt is counted as it may be billed" if error.is_charged else ""
+        log.warning("%s: %s: asking again %s%s; Ctrl-C stops", server, error, until, paid)
 
 
 @dataclass(repr=False, eq=False)
@@ -300,6 +301,7 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         server: HttpEndpoint = assignment.server.endpoint
         call.began = call.began or assignment.began
         before = call.cost or 0.0
+        guessed, guesses = call.guessed, call.guesses
         failure: CallError | None = None
         try:
             await call.attempt(server, self._client, self._images)
@@ -322,7 +324,8 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
                 reason = error_line(error)
                 call.unreadable = reason
         finally:
-            self._budget.end(None if call.cost is None else call.cost - before)
+            cost = None if call.cost is None else call.cost - before
+            self._budget.end(cost, call.guessed - guessed, call.guesses - guesses)
         now = self._loop.time()
         retry_after = failure.retry_after if failure else None
         self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)

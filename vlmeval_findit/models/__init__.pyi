@@ -299,6 +299,7 @@ from .http.spending import (
     Usage as Usage,
     Charge as Charge,
     charge as charge,
+    is_implausible as is_implausible,
     usage_of as usage_of,
     token_counts as token_counts,
     SpendingError as SpendingError,

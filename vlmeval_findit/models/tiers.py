@@ -9,10 +9,12 @@ The reply decides: a project may have another tier than the request.  Sources, N
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ..core import quoted
 from .prices import TokenPrices
 
 _PRIORITY = "priority"  # columns of a model's prices
@@ -40,6 +42,9 @@ _MULTIPLES: Mapping[str, Mapping[str, float | str]] = {
 _AT_MOST = {"service_tier": 6.0, "speed": 6.0, "inference_geo": 1.1}
 
 FIELDS = tuple(_MULTIPLES)
+
+_NAMES = ("name", "type", "value")  # where an object has its word
+_LONGEST = 60  # characters of a word
 
 
 class StatedTier(NamedTuple):
@@ -86,12 +91,33 @@ def tiers_in(*places: Mapping[str, object]) -> tuple[StatedTier, ...]:
     found = []
     for place in places:
         for field in FIELDS:
-            word = place.get(field)
-            if isinstance(word, str) and word.strip():
+            for word in _words_in(place.get(field)):
                 # Google writes some as SERVICE_TIER_PRIORITY.
                 name = word.strip().lower().removeprefix(f"{field}_")
-                found.append(StatedTier(field, name))
+                found.append(StatedTier(field, quoted(name, _LONGEST)))
     return tuple(dict.fromkeys(found))
+
+
+def _words_in(value: object) -> Iterator[str]:
+    """Yield the words of a field: text, those of a list, that of an object; else its JSON.
+
+    >>> [list(_words_in(value)) for value in ("flex", ["flex"], {"name": "flex"}, 5, None, " ")]
+    [['flex'], ['flex'], ['flex'], ['5'], [], []]
+    """
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _words_in(each)
+    elif isinstance(value, dict):
+        words = [value[name] for name in _NAMES if value.get(name)]
+        if words:
+            yield from _words_in(words)
+        elif value:
+            yield json.dumps(value, default=str)
+    elif value is not None and value is not False:
+        yield json.dumps(value, default=str)
 
 
 def surcharge(tiers: Iterable[StatedTier], prices: TokenPrices) -> Surcharge:

@@ -12,7 +12,7 @@ from asking import QUESTION, QUICK, ask_call, call_of, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.boxes import Space
-from vlmeval_findit.cli import main
+from vlmeval_findit.cli import main, report_spending
 from vlmeval_findit.engine import HttpService
 from vlmeval_findit.models import (
     Budget,
@@ -200,7 +200,7 @@ def test_batches_may_cost_the_limit_together_and_no_more() -> None:
     Budget().commit(None)
 
 
-def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
+def test_an_attempt_that_timed_out_is_paid_at_its_most(caplog: pytest.LogCaptureFixture) -> None:
     prices = TokenPrices(1.0, 1000.0, cached=1.0, written=1.0, least=0)
     model = replace(chat_model("Qwen3-VL"), prices=prices)
     budget = Budget(5.0)
@@ -211,6 +211,8 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     assert "no reply within" in (answer.error or "")
     assert budget.spent == pytest.approx(2 * at_most, rel=1e-12)
     assert call_of(answer)["cost_guessed"] == call_of(answer)["cost"] == budget.spent
+    assert (budget.guessed, budget.guesses) == (budget.spent, 2)
+    assert "each attempt is counted as it may be billed" in caplog.text
 
 
 def test_without_prices_it_is_paid_like_the_dearest_call_before() -> None:
@@ -261,6 +263,27 @@ def test_a_limit_holds_by_what_a_server_states(
         assert searched(tmp_path, server, "--max-usd", "0.03") == 3
         assert len(server.asked) == 3, "it states 0.01 of each"
     assert "spent: $0.0300" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ([(0.5, 0.0, 0)], ""),
+        ([(0.5, 0.0, 0), (0.3, 0.25, 1)], ", $0.2500 of it counted at the most that a call can"),
+        ([(0.5, 0.4, 2), (0.3, 0.3, 3)], ", $0.7000 of it counted at the most that 5 calls can"),
+    ],
+)
+def test_a_guess_is_said_beside_the_sum(
+    ends: list[tuple[float, float, int]], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget()
+    for end in ends:
+        budget.begin()
+        budget.end(*end)
+    report_spending(budget)
+    said = capsys.readouterr().err
+    assert f"spent: ${sum(end[0] for end in ends):.4f}{words}" in said
+    assert ("whose replies were lost" in said) is bool(words)
 
 
 def test_a_limit_ends_at_a_server_that_states_nothing(

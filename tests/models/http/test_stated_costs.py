@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from asking import QUICK, ask_call, call_of
+from asking import QUICK, ask_call, ask_calls, call_of
 from chat_server import Answer, ChatServer, in_turn
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from vlmeval_findit.models import (
     Endpoint,
     amount_of,
     charge,
+    is_implausible,
     read_headers,
     usage_of,
 )
@@ -39,6 +42,8 @@ PLACES: Mapping[str, Callable[[Any], Reply]] = {
     "cost": lambda cost: {"cost": cost},
     "total_cost": lambda cost: {"total_cost": cost},
     "estimated_cost": lambda cost: {"estimated_cost": cost},
+    "cost_details": lambda cost: {"cost_details": {"total": cost}},
+    "usage.cost_details": lambda cost: {"usage": {"cost_details": {"total": cost}}},
     "a header": lambda cost: {
         RESPONSE_HEADERS: {
             "x-litellm-response-cost": cost if isinstance(cost, str) else json.dumps(cost)
@@ -54,12 +59,15 @@ SHAPES: Mapping[str, Callable[[float], Any]] = {
     "text": str,
     "text with a sign": lambda usd: f"${usd:.9f}",
     "text with a unit": lambda usd: f"{usd:.9f} USD",
+    "text after a unit": lambda usd: f"USD {usd:.9f}",
+    "a list of one": lambda usd: [usd],
     "an object": lambda usd: {"request_cost": usd / 2, "input_tokens_cost": 0, "total_cost": usd},
     "parts": lambda usd: {"input_tokens_cost": usd / 4, "output_tokens_cost": usd * 3 / 4},
     "parts of a total of 0": lambda usd: {"input_cost": usd, "total_cost": 0},
 }
-OBJECTS = ("an object", "parts", "parts of a total of 0")
-WHOLE_OR_TEXT = ("a header", "the user's key")
+OBJECTS = ("a list of one", "an object", "parts", "parts of a total of 0")
+WHOLE_OR_TEXT = ("a header", "the user's key", "cost_details", "usage.cost_details")
+ONE_FIELD = {"usage.cost", "the user's key", "usage.cost_details"}  # one or two of the same
 CASES = [
     (place, shape)
     for place, shape in product(PLACES, SHAPES)
@@ -89,7 +97,7 @@ def test_the_largest_of_several_amounts_counts(stated: list[tuple[tuple[str, str
     reply: Reply = {}
     dollars = {}
     for (place, shape), usd in stated:
-        if place in dollars or {"usage.cost", "the user's key"} <= {place, *dollars}:
+        if place in dollars or len({place, *dollars} & ONE_FIELD) > 1:
             continue
         dollars[place] = usd
         for key, value in PLACES[place](SHAPES[shape](usd)).items():
@@ -105,6 +113,47 @@ def test_the_largest_of_several_amounts_counts(stated: list[tuple[tuple[str, str
 )  # fmt: skip
 def test_what_is_no_amount_is_not_read(value: object) -> None:
     assert amount_of(value) is None
+
+
+UNREAD = ["0,02", "1,234.56", "0.02 EUR", "free", "1.2.3", -0.05, True, 10**400, float("nan"),
+          [0.01, 0.02], ["?"], {"sum": 0.02}, {"total_cost": "0,02"},
+          {"input_cost": 0.01, "output_cost": "?"}, {"total_cost": 0.01, "output_cost": [0.02]},
+          {"input": {"cost": 0.02}}]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", UNREAD, ids=str)
+def test_an_unread_amount_counts_at_the_greatest_cost(place: str, value: object) -> None:
+    usage = usage_of(with_tokens(PLACES[place](value), counted=True))
+    assert usage.unread, "it is named"
+    charged = charge(usage, PRICES, 7.0)
+    assert (charged.cost, charged.is_guess) == (7.0, True)
+    assert charge(usage, PRICES, 7.0, share=0.5).cost == 3.5
+    assert charge(replace(usage, stated=9.0), PRICES, 7.0).cost == 9.0
+    assert charge(replace(usage, stated=None), None, None).cost is None
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", [None, "", "None", "null", 0, 0.0])
+def test_where_no_amount_is_stated_tokens_count(place: str, value: Any) -> None:
+    usage = usage_of(with_tokens(PLACES[place](value), counted=True))
+    assert usage.unread == ""
+    assert charge(usage, PRICES, 7.0).cost == pytest.approx(0.011)
+
+
+@pytest.mark.parametrize(
+    ("value", "dollars"),
+    [("0.02, 0.03", 0.03), ("0.03, 0.02", 0.03), ("0.02, None", 0.02), ("$0.02, USD 0.03", 0.03)],
+)
+def test_of_a_header_that_came_twice_the_larger_counts(value: str, dollars: float) -> None:
+    assert usage_of({RESPONSE_HEADERS: {"x-litellm-response-cost": value}}).stated == dollars
+    half_read = {RESPONSE_HEADERS: {"x-litellm-response-cost": f"{value}, ?"}}
+    assert usage_of(half_read).unread == "header x-litellm-response-cost '?'"
+
+
+def test_both_headers_of_one_name_are_read() -> None:
+    twice = [("X-LiteLLM-Response-Cost", "0.03"), ("x-litellm-response-cost", "0.02")]
+    assert read_headers(Mock(items=lambda: twice)) == {"x-litellm-response-cost": "0.03, 0.02"}
 
 
 @pytest.mark.parametrize(
@@ -155,6 +204,13 @@ def test_a_fee_and_what_the_provider_takes_are_added(
         {"usage": {"prompt_tokens": None, "input_tokens": 330, "completion_tokens": None,
                    "output_tokens": 40}},
         {"usage": {"prompt_tokens": 0, "input_tokens": 330, "output_tokens": 40}},
+        {"usage": {"prompt_tokens": "330", "completion_tokens": "40.0"}},
+        {"usage": {"prompt_tokens": 330.0, "completion_tokens": " 40 "}},
+        {"usage": {"prompt_tokens": 330, "total_tokens": 370}},
+        {"usageMetadata": {"promptTokenCount": "330", "candidatesTokenCount": 35.0,
+                           "thoughtsTokenCount": "5"}},
+        {"usage": {"input_tokens": "30", "cache_read_input_tokens": 3e2, "output_tokens": "40"}},
+        {"prompt_eval_count": 330, "eval_count": 40},
     ],
 )  # fmt: skip
 def test_tokens_are_read_under_their_usual_names(reply: Reply) -> None:
@@ -188,6 +244,46 @@ def test_a_stated_cost_is_in_the_record(reply: Reply, headers: Mapping[str, str]
             call = call_of(ask_call(service))
         assert (call["cost"], budget.spent) == (0.02, 0.02)
         assert "cost_from" not in call, "the service stated it"
+
+
+def said_of(replies: list[Answer], caplog: pytest.LogCaptureFixture) -> tuple[Budget, list[str]]:
+    """Ask a priced model for some replies; return what was spent, and the warnings."""
+    with ChatServer(in_turn(*replies)) as server:
+        budget = Budget()
+        model = model_of(PRICES)
+        ask_calls(HttpService(model, [Endpoint(server.url)], budget=budget, policy=QUICK), 5)
+    return budget, [record.getMessage() for record in caplog.records]
+
+
+def test_an_unread_cost_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    replies = [answer_with({"usage": {"cost": f"0,0{n}", **TOKENS}}, {}) for n in range(2, 7)]
+    budget, said = said_of(replies, caplog)
+    (line,) = said
+    assert "states a cost in a form that is not read (usage.cost '0,0" in line
+    assert "such calls count at the most that they can cost (this one: $" in line
+    assert budget.guesses == 5
+    assert budget.guessed == budget.spent > 5 * 0.011
+
+
+def test_an_implausible_cost_counts_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    replies = [answer_with({"usage": {"cost": 1e9 + n, **TOKENS}}, {}) for n in range(5)]
+    budget, said = said_of(replies, caplog)
+    (line,) = said
+    assert "states a cost of $100000000" in line
+    assert ", though the most that it can cost is $0." in line
+    assert budget.spent >= 5e9
+    assert budget.guesses == 0
+
+
+@pytest.mark.parametrize(
+    ("stated", "at_most", "is_said"),
+    [(0.5, 0.1, False), (1.5, 0.1, True), (None, 0.1, False), (99.0, None, False),
+     (101.0, None, True)],
+)  # fmt: skip
+def test_a_cost_is_implausible_beyond_ten_times_the_most(
+    stated: float | None, at_most: float | None, is_said: bool
+) -> None:
+    assert is_implausible(stated, at_most) is is_said
 
 
 def test_only_headers_about_costs_are_kept() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ...protocol import (
@@ -34,7 +35,7 @@ from .schema import (
     refuse_unconstrained,
 )
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
-from .spending import Budget, Usage, charge
+from .spending import Budget, Charge, Usage, charge, is_implausible
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +58,7 @@ class ChatCall:
     batch: str = ""
     cost: float | None = 0.0  # of all attempts, in US dollars; None: unknown
     guessed: float = 0.0  # of it, the most that attempts could cost of which nothing is known
+    guesses: int = 0  # attempts that cost it
     cost_from: str = ""  # source of the prices of a computed cost
     error: CallError | None = None  # of the last attempt
     unreadable: str = ""
@@ -212,7 +214,12 @@ class ChatCall:
     def pay(self, usage: Usage, share: float = 1.0, dearest: float | None = None) -> None:
         """Add what an attempt cost, as :func:`.charge` charges it."""
         self._note_tiers(usage)
-        charged = charge(usage, self.model.prices, self.at_most(), share, dearest)
+        at_most = self.at_most()
+        charged = charge(usage, self.model.prices, at_most, share, dearest)
+        if usage.unread:
+            self._warn_once("unread", _unread(usage, charged))
+        elif is_implausible(usage.stated, at_most):
+            self._warn_once("implausible", self._implausible(usage.stated, at_most))
         if charged.cost is None or self.cost is None:
             self.cost = None
             return
@@ -221,6 +228,23 @@ class ChatCall:
         self.cost_from = charged.source or self.cost_from
         if charged.is_guess:
             self.guessed += charged.cost
+            self.guesses += 1
+
+    def _warn_once(self, kind: str, words: str) -> None:
+        """Warn of the first case in a run: numbers differ from call to call."""
+        told = (self.model.name, kind)
+        if told not in self.budget.told:
+            self.budget.told.add(told)
+            self.warnings += (words,)
+
+    def _implausible(self, stated: float | None, at_most: float | None) -> str:
+        shown = [Path(value).name for kind, value in self.message if kind is PartKind.IMAGE]
+        about = ", ".join([self.variant.name, *shown[:1]])
+        than = "" if at_most is None else f", though the most that it can cost is ${at_most:.4g}"
+        return (
+            f"a reply ({about}) states a cost of ${stated:.10g}{than}: it counts as stated. Look "
+            "at the service's bill; --max-usd ends a run before the next such call"
+        )
 
     def _note_tiers(self, usage: Usage) -> None:
         """Note the dearest tier: replies that are lost may have it, too."""
@@ -302,6 +326,13 @@ class ChatCall:
             **completion.more,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+
+def _unread(usage: Usage, charged: Charge) -> str:
+    counts = "what it costs is not known"
+    if charged.cost is not None:
+        counts = f"such calls count at the most that they can cost (this one: ${charged.cost:.4g})"
+    return f"a reply states a cost in a form that is not read ({usage.unread}): {counts}"
 
 
 def _unknown_price(tier: StatedTier) -> str:

@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NoReturn
 
 from ...core import count_of, mapping, objects
 from ..prices import TokenPrices
 from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
-from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost
+from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost, unread_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,12 @@ class Usage:
     tokens: Mapping[str, int] | None = None  # as of :func:`token_counts`
     tiers: tuple[StatedTier, ...] = ()
     is_partial: bool = False  # a part of the stated cost is missing
+    unread: str = ""  # a cost that is stated, but cannot be read: its place and form
 
     @property
     def says_something(self) -> bool:
         """Whether it says that something was worked on."""
-        return bool(self.stated) or any((self.tokens or {}).values())
+        return bool(self.stated or self.unread) or any((self.tokens or {}).values())
 
 
 NOTHING_STATED = Usage()
@@ -48,7 +49,7 @@ class Charge:
 
     cost: float | None  # US dollars; None: unknown
     source: str = ""  # of the prices of a computed cost
-    is_guess: bool = False  # the greatest or dearest cost, as nothing plausible was stated
+    is_guess: bool = False  # the greatest or dearest cost, as nothing readable was stated
     unknown: tuple[StatedTier, ...] = ()  # tiers that it rests on, of which no price is known
 
 
@@ -70,11 +71,15 @@ def charge(
     """
     stated = usage.stated
     if prices is None:
-        if stated is not None:
-            return Charge(stated)
+        if stated is not None and not (usage.unread and stated == 0):
+            return Charge(stated, is_guess=bool(usage.unread))
         return Charge(dearest, is_guess=True) if dearest else Charge(None)
     extra = surcharge(usage.tiers, prices)
     by_price = _by_price(usage, prices, at_most, share, extra)
+    if usage.unread:
+        known = (stated, by_price.cost, None if at_most is None else at_most * share)
+        most = max((each for each in known if each is not None), default=None)
+        return replace(by_price, cost=most, is_guess=True)
     if not stated:  # 0 is plausible for free models only, of which no price is known
         return by_price
     # A dearer tier, or a missing part, may not be in what is stated.
@@ -98,9 +103,26 @@ def _by_price(
     return Charge(by_tokens * extra.of(share), source, is_guess, extra.unknown)
 
 
+# A stated cost above so many times the greatest of the call, or, without prices, so many dollars
+_IMPLAUSIBLE_TIMES = 10.0
+_IMPLAUSIBLE_DOLLARS = 100.0
+
+
+def is_implausible(stated: float | None, at_most: float | None) -> bool:
+    """Return whether a stated cost is so high that it is probably wrong; it counts all the same.
+
+    Args:
+        stated: US dollars.
+        at_most: US dollars that the call can cost; None without prices.
+    """
+    limit = _IMPLAUSIBLE_DOLLARS if at_most is None else _IMPLAUSIBLE_TIMES * at_most
+    return stated is not None and stated > limit
+
+
 def usage_of(reply: Mapping[str, Any]) -> Usage:
     """Read what a chat reply says of its cost; zeros of a server that counts nothing are absent."""
-    usage = {**mapping(reply.get("usageMetadata")), **mapping(reply.get("usage"))}
+    beside = {name: reply[name] for name in _OLLAMA if name in reply}
+    usage = {**beside, **mapping(reply.get("usageMetadata")), **mapping(reply.get("usage"))}
     tokens = token_counts(usage)
     if tokens.get("prompt") == 0:  # every request has a prompt
         tokens = {}
@@ -109,10 +131,13 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
     headers = mapping(reply.get(RESPONSE_HEADERS))
     tiers = tiers_in(reply, usage, {"service_tier": headers.get(TIER_HEADER)})
     cost = stated_cost(reply)
+    unread = unread_cost(reply)
     if cost is None or not (cost.dollars or cost.is_whole):
-        return Usage(None, tokens, tiers)
-    return Usage(cost.dollars, tokens, tiers, is_partial=not cost.is_whole)
+        return Usage(None, tokens, tiers, unread=unread)
+    return Usage(cost.dollars, tokens, tiers, not cost.is_whole, unread)
 
+
+_OLLAMA = ("prompt_eval_count", "eval_count")  # beside the message
 
 _WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", "function_call")
 
@@ -127,7 +152,8 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     an hour); completion, of it reasoning.
 
     Tokens that a service counts apart (xAI's thoughts, Anthropic's caches behind some proxies) are
-    added to the whole that they belong to. If it cannot be told, ``completion`` is left out.
+    added to the whole that they belong to. If it cannot be told, ``completion`` is left out. If
+    it is not stated, it is what the total has beyond the prompt.
 
     >>> token_counts({"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 5020})
     {'prompt': 1000, 'completion': 4020}
@@ -144,6 +170,8 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     if not known.get("cache_write_1h"):
         known.pop("cache_write_1h", None)
     total = known.pop("total", 0)
+    if "completion" not in known.keys() | unread and total > known.get("prompt", total):
+        known["completion"] = total - known["prompt"]
     if "prompt" not in known or "completion" not in known:
         return known
     beyond = total - known["prompt"] - known["completion"]
@@ -177,6 +205,7 @@ def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
             ),
             usage.get("promptTokenCount"),
             usage.get("inputTokens"),  # Amazon
+            usage.get("prompt_eval_count"),  # Ollama
         ),
         "cached": (
             sent.get("cached_tokens"),
@@ -195,6 +224,7 @@ def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
             usage.get("output_tokens"),
             _sum_of(usage, "candidatesTokenCount", "thoughtsTokenCount"),
             usage.get("outputTokens"),
+            usage.get("eval_count"),
         ),
         "reasoning": (
             answered.get("reasoning_tokens"),
@@ -240,6 +270,9 @@ class Budget:
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit  # infinite: only count
         self.spent = 0.0
+        self.guessed = 0.0  # of it, by attempts of which the cost is not known
+        self.guesses = 0  # such attempts
+        self.told: set[tuple[str, str]] = set()  # models, and what was said of their costs
         self.committed = 0.0  # by batches, at most
         self.dearest = 0.0  # cost of one call so far
         self.multiple = 1.0  # of the dearest tier that a reply stated
@@ -274,13 +307,18 @@ class Budget:
         with self._lock:
             self._in_flight -= 1
 
-    def end(self, cost: float | None) -> None:
-        """Count the cost of an attempt (None: not stated)."""
+    def end(self, cost: float | None, guessed: float = 0.0, guesses: int = 0) -> None:
+        """Count the cost of a call's attempt (None: not stated).
+
+        ``guessed`` of it is of so many requests (``guesses``) of which the cost is not known.
+        """
         with self._lock:
             self._in_flight -= 1
             self._unknown = self._unknown or cost is None
             if cost:
                 self.spent += cost
+                self.guessed += guessed
+                self.guesses += guesses
                 self.dearest = max(self.dearest, cost)
         if not math.isinf(self.limit):
             for watcher in list(self._watchers):

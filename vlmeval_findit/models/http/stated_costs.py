@@ -1,12 +1,16 @@
-"""Where services state what a reply cost, and how they write an amount."""
+"""Where services state what a reply cost, and how they write an amount.
+
+An amount that is there, but in a form that is not read, is named: it may be of any height.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...core import mapping, number_of
+from ...core import mapping, number_of, quoted
 
 # In a reply as it is read: the headers that it came with, names in lower case
 RESPONSE_HEADERS = "response_headers"
@@ -18,15 +22,21 @@ class _Place(NamedTuple):
     path: tuple[str, ...]
     in_a_dollar: float = 1.0  # of its unit
 
+    def __str__(self) -> str:
+        return ".".join(self.path).replace(f"{RESPONSE_HEADERS}.", "header ")
 
-# Besides ``usage.cost``: :func:`_cost_of_usage`.  Of several amounts the largest counts.
+
+# Of several amounts the largest counts; :func:`_with_fee` has what is added up.
 _PLACES = (
+    _Place(("usage", "cost")),
     _Place(("usage", "total_cost")),
     _Place(("usage", "estimated_cost")),  # DeepInfra
     _Place(("usage", "cost_in_usd_ticks"), 1e10),  # xAI: docs.x.ai/developers/cost-tracking
     _Place(("cost",)),
     _Place(("total_cost",)),
     _Place(("estimated_cost",)),
+    _Place(("cost_details",)),
+    _Place(("usage", "cost_details")),
     _Place((RESPONSE_HEADERS, "x-litellm-response-cost")),
 )
 
@@ -35,7 +45,13 @@ _READ_HEADERS = frozenset(place.path[1] for place in _PLACES if place.path[0] ==
 # The tier that Google used
 TIER_HEADER = "x-gemini-service-tier"
 
-_TEXT = re.compile(r"\s*(?:US)?\$?\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(?:USD|\$)?\s*", re.IGNORECASE)
+_TEXT = re.compile(
+    r"\s*(?:USD|(?:US)?\$)?\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(?:USD|(?:US)?\$)?\s*", re.IGNORECASE
+)
+_NOTHING = frozenset({"", "none", "null", "n/a"})  # texts that state no amount
+
+# HTTP's form of a header that came several times
+_REPEATED = ", "
 
 # Keys of amounts in an object: request_cost, output_tokens_cost, total_cost, input_fee …
 _TOTAL = re.compile(r"total(?:_?(?:cost|price|amount|usd))?|amount|value|usd", re.IGNORECASE)
@@ -43,6 +59,8 @@ _PART = re.compile(r".*(?:cost|costs|fee|price|usd|amount)|input|output|request"
 
 _UPSTREAM = "upstream_inference_cost"
 _UPSTREAM_PARTS = ("upstream_inference_prompt_cost", "upstream_inference_completions_cost")
+
+_SHOWN = 40  # characters of an amount that is not read
 
 
 class StatedCost(NamedTuple):
@@ -54,8 +72,12 @@ class StatedCost(NamedTuple):
 
 def read_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a reply that say what it cost, names in lower case."""
-    lower = {name.lower(): value for name, value in headers.items()}
-    return {name: lower[name] for name in (*_READ_HEADERS, TIER_HEADER) if name in lower}
+    read: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _READ_HEADERS or lower == TIER_HEADER:
+            read[lower] = f"{read[lower]}{_REPEATED}{value}" if lower in read else value
+    return read
 
 
 def stated_cost(reply: Mapping[str, Any]) -> StatedCost | None:
@@ -68,38 +90,67 @@ def stated_cost(reply: Mapping[str, Any]) -> StatedCost | None:
     >>> stated_cost({"usage": {"estimated_cost": 0.02}, "cost": "0.03"})
     StatedCost(dollars=0.03, is_whole=True)
     """
-    stated = list(_stated_at_places(reply))
-    through_key = _cost_of_usage(mapping(reply.get("usage")))
-    if through_key is not None:
-        stated.append(through_key)
-    return max(stated, default=None)
+    usage = mapping(reply.get("usage"))
+    details = (mapping(place.get("cost_details")) for place in (reply, usage))
+    upstream = max(filter(None, map(_upstream, details)), default=None)
+    stated = [] if upstream is None else [upstream]
+    for place, value in _values(reply):
+        amount = amount_of(value)
+        if amount is not None:
+            stated.append(amount._replace(dollars=amount.dollars / place.in_a_dollar))
+    if not usage.get("is_byok"):
+        return max(stated, default=None)
+    with_fee = _with_fee(amount_of(usage.get("cost")), upstream)
+    if with_fee is None:
+        return max(stated, default=None)
+    # What is missing in it is missing in all.
+    return StatedCost(max([with_fee, *stated]).dollars, with_fee.is_whole)
 
 
-def _stated_at_places(reply: Mapping[str, Any]) -> Iterator[StatedCost]:
+def unread_cost(reply: Mapping[str, Any]) -> str:
+    """Return a cost that a reply states in a form that is not read, with its place; else "".
+
+    >>> unread_cost({"usage": {"cost": "0,02"}})
+    "usage.cost '0,02'"
+    """
+    for place, value in _values(reply):
+        if _is_unread(value):
+            shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+            return f"{place} {quoted(shown, _SHOWN)}"
+    return ""
+
+
+def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_Place, object]]:
+    """Yield what stands where costs may be stated."""
     for place in _PLACES:
         value: object = reply
         for key in place.path:
             value = mapping(value).get(key)
-        amount = amount_of(value)
-        if amount is not None:
-            yield amount._replace(dollars=amount.dollars / place.in_a_dollar)
+        if place.path[-1] == "cost_details" and isinstance(value, dict):
+            value = _without_upstream(value)
+        if place.path[0] == RESPONSE_HEADERS and isinstance(value, str):
+            for each in value.split(_REPEATED):
+                yield place, each
+        else:
+            yield place, value
 
 
-def _cost_of_usage(usage: Mapping[str, Any]) -> StatedCost | None:
-    """Return ``usage.cost``; with the user's key of a provider, OpenRouter states its fee there.
+def _without_upstream(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details without readable amounts of the provider: they are read together."""
+    apart = (_UPSTREAM, *_UPSTREAM_PARTS)
+    return {key: value for key, value in details.items() if key not in apart or _is_unread(value)}
 
-    What the provider takes stands apart, perhaps in two parts.
 
-    >>> _cost_of_usage({"cost": 0.01, "is_byok": True,
-    ...     "cost_details": {"upstream_inference_cost": 0.04}})
+def _with_fee(cost: StatedCost | None, upstream: StatedCost | None) -> StatedCost | None:
+    """Return what a call costs with the user's key of a provider.
+
+    OpenRouter states its fee as the cost; what the provider takes stands apart.
+
+    >>> _with_fee(StatedCost(0.01), StatedCost(0.04))
     StatedCost(dollars=0.05, is_whole=True)
-    >>> _cost_of_usage({"cost": "0.05", "is_byok": True})
+    >>> _with_fee(StatedCost(0.05), None)
     StatedCost(dollars=0.05, is_whole=False)
     """
-    cost = amount_of(usage.get("cost"))
-    upstream = _upstream(mapping(usage.get("cost_details")))
-    if not usage.get("is_byok"):
-        return max((each for each in (cost, upstream) if each is not None), default=None)
     if cost is None or upstream is None:
         known = cost or upstream
         return None if known is None else known._replace(is_whole=False)
@@ -120,11 +171,15 @@ def _upstream(details: Mapping[str, Any]) -> StatedCost | None:
 def amount_of(value: object) -> StatedCost | None:
     """Return an amount in US dollars: a number, text, or an object of parts; None for others.
 
-    >>> [amount_of(value).dollars for value in (0.02, "0.02", "$0.02", "2e-2 USD")]
-    [0.02, 0.02, 0.02, 0.02]
+    A list of one value is that value.
+
+    >>> [amount_of(value).dollars for value in (0.02, "0.02", "$0.02", "2e-2 USD", "USD 0.02")]
+    [0.02, 0.02, 0.02, 0.02, 0.02]
     >>> amount_of({"input_tokens_cost": 0.01, "output_tokens_cost": 0.02})
     StatedCost(dollars=0.03, is_whole=False)
     """
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     if not isinstance(value, dict):
         number = _dollars(value)
         return None if number is None else StatedCost(number)
@@ -141,6 +196,30 @@ def amount_of(value: object) -> StatedCost | None:
     if total:
         return StatedCost(max(total, *parts, 0.0))
     return StatedCost(sum(parts), is_whole=False) if parts else None
+
+
+def _is_unread(value: object) -> bool:
+    """Return whether an amount, or a part of one, is there in a form that is not read.
+
+    >>> [_is_unread(value) for value in ("0,02", -1, True, {"total_cost": "?"}, {"sum": 0.02})]
+    [True, True, True, True, True]
+    >>> [_is_unread(value) for value in (0.02, None, "None", {"currency": "USD"}, [])]
+    [False, False, False, False, False]
+    """
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        return _is_there(value) and _dollars(value) is None
+    named = [part for key, part in value.items() if _TOTAL.fullmatch(key) or _PART.fullmatch(key)]
+    if named:
+        return any(_is_there(part) and _dollars(part) is None for part in named)
+    return any(_dollars(part) is not None for part in value.values())
+
+
+def _is_there(value: object) -> bool:
+    if isinstance(value, str):
+        return value.strip().lower() not in _NOTHING
+    return value is not None and value is not False and value not in ([], {})
 
 
 def _dollars(value: object) -> float | None:
