@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from adapters import write_adapter
@@ -16,6 +18,7 @@ from vlmeval_findit.models import (
     checked,
     judge_loading,
     refuse_missing,
+    refuse_unloadable,
     report_of_log,
 )
 
@@ -183,8 +186,93 @@ def test_files_that_are_cut_off_are_refused(folder: Path) -> None:
     refused(folder, "pytorch_model.bin: it is empty")
     (folder / "pytorch_model.bin").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     refused(folder, r"pytorch_model.bin: a pointer of Git LFS, .* \(git lfs pull\)")
-    (folder / "pytorch_model.bin").write_bytes(b"1")
+    (folder / "pytorch_model.bin").write_bytes(b"<html>")
+    refused(folder, "pytorch_model.bin: no file that torch.save writes")
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x02")
+    refuse_missing(str(folder))  # As torch wrote before 1.6
+    with ZipFile(folder / "pytorch_model.bin", "w") as parts:
+        parts.writestr("archive/data.pkl", b"1" * 99)
     refuse_missing(str(folder))
+    whole = (folder / "pytorch_model.bin").read_bytes()
+    for length in range(2, len(whole) - 22, 7):
+        (folder / "pytorch_model.bin").write_bytes(whole[:length])
+        refused(folder, r"pytorch_model.bin: it is cut off\. Copy or save it again")
+    (folder / "pytorch_model.bin").unlink()
+    single.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    refused(folder, r"model.safetensors: a pointer of Git LFS, .* \(git lfs pull\)")
+
+
+@pytest.mark.parametrize("dtype", ["I8", "U8", "I16", "I32", "I64", "U32"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{ONE}.weight",
+        "model.layers.0.mlp.experts.gate_up_proj",
+        "model.visual.pos_embed",
+        "v.cls_token",
+        "attn.in_proj_weight",
+    ],
+)
+def test_integers_need_settings_of_their_quantization(name: str, dtype: str, folder: Path) -> None:
+    config = folder / "config.json"
+    write_weights(folder / "model.safetensors", name, dtype=dtype)
+    for values in ({}, {"quantization_config": None}, {"text_config": {"dtype": "int8"}}):
+        config.write_text(json.dumps(values))
+        refused(
+            folder, rf"model.safetensors: 1 weight of integers \({name}: {dtype}\), and no quan"
+        )
+    quantized = {"quantization_config": {"quant_method": "gptq"}}
+    for values in (quantized, {"text_config": quantized}):
+        config.write_text(json.dumps(values))
+        refuse_missing(str(folder))
+    config.write_text("{}")
+    (folder / "quantize_config.json").write_text("{}")
+    refuse_missing(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, "I64") for name in ("a.position_ids", "bn.num_batches_tracked", "token_type_ids")),
+        ("a.relative_position_index", "I32"),
+        *(("attn.bias", dtype) for dtype in ("U8", "BOOL")),
+        *((f"{ONE}.weight", dtype) for dtype in ("F16", "BF16", "F8_E4M3", "F64")),
+    ],
+)
+def test_buffers_of_integers_pass(name: str, dtype: str, folder: Path) -> None:
+    write_weights(folder / "model.safetensors", name, dtype=dtype)
+    refuse_missing(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ((), "no weights: neither model.safetensors nor .*; it has only other files. Save"),
+        (("model.pth",), "no weights: .*; model.pth is not loaded. Save the model"),
+        (("pytorch_model.ckpt", "b.gguf"), "no weights: .*; b.gguf, pytorch_model.ckpt is not loaded"),
+        (
+            ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"),
+            "2 shards .* without their index: copy model.safetensors.index.json into",
+        ),
+        (("pytorch_model-00002-of-00002.bin",), "1 shard .*: copy pytorch_model.bin.index.json"),
+    ],
+)
+def test_folders_without_weights_are_refused(
+    files: tuple[str, ...], said: str, folder: Path, tmp_path: Path
+) -> None:
+    for name in files:
+        (folder / name).write_bytes(b"\x80")
+    with pytest.raises(ValueError, match=f"^{folder}: {said}"):
+        refuse_unloadable(str(folder))
+    (folder / "config.json").write_text('{"transformers_weights": "mine.safetensors"}')
+    refuse_unloadable(str(folder))
+    (folder / "config.json").write_text("{}")
+    adapter = write_adapter(tmp_path / "ft", folder)
+    with pytest.raises(ValueError, match=f"^{folder}: {said}"):
+        refuse_unloadable(str(adapter))
+    write_weights(folder / "model.safetensors", "a")
+    refuse_unloadable(str(folder))
+    refuse_unloadable(str(adapter))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 
-def write_weights(path: Path, *names: str) -> None:
+def write_weights(path: Path, *names: str, dtype: str = "F32") -> None:
     """Write a safetensors file of empty tensors."""
-    entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    entry = {"dtype": dtype, "shape": [0], "data_offsets": [0, 0]}
     header = json.dumps(dict.fromkeys(names, entry)).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header)
 

@@ -45,6 +45,7 @@ from ..models import (
     name_taken,
     provider_endpoints,
     refuse_missing,
+    refuse_unloadable,
     refuse_without_peft,
     row_of_checkpoint,
     same_checkpoint,
@@ -283,6 +284,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
     elif access is Access.VLMEVALKIT:
         _check_vlmevalkits(name)
     if checkpoint is not None and access in (Access.LOCAL, Access.CHECKPOINT):
+        refuse_unloadable(checkpoint)
         refuse_without_peft(checkpoint)
 
 

@@ -368,4 +368,5 @@ from .weight_files import (
     shards_of as shards_of,
     fault_of as fault_of,
     is_one_of_many as is_one_of_many,
+    refuse_unloadable as refuse_unloadable,
 )

@@ -6,12 +6,14 @@ Nothing here needs torch.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..core import open_regular, read_json, some, suffix_of
+from ..core import counted, open_regular, read_json, some, suffix_of
 from ..protocol import error_line
-from .adapter import CONFIG, OF_ADAPTER
+from .adapter import CONFIG, OF_ADAPTER, adapter_of
 from .safetensors_header import read_header
 
 # In the order in which transformers looks for them; the first that is there is loaded.
@@ -25,6 +27,8 @@ _OF_MODEL = (
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
 
 _POINTER = b"version https://git-lfs"
+_ZIP = b"PK"  # How torch.save begins a file; before torch 1.6, with a pickle
+_PICKLE = b"\x80"
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")  # Its number, and that of all
 
 
@@ -50,14 +54,25 @@ def fault_of(file: Path) -> str | None:
     """
     size = file.stat().st_size
     with open_regular(file) as f:
-        if f.read(len(_POINTER)) == _POINTER:
-            return "a pointer of Git LFS, not the file (git lfs pull)"
+        begin = f.read(len(_POINTER))
+    if begin == _POINTER:
+        return "a pointer of Git LFS, not the file (git lfs pull)"
     if suffix_of(file) != ".safetensors":
-        return None if size else "it is empty"
+        return _fault_of_torchs(file, begin)
     header = read_header(file)
     tensors = (tensor for name, tensor in header.values.items() if name != "__metadata__")
     expected = header.end + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
     return None if size == expected else f"it has {size:,} bytes; its header says {expected:,}"
+
+
+def _fault_of_torchs(file: Path, begin: bytes) -> str | None:
+    """Return why a file of ``torch.save`` is not whole, by its first bytes and its end."""
+    if not begin:
+        return "it is empty"
+    if begin.startswith(_ZIP):
+        # The list of a zip file's parts is its end.
+        return None if zipfile.is_zipfile(file) else "it is cut off"
+    return None if begin.startswith(_PICKLE) else "no file that torch.save writes"
 
 
 def is_one_of_many(file: Path) -> bool:
@@ -86,19 +101,111 @@ def names_of_weights(folder: Path) -> list[str]:
     They are not known (empty) of files other than safetensors.
 
     Raises:
-        ValueError: a shard that the index lists is missing, or a file is cut off or broken.
+        ValueError: a shard that the index lists is missing, a file is cut off or broken, or weights
+            are integers and no settings say how they were quantized.
     """
     names: list[str] = []
+    quantized = _says_quantized(folder)
     for file in _loaded_files(folder):
-        try:
-            why = fault_of(file)
-            header = read_header(file).values if suffix_of(file) == ".safetensors" else {}
-        except UNREADABLE as error:
-            why = f"cut off, or no safetensors file ({error_line(error)})"
-        if why is not None:
-            raise ValueError(f"{file}: {why}. Copy or save it again")
-        names += [name for name in header if name != "__metadata__"]
+        tensors = _tensors_of(file)
+        integers = [] if quantized else list(filter(None, map(_integer, tensors.items())))
+        if integers:
+            raise ValueError(
+                f"{file}: {counted(len(integers), 'weight')} of integers ({some(integers)}), and "
+                "no quantization_config in config.json says what numbers they stand for. Copy the "
+                "config.json that was saved with them, or save the model in bfloat16"
+            )
+        names += tensors
     return names
+
+
+def _tensors_of(file: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return what a header says of each tensor; ValueError if the file is not whole."""
+    header: Mapping[str, Any] = {}
+    try:
+        why = fault_of(file)
+        if why is None and suffix_of(file) == ".safetensors":
+            header = read_header(file).values
+    except UNREADABLE as error:
+        why = f"cut off, or no safetensors file ({error_line(error)})"
+    if why is not None:
+        raise ValueError(f"{file}: {why}. Copy or save it again")
+    return {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+
+
+# Names of weights; a buffer of places, counts or masks may hold integers.
+_WEIGHT = re.compile(r"(?:^|[._])(?:weight|proj|token|embed|embeddings?|lora_embedding_[AB])$")
+_INTEGER = re.compile(r"[IU]\d+")
+
+
+def _integer(entry: tuple[str, Mapping[str, Any]]) -> str | None:
+    """Return the name and type of a weight whose numbers are integers; None of others."""
+    name, tensor = entry
+    kind = str(tensor.get("dtype"))
+    is_one = _WEIGHT.search(name) is not None and _INTEGER.fullmatch(kind) is not None
+    return f"{name}: {kind}" if is_one else None
+
+
+_QUANTIZATION = ("quantization_config", "compression_config")
+
+
+def _says_quantized(folder: Path) -> bool:
+    """Return whether a folder has settings of a quantization, or a config.json that is unread."""
+    if any(folder.glob("*quant*.json")):  # GPTQ's, AWQ's and ModelOpt's own
+        return True
+    config = folder / "config.json"
+    if not config.is_file():
+        return False  # An adapter's weights are not quantized
+    try:
+        return _names_any(read_json(config), _QUANTIZATION)
+    except UNREADABLE:
+        return True  # Its own fault is told elsewhere
+
+
+def _names_any(values: Any, keys: Collection[str]) -> bool:
+    """Return whether an object has one of these keys with a value, at any depth."""
+    if not isinstance(values, dict):
+        return False
+    return any(values.get(key) for key in keys) or any(
+        _names_any(value, keys) for value in values.values()
+    )
+
+
+def refuse_unloadable(checkpoint: str) -> None:
+    """Raise ValueError for a folder (or an adapter's base) without weights for transformers.
+
+    Servers find more: vLLM takes shards without an index.
+    """
+    adapter = adapter_of(checkpoint)
+    folder = Path(checkpoint) if adapter is None else adapter.base_folder
+    if folder is None or not folder.is_dir() or loaded_file(folder) is not None:
+        return
+    if _names_its_own(folder / "config.json"):
+        return
+    others = sorted(path.name for path in folder.glob("*") if suffix_of(path) in _OTHERS)
+    shards = [name for name in others if _SHARD.search(name)]
+    if shards:
+        index = f"{_SHARD.split(shards[0])[0]}{suffix_of(Path(shards[0]))}.index.json"
+        raise ValueError(
+            f"{folder}: {counted(len(shards), 'shard')} ({some(shards)}) without their index: copy "
+            f"{index} into the folder, or save the model again"
+        )
+    there = f"{some(others)} is not loaded" if others else "it has only other files"
+    raise ValueError(
+        f"{folder}: no weights: neither {' nor '.join(_OF_MODEL)}; {there}. Save the model: "
+        "model.save_pretrained(FOLDER)"
+    )
+
+
+_OTHERS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx")
+
+
+def _names_its_own(config: Path) -> bool:
+    """Return whether a config.json names the file of its weights, or cannot be read."""
+    try:
+        return _names_any(read_json(config), ("transformers_weights",))
+    except UNREADABLE:
+        return True
 
 
 def _loaded_files(folder: Path) -> Sequence[Path]:

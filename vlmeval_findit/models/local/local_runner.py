@@ -23,6 +23,7 @@ from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
+from ..weight_files import refuse_unloadable
 from .machine import BatchLimit, DeviceChoice, choose, in_batches, is_out_of_memory, this_machine
 from .model_images import ImageSet, expected_length
 from .run_plan import GenerationPlan, RunSettings, plan
@@ -247,7 +248,7 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
 
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
-    for refuse in (refuse_missing, refuse_unreachable, refuse_without_peft):
+    for refuse in (refuse_missing, refuse_unloadable, refuse_unreachable, refuse_without_peft):
         refuse(checkpoint)
     placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     processor = load_processor(checkpoint, settings.revision)
