@@ -244,5 +244,35 @@ def test_weights_that_fit_nowhere_are_refused() -> None:
     config = json.loads((foreign / "adapter_config.json").read_text())
     config["target_modules"] = r".*language_model.*k_proj"
     (foreign / "adapter_config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=f"foreign does not fit {base}: 4 of its weights are miss"):
+    with pytest.raises(ValueError, match=f"foreign does not fit {base}: 4 of its 4 weights are mi"):
         answers(foreign)
+
+
+@pytest.mark.slow
+@pytest.mark.host
+def test_weights_of_real_adapters_are_judged_by_their_cause(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    import torch
+    from lacking_weights import prefixed, with_more, write_tensors
+    from safetensors.torch import load_file
+
+    _, folder = base_and_adapter()
+    tensors = load_file(folder / adapters.WEIGHTS)
+    last = max(tensors)
+    without_last = {name: value for name, value in tensors.items() if name != last}
+    for name, changed, said in (
+        ("part", without_last, "1 of its 12 weights is missing .*: a part of the adapter was not"),
+        ("empty", {}, "12 of its 12 weights are missing .*: nothing of the adapter was saved"),
+        ("rank", {**tensors, last: tensors[last][:, :1]}, "1 of its 12 weights is of another sha"),
+        ("zero3", dict.fromkeys(tensors, torch.zeros(0)), "zero_to_fp32.py"),
+        ("ddp", prefixed("module.")(tensors), "model.module.save_pretrained"),
+        ("compiled", prefixed("_orig_mod.")(tensors), "model._orig_mod.save_pretrained"),
+    ):
+        copy = Path(shutil.copytree(folder, tmp_path / name))
+        write_tensors(copy / adapters.WEIGHTS, changed)
+        with pytest.raises(ValueError, match=said):
+            answers(copy)
+    head = Path(shutil.copytree(folder, tmp_path / "head"))
+    more = with_more(base_model__model__v_head__weight=torch.zeros(1, 4))
+    write_tensors(head / adapters.WEIGHTS, more(tensors))
+    assert texts(head) == texts(folder)

@@ -15,6 +15,7 @@ from weight_headers import write_index, write_weights
 from vlmeval_findit.models import (
     LoadingReport,
     Shapes,
+    adapters_report,
     checked,
     judge_loading,
     refuse_missing,
@@ -101,10 +102,9 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
             "another architecture",
         ),
         (
-            LoadingReport(missing=("a.lora_A.weight",), of_adapter=True),
-            "1 of its weights is missing .* trained over another base",
+            LoadingReport(NAMES, mismatched=(Shapes("lm_head.weight", (0,), (9, 4)),)),
+            r"\(0,\) in the files.*: DeepSpeed ZeRO-3 saved placeholders.* zero_to_fp32.py",
         ),
-        (LoadingReport(superfluous=("score.weight",), of_adapter=True), "files fits nowhere"),
         *(
             (
                 LoadingReport(NAMES, tuple(NAMES), tuple(f"{prefix}{name}" for name in NAMES)),
@@ -123,6 +123,99 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
 def test_all_else_is_refused_with_cause_and_remedy(report: LoadingReport, said: str) -> None:
     with pytest.raises(ValueError, match=f"^ft: .*{said}"):
         checked("ft", report)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("model.layers.", "model.text.layers."),
+        ("model.layers.", "layers."),
+        ("model.visual.", "visual."),
+        ("model.visual.", "vision_tower."),
+        ("model.", "net.inner."),
+    ],
+)
+def test_weights_under_other_names_are_told_from_missing_ones(old: str, new: str) -> None:
+    lost = tuple(sorted(name for name in NAMES if name.startswith(old)))
+    there = tuple(name.replace(old, new, 1) for name in lost)
+    said = r"\d+ of the missing are there under other names, .*transformers_version"
+    with pytest.raises(ValueError, match=f"^ft: {len(lost)} of its 11 weights .*: {said}"):
+        checked("ft", LoadingReport(NAMES, lost, there))
+    with pytest.raises(ValueError, match="a part of the model was not saved"):
+        checked("ft", LoadingReport(NAMES, lost, ("audio.conv.weight",)))
+
+
+@pytest.mark.parametrize("attribute", ["_orig_mod", "module"])
+def test_a_wrapper_around_parts_is_taken_off_them(attribute: str) -> None:
+    def said(*parts: str) -> str:
+        lost = tuple(name for name in sorted(NAMES) if name.startswith(parts))
+        there = []
+        for name in lost:
+            (part,) = (each for each in parts if name.startswith(each))
+            there.append(f"{part}.{attribute}{name.removeprefix(part)}")
+        return judge_loading(LoadingReport(NAMES, lost, tuple(there))).refusal or ""
+
+    visual = f"model.model.visual = model.model.visual.{attribute}"
+    assert said("model.visual").endswith(f"{visual}, then model.save_pretrained(FOLDER)")
+    assert " for each of the 2 parts, then" in said("model.layers.0", "model.layers.1")
+
+
+# --- adapters -------------------------------------------------------------------------------------
+
+LORA_OF = "base_model.model.model.layers.{}.q_proj.lora_{}.weight"
+OWN = {LORA_OF.format(at, part): (8, 4) for at in range(3) for part in "AB"}
+OF_BASE = frozenset({"base_model.model.model.layers.0.q_proj", "base_model.model.lm_head"})
+
+
+def of_adapter(stored: dict[str, tuple[int, ...]]) -> LoadingReport:
+    """Return the report on a file of these tensors, as peft finds them."""
+    lacking = [name for name, shape in OWN.items() if stored.get(name) != shape]
+    return adapters_report(lacking, sorted(stored.keys() - OWN.keys()), OWN, stored, OF_BASE)
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        (
+            {name: shape for name, shape in OWN.items() if ".1.q_proj.lora_B" not in name},
+            "1 of its 6 weights is missing .*: a part of the adapter was not saved",
+        ),
+        (
+            {name: shape for name, shape in OWN.items() if ".2." not in name},
+            "2 of its 6 weights are missing .*: a part of the adapter .* base has more layers",
+        ),
+        ({}, "6 of its 6 weights are missing .*: nothing of the adapter was saved"),
+        (
+            {f"module.{name}": shape for name, shape in OWN.items()},
+            "DistributedDataParallel .* model.module.save_pretrained",
+        ),
+        (
+            {f"_orig_mod.{name}": shape for name, shape in OWN.items()},
+            "torch.compile .* model._orig_mod.save_pretrained",
+        ),
+        (
+            dict.fromkeys(OWN, (16, 4)),
+            r"^ft: 6 of its 6 weights are of another shape .*\(16, 4\) in the files, \(8, 4\) by "
+            "adapter_config.json.* another base, or its settings are another's",
+        ),
+        (dict.fromkeys(OWN, (0,)), "6 of its 6 .* another shape .* ZeRO-3"),
+        ({**OWN, LORA_OF.format(9, "A"): (8, 4)}, "1 of .* fits nowhere .* another base"),
+        ({**OWN, "base_model.model.lm_head.weight": (8, 4)}, "1 of .* fits nowhere"),
+        ({name.replace("q_proj", "qkv"): shape for name, shape in OWN.items()}, "another base"),
+    ],
+)
+def test_adapters_are_refused_with_their_own_causes(
+    stored: dict[str, tuple[int, ...]], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        checked("ft", of_adapter(stored))
+
+
+@pytest.mark.parametrize("head", ["v_head.weight", "v_head.summary.weight", "score.weight"])
+def test_a_head_beside_an_adapter_passes_with_a_word(head: str) -> None:
+    name = f"base_model.model.{head}"
+    assert checked("ft", of_adapter(OWN)) == "all there"
+    assert checked("ft", of_adapter({**OWN, name: (1, 4)})) == f"all there; ignored: {name}"
 
 
 def test_a_server_that_transformers_loaded_is_judged_by_its_log() -> None:
@@ -249,7 +342,10 @@ def test_buffers_of_integers_pass(name: str, dtype: str, folder: Path) -> None:
     [
         ((), "no weights: neither model.safetensors nor .*; it has only other files. Save"),
         (("model.pth",), "no weights: .*; model.pth is not loaded. Save the model"),
-        (("pytorch_model.ckpt", "b.gguf"), "no weights: .*; b.gguf, pytorch_model.ckpt is not loaded"),
+        (
+            ("pytorch_model.ckpt", "b.gguf"),
+            "no weights: .*; b.gguf, pytorch_model.ckpt is not loaded",
+        ),
         (
             ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"),
             "2 shards .* without their index: copy model.safetensors.index.json into",

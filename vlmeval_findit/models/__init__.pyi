@@ -119,6 +119,7 @@ from .local.transformer import (
 )
 
 from .local.logits import (
+    Flaw as Flaw,
     NumberCheck as NumberCheck,
     SeededSampler as SeededSampler,
     LogprobRecorder as LogprobRecorder,
@@ -347,6 +348,7 @@ from .loading_report import (
     Shapes as Shapes,
     LoadingReport as LoadingReport,
     report_of as report_of,
+    adapters_report as adapters_report,
     report_of_log as report_of_log,
     checked as checked,
     judge_loading as judge_loading,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -37,8 +38,8 @@ class Shapes(NamedTuple):
     stored: tuple[int, ...]
     expected: tuple[int, ...]
 
-    def __str__(self) -> str:
-        return f"{self.name}: {self.stored} in the files, {self.expected} by config.json"
+    def said(self, settings: str) -> str:
+        return f"{self.name}: {self.stored} in the files, {self.expected} by {settings}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class LoadingReport:
     missing: tuple[str, ...] = ()
     superfluous: tuple[str, ...] = ()  # As the files name them
     mismatched: tuple[Shapes, ...] = ()
-    of_adapter: bool = False  # All that an adapter has must fit its base
+    zero: tuple[str, ...] = ()  # Matrices of which every number is zero
+    is_all_zero: bool = False  # No matrix is another
+    of_adapter: bool = False
+    modules: frozenset[str] = frozenset()  # Of the base, as an adapter names them
     is_whole: bool = True  # False: a name may stand for several blocks, so they are not counted
 
     @property
@@ -70,6 +74,7 @@ class Cause(NamedTuple):
     names: re.Pattern[str]  # Matches what should not be in a name
     what: str
     mend: str
+    attribute: str = ""  # Where the wrapper has what it holds
 
 
 _MERGE = "Merge it, and save the whole: model.merge_and_unload().save_pretrained(FOLDER)"
@@ -84,6 +89,7 @@ WRAPPERS = (
         re.compile(r"(?:^|(?<=\.))_orig_mod\."),
         "the wrapper of torch.compile was saved",
         "Save what is in it: model._orig_mod.save_pretrained(FOLDER)",
+        "_orig_mod",
     ),
     Cause(
         re.compile(r"(?:^|(?<=\.))_(?:fsdp_wrapped|checkpoint_wrapped|forward)_module\."),
@@ -95,6 +101,7 @@ WRAPPERS = (
         re.compile(r"(?:^|(?<=\.))module\."),
         "the wrapper of DistributedDataParallel or DeepSpeed was saved",
         "Save what is in it: model.module.save_pretrained(FOLDER)",
+        "module",
     ),
 )
 _QUANTIZED = Cause(
@@ -103,17 +110,69 @@ _QUANTIZED = Cause(
     "Copy the config.json that was saved with them",
 )
 CAUSES = (_LORA, *WRAPPERS, _QUANTIZED)
+OF_ADAPTERS = WRAPPERS[1:]  # All adapters have peft's
 
 
-def report_of(info: Mapping[str, Any], expected: Iterable[str]) -> LoadingReport:
-    """Return transformers' ``output_loading_info`` for a model with these names of tensors."""
+def report_of(info: Mapping[str, Any], expected: Mapping[str, Any]) -> LoadingReport:
+    """Return transformers' ``output_loading_info`` for a model with these tensors, by name."""
+    matrices = [name for name, values in expected.items() if _is_matrix(name, values)]
+    zero = tuple(name for name in matrices if is_zero(expected[name]))
     shapes = sorted(info.get("mismatched_keys", ()))
     return LoadingReport(
         frozenset(expected),
         tuple(sorted(info.get("missing_keys", ()))),
         tuple(sorted(info.get("unexpected_keys", ()))),
         tuple(Shapes(name, tuple(stored), tuple(own)) for name, stored, own in shapes),
+        zero,
+        is_all_zero=len(zero) == len(matrices) > 0,
     )
+
+
+def adapters_report(
+    lacking: Iterable[str],
+    superfluous: Iterable[str],
+    expected: Mapping[str, tuple[int, ...]],
+    stored: Mapping[str, tuple[int, ...]],
+    modules: frozenset[str],
+) -> LoadingReport:
+    """Return peft's report, which names weights of another shape as missing.
+
+    Args:
+        lacking: names that it did not load.
+        expected: shapes of all weights of the adapter, by the names in its file.
+        stored: shapes in its file (empty: not known).
+        modules: of its base, as its file names them.
+    """
+    lacking = sorted(lacking)
+    shapes = [
+        Shapes(name, stored[name], expected[name])
+        for name in lacking
+        if name in stored and name in expected
+    ]
+    others = {shape.name for shape in shapes}
+    return LoadingReport(
+        frozenset(expected),
+        tuple(name for name in lacking if name not in others),
+        tuple(superfluous),
+        tuple(shapes),
+        of_adapter=True,
+        modules=modules,
+    )
+
+
+def _is_matrix(name: str, values: Any) -> bool:
+    """Return whether a tensor is a matrix of weights; norms and gates may be zero at the start."""
+    return name.endswith(("weight", "_proj")) and values.ndim >= 2
+
+
+_PLAIN = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
+
+
+def is_zero(values: Any) -> bool:
+    """Return whether every number of a tensor is zero; not of one elsewhere, or quantized."""
+    if values.is_meta or str(values.dtype) not in _PLAIN or not values.numel():
+        return False
+    return not values[:1].any() and not values.any()  # The first row tells nearly always
 
 
 def report_of_log(text: str) -> LoadingReport:
@@ -148,11 +207,16 @@ def checked(where: str, report: LoadingReport) -> str:
     verdict = judge_loading(report, lacking_shards(Path(where)))
     if verdict.refusal is not None:
         raise ValueError(f"{where}: {verdict.refusal}")
-    if not verdict.ignored:
-        return "all there"
-    names = some(verdict.ignored)
-    log.warning("FindIt: %s: its model has no place for %s, which are ignored", where, names)
-    return f"all there; ignored: {names}"
+    said = ["all there"]
+    if verdict.ignored:
+        names = some(verdict.ignored)
+        log.warning("FindIt: %s: its model has no place for %s, which are ignored", where, names)
+        said.append(f"ignored: {names}")
+    if report.zero:
+        names = some(report.zero)
+        log.warning("FindIt: %s: every number is zero in %s, as if never written", where, names)
+        said.append(f"zero: {names}")
+    return "; ".join(said)
 
 
 def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
@@ -170,13 +234,20 @@ def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
     '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random \
 numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     """
+    if report.is_all_zero:
+        return Verdict(
+            f"every number in its {len(report.zero):,} matrices is zero "
+            f"({some(report.zero)}): the files were made, and the weights never written to them. "
+            "Copy them again, or save the model: model.save_pretrained(FOLDER)"
+        )
     missing = _with_effect(report.missing)
     superfluous = _with_effect(report.superfluous)
     inside = _in_modules(superfluous, report)
     if not missing and not report.mismatched and not inside:
         return Verdict(None, tuple(superfluous))
     foreign = superfluous if missing or report.mismatched else inside
-    shapes = [*map(str, report.mismatched)]
+    settings = "adapter_config.json" if report.of_adapter else "config.json"
+    shapes = [shape.said(settings) for shape in report.mismatched]
     of = f"of its {len(report.expected):,} weights" if report.expected else "of its weights"
     said = (
         _said(report, missing, of, "is missing", "are missing"),
@@ -219,9 +290,7 @@ def _with_effect(names: Iterable[str]) -> list[str]:
 
 def _in_modules(names: Sequence[str], report: LoadingReport) -> list[str]:
     """Return the superfluous weights that are within modules of the model, or blocks beyond it."""
-    if report.of_adapter:
-        return list(names)
-    modules = {name.rpartition(".")[0] for name in report.expected} - {""}
+    modules = report.modules or {name.rpartition(".")[0] for name in report.expected} - {""}
     blocks = set(map(_without_numbers, report.expected))
     return [
         name
@@ -244,27 +313,50 @@ def _cause(
     report: LoadingReport, missing: Sequence[str], foreign: Sequence[str], lacking: str | None
 ) -> tuple[str, str]:
     """Return the likely cause, and what mends it."""
-    if report.of_adapter:
-        return (
-            "it was trained over another base, or its settings are another's",
-            "Name its base in adapter_config.json (base_model_name_or_path), beside the settings "
-            "that were saved with it",
-        )
-    for cause in CAUSES:
+    for cause in OF_ADAPTERS if report.of_adapter else CAUSES:
         if any(map(cause.names.search, foreign)):
-            return cause.what, cause.mend
+            return cause.what, _mend(cause, foreign)
     if lacking is not None:
         return lacking, "Copy all shards and their index, or save the model again"
-    for applies, why, mend in _OTHER_CAUSES:
+    for applies, why, mend in _ADAPTERS_CAUSES if report.of_adapter else _OTHER_CAUSES:
         if applies(report, missing, foreign):
-            return why.format(prefix=_prefix(report, foreign)), mend
+            same = _under_other_names(missing, foreign)
+            return why.format(prefix=_prefix(report, foreign), same=f"{same:,}"), mend
     raise AssertionError("the last cause always applies")
+
+
+def _mend(cause: Cause, foreign: Sequence[str]) -> str:
+    """Return what to type, for the part of the model that a wrapper holds."""
+    matches = filter(None, map(cause.names.search, foreign))
+    parts = sorted({match.string[: match.start()].rstrip(".") for match in matches})
+    if not cause.attribute or not all(parts):
+        return cause.mend
+    each = "" if len(parts) == 1 else f" for each of the {len(parts):,} parts"
+    return (
+        f"Take it off, and save the whole: model.{parts[0]} = model.{parts[0]}.{cause.attribute}"
+        f"{each}, then model.save_pretrained(FOLDER)"
+    )
+
+
+def _under_other_names(missing: Sequence[str], foreign: Sequence[str]) -> int:
+    """Return how many missing weights have the last two words of one that fits nowhere."""
+    return (Counter(map(_ending, missing)) & Counter(map(_ending, foreign))).total()
+
+
+def _ending(name: str) -> str:
+    return ".".join(name.split(".")[-2:])
 
 
 _COPY_CONFIG = "Copy the config.json that was saved with these weights"
 
 _Applies = Callable[[LoadingReport, Sequence[str], Sequence[str]], bool]
 _OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
+    (
+        lambda report, missing, foreign: any(0 in shape.stored for shape in report.mismatched),
+        "DeepSpeed ZeRO-3 saved placeholders, as each process had a part of the weights",
+        "Run zero_to_fp32.py, which is beside its checkpoint, or save what is gathered: "
+        "model.save_pretrained(FOLDER, state_dict=accelerator.get_state_dict(model))",
+    ),
     (
         lambda report, missing, foreign: bool(report.mismatched),
         "config.json is that of another size or vocabulary",
@@ -281,6 +373,13 @@ _OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
         "Save the model alone: model.save_pretrained(FOLDER)",
     ),
     (
+        lambda report, missing, foreign: 2 * _under_other_names(missing, foreign) > len(missing),
+        "{same} of the missing are there under other names, as another release of transformers or "
+        "another architecture has them",
+        "Load it with the class and the release that saved it (transformers_version in "
+        "config.json), and save it again with the release that is installed here",
+    ),
+    (
         lambda report, missing, foreign: report.lacks_all and bool(foreign),
         "config.json is that of another architecture",
         _COPY_CONFIG,
@@ -294,6 +393,32 @@ _OTHER_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
         lambda report, missing, foreign: True,
         "a part of the model was not saved, and random numbers would stand there",
         "Save all of it: model.save_pretrained(FOLDER)",
+    ),
+)
+
+
+_NAME_BASE = (
+    "Name its base in adapter_config.json (base_model_name_or_path), beside the settings that were "
+    "saved with it"
+)
+_ADAPTERS_CAUSES: tuple[tuple[_Applies, str, str], ...] = (
+    _OTHER_CAUSES[0],
+    (
+        lambda report, missing, foreign: report.lacks_all and not foreign,
+        "nothing of the adapter was saved",
+        "Save it again: model.save_pretrained(FOLDER)",
+    ),
+    (
+        lambda report, missing, foreign: not foreign and not report.mismatched,
+        "a part of the adapter was not saved, or its base has more layers than the one that it was "
+        "trained over",
+        "Save all of it: model.save_pretrained(FOLDER), or name its base in adapter_config.json "
+        "(base_model_name_or_path)",
+    ),
+    (
+        lambda report, missing, foreign: True,
+        "it was trained over another base, or its settings are another's",
+        _NAME_BASE,
     ),
 )
 

@@ -119,6 +119,15 @@ def names_of_weights(folder: Path) -> list[str]:
     return names
 
 
+def shapes_in(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors that are loaded from a folder, as far as they are known."""
+    shapes = {}
+    for file in _loaded_files(folder):
+        for name, tensor in _tensors_of(file).items():
+            shapes[name] = tuple(tensor["shape"])
+    return shapes
+
+
 def _tensors_of(file: Path) -> Mapping[str, Mapping[str, Any]]:
     """Return what a header says of each tensor; ValueError if the file is not whole."""
     header: Mapping[str, Any] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,20 +170,64 @@ def test_an_overflow_names_the_wider_types(dtype: str, advice: str | None, tmp_p
         assert reply.recorded.call.get("error") == (advice and f"logits are not numbers: {advice}")
 
 
+@pytest.mark.parametrize("row", ROWS)
+def test_weights_of_zeros_never_pass_in_silence(
+    row: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Path(checkpoint(row))
+    with pytest.raises(ValueError, match=r"zeros: every number in its [\d,]+ matrices is zero"):
+        load(row, damaged(whole, tmp_path / "zeros", filled("", 0.0)))
+
+    def zeros(tensors: dict[str, object]) -> dict[str, object]:
+        heads = ("lm_head.weight", "embed_tokens.weight")
+        return {n: v * 0 if n.endswith(heads) else v for n, v in tensors.items()}
+
+    caplog.set_level(logging.WARNING)
+    model = load(row, damaged(whole, tmp_path / "head", zeros), dtype="float32")
+    assert "head: every number is zero in " in caplog.text
+    (reply,) = model.answer_batch(messages_of_one_image()[:1], VARIANT)
+    error = reply.recorded.call["error"]
+    assert re.search(r"^logits are all equal: .* of the checkpoint (is|are) zero \(", error)
+    assert not reply.recorded.finish_reason
+
+
+def test_a_last_norm_of_zeros_is_a_failed_call(tmp_path: Path) -> None:
+    norm = "language_model.norm.weight"
+    folder = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "norm", filled(norm, 0.0))
+    for reply in load("Qwen3-VL", folder).answer_batch(messages_of_one_image(), VARIANT):
+        assert "logits are all equal: 1 weight of the checkpoint is" in reply.recorded.call["error"]
+
+
+def test_one_matrix_of_zeros_is_said_and_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = "layers.1.mlp.down_proj.weight"
+    folder = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "one", filled(part, 0.0))
+    caplog.set_level(logging.WARNING)
+    (reply,) = load("Qwen3-VL", folder).answer_batch(messages_of_one_image()[:1], VARIANT)
+    name = f"model.language_model.{part}"
+    assert reply.recorded.model["weights"] == f"all there; zero: {name}"
+    assert f"every number is zero in {name}" in caplog.text
+    biases = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "bias", filled(".bias", 0.0))
+    (reply,) = load("Qwen3-VL", biases).answer_batch(messages_of_one_image()[:1], VARIANT)
+    assert reply.recorded.model["weights"] == "all there"
+
+
 def test_a_row_that_fails_leaves_the_others_alone() -> None:
-    from vlmeval_findit.models import NumberCheck
+    from vlmeval_findit.models import Flaw, NumberCheck
 
     check = NumberCheck()
     inf, nan = float("inf"), float("nan")
     for rows in (
-        [[1.0, -inf], [0.0, 1.0], [2.0, 0.0], [-inf, -inf]],
-        [[0.0, 1.0], [nan, -inf], [0.0, inf], [0.0, 1.0]],
+        [[1.0, -inf], [0.0, 1.0], [2.0, 0.0], [-inf, -inf], [0.0, 1.0]],
+        [[0.0, 1.0], [nan, -inf], [0.0, inf], [0.0, 1.0], [0.5, 0.5]],
     ):
         scores = torch.tensor(rows)
         assert check(None, scores) is scores
-    assert check.ended.tolist() == [False, True, True, False]
-    assert [check.failed(row, 1) for row in range(4)] == [False, False, False, True]
-    assert [check.failed(row, 2) for row in range(4)] == [False, True, True, True]
+    assert check.ended.tolist() == [False, True, True, False, True]
+    none, nan_or_infinity, equal = None, Flaw.NOT_NUMBERS, Flaw.ALL_EQUAL
+    assert [check.flaw(row, 1) for row in range(5)] == [none, none, none, nan_or_infinity, none]
+    assert [check.flaw(row, 2) for row in range(5)] == [none, *[nan_or_infinity] * 3, equal]
 
 
 # --- tokenizers -----------------------------------------------------------------------------------

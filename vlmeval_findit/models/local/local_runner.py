@@ -30,6 +30,7 @@ from .run_plan import GenerationPlan, RunSettings, plan
 
 if TYPE_CHECKING:
     from .encoding import Encoded
+    from .logits import Flaw
     from .transformer import Decoding, Generated, Loaded
 
 log = logging.getLogger(__name__)
@@ -176,8 +177,13 @@ class LocalRunner:
         return [answers[at] for at in range(len(batch))]
 
     @cached_property
-    def _not_numbers(self) -> str:
-        return self._loaded.not_numbers()
+    def _whys(self) -> dict[Flaw, str]:
+        return {}  # Looking at all weights takes seconds
+
+    def _why(self, flaw: Flaw) -> str:
+        if flaw not in self._whys:
+            self._whys[flaw] = self._loaded.why(flaw)
+        return self._whys[flaw]
 
     def _decoding(self, generation: GenerationPlan) -> Decoding:
         from .transformer import Decoding
@@ -192,8 +198,8 @@ class LocalRunner:
         encoder = self._loaded.encoder
         replies = []
         for query, got in zip(queries, new, strict=True):
-            if got.failed:
-                replies.append(failed_answer(self._not_numbers, generation))
+            if got.flaw is not None:
+                replies.append(failed_answer(self._why(got.flaw), generation))
                 continue
             its_tokens = None
             count = len(got.ids)

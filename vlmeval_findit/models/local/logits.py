@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -29,28 +30,42 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
     return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
 
 
-class NumberCheck:
-    """Notes in which steps a row's logits are not numbers, and changes none.
+class Flaw(Enum):
+    """Why logits choose no token."""
 
-    It must come before processors that mask, and holds a truth value per row and step.
+    NOT_NUMBERS = "logits are not numbers"
+    ALL_EQUAL = "logits are all equal"
+
+
+class NumberCheck:
+    """Notes in which steps a row's logits are not numbers, or all equal, and changes none.
+
+    It must come before processors that mask, and holds two truth values per row and step.
     """
 
     def __init__(self) -> None:
         self._steps: list[Any] = []
+        self._equal: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         # NaN and infinity are the largest of a row; minus infinity is if nothing else is there.
-        self._steps.append(~scores.amax(dim=-1).isfinite())
+        largest = scores.amax(dim=-1)
+        self._steps.append(~largest.isfinite())
+        self._equal.append(largest == scores.amin(dim=-1))
         return scores
 
     @property
     def ended(self) -> Any:
-        """Rows whose last logits are not numbers: whatever comes next is no answer."""
-        return self._steps[-1]
+        """Rows whose last logits choose no token: whatever comes next is no answer."""
+        return self._steps[-1] | self._equal[-1]
 
-    def failed(self, row: int, tokens: int) -> bool:
-        """Return whether any of a row's first ``tokens`` tokens was chosen by no number."""
-        return any(bool(step[row]) for step in self._steps[:tokens])
+    def flaw(self, row: int, tokens: int) -> Flaw | None:
+        """Return why any of a row's first ``tokens`` tokens was not chosen; None if all were."""
+        if any(bool(step[row]) for step in self._steps[:tokens]):
+            return Flaw.NOT_NUMBERS
+        if any(bool(step[row]) for step in self._equal[:tokens]):
+            return Flaw.ALL_EQUAL
+        return None
 
 
 class SchemaMask:

@@ -11,10 +11,11 @@ import torch
 from ...core import counted, some
 from ...protocol import PROCESSOR, CancelledError
 from ..adapter import Adapter, adapter_of
-from ..loading_report import LoadingReport, checked, report_of
+from ..loading_report import adapters_report, checked, is_zero, report_of
 from ..revision import refuse_unreachable, revision_of
+from ..weight_files import shapes_in
 from .encoding import Encoded, MessageEncoder, collate
-from .logits import LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
+from .logits import Flaw, LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
 from .machine import DeviceChoice
 
 
@@ -38,8 +39,26 @@ class Loaded(NamedTuple):
                 "that of another checkpoint. Copy the tokenizer that was saved with the weights"
             )
 
-    def not_numbers(self) -> str:
-        """Say why logits are not numbers, and what to try."""
+    def why(self, flaw: Flaw) -> str:
+        """Say why logits choose no token, and what to try."""
+        return self._all_equal() if flaw is Flaw.ALL_EQUAL else self._not_numbers()
+
+    def _all_equal(self) -> str:
+        weights = self.model.named_parameters()
+        zero = [name for name, values in weights if name.endswith("weight") and is_zero(values)]
+        if not zero:
+            return (
+                "logits are all equal, although no weight is zero: the checkpoint is broken, or "
+                "its config.json is another's. Run an earlier checkpoint"
+            )
+        verb = "is" if len(zero) == 1 else "are"
+        return (
+            f"logits are all equal: {counted(len(zero), 'weight')} of the checkpoint {verb} zero "
+            f"({some(zero)}), as if never written. Copy or save it again, or run an earlier "
+            "checkpoint"
+        )
+
+    def _not_numbers(self) -> str:
         dtype = str(self.model.dtype).removeprefix("torch.")
         weights = self.model.named_parameters()
         spoilt = [name for name, values in weights if _is_spoilt(values)]
@@ -159,11 +178,12 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
 
     ValueError if weights are missing or fit nowhere: the base would answer alone.
     """
-    from peft import PeftConfig, PeftModel
+    from peft import PeftConfig, PeftModel, get_peft_model_state_dict
 
     folder = str(adapter.folder)
     config = PeftConfig.from_pretrained(folder)
     config.inference_mode = True
+    modules = frozenset(f"base_model.model.{name}" for name, _ in model.named_modules() if name)
     adapted = PeftModel(model, config)
     mapping = getattr(model, "_checkpoint_conversion_mapping", {})
     device = str(model.device)
@@ -174,8 +194,15 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
         key_mapping=mapping,
         ignore_mismatched_sizes=True,  # They are missing, then
     )
-    names = tuple(result.missing_keys), tuple(result.unexpected_keys)
-    report = LoadingReport(missing=names[0], superfluous=names[1], of_adapter=True)
+    expected = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    own = {name: tuple(values.shape) for name, values in expected.items()}
+    report = adapters_report(
+        [name.replace(".default", "") for name in result.missing_keys],
+        result.unexpected_keys,
+        own,
+        shapes_in(adapter.folder),
+        modules,
+    )
     checked(f"{folder} does not fit {adapter.base}", report)
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
@@ -214,7 +241,7 @@ class Generated(NamedTuple):
     ids: tuple[int, ...]
     finish_reason: str
     logprobs: tuple[float, ...] | None = None
-    failed: bool = False  # Its logits are not numbers, so that this is no reply
+    flaw: Flaw | None = None  # Its logits choose no token, so that this is no reply
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
@@ -267,7 +294,7 @@ def continue_rows(
     replies = []
     for at, (row, values) in enumerate(zip(new.tolist(), logprobs, strict=True)):
         reply = _ended(row, stops, values)
-        replies.append(reply._replace(failed=numbers.failed(at, len(reply.ids) + 1)))
+        replies.append(reply._replace(flaw=numbers.flaw(at, len(reply.ids) + 1)))
     return replies
 
 
