@@ -14,6 +14,7 @@ from paths import ROOT
 from scored_runs import World, saying, scored_outputs
 
 from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.boxes import KINDS, FormatFailure
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Identity
 from vlmeval_findit.scoring import Erratum, RunFacts, errata, errata_of, versions_now
@@ -70,12 +71,13 @@ def with_value(run: RunFacts, fact: str, value: str) -> RunFacts:
         case "space", "not the model table's":
             return answered_by(replace(run, spaces=("pixels",)), row="Qwen3-VL")
         case "space", kind:
+            assert kind in KINDS
             return replace(run, spaces=(kind,))
         case "stated", "reads_like":
             assert run.identity is not None
             return replace(run, identity=replace(run.identity, reads_like="Qwen3-VL"))
         case "reason", reason:
-            return replace(run, reasons=frozenset({reason}))
+            return replace(run, reasons=frozenset({FormatFailure(reason).value}))
         case "file", suffix:
             return replace(run, path=run.path.with_suffix(suffix))
         case "imported", "folder":
