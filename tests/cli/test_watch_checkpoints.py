@@ -19,6 +19,7 @@ from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.cli import main, watch_checkpoints
 from vlmeval_findit.models import read_header, refuse_missing
+from vlmeval_findit.protocol import FAILED
 from vlmeval_findit.sweeps import Checkpoint
 
 __all__ = ["world"]
@@ -89,7 +90,7 @@ def test_a_checkpoint_whose_writing_was_ended_is_named_once(
     assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 0
     assert [step for step, _ in evaluated] == [10, 20]
     said = capsys.readouterr().out
-    assert "checkpoint-30 is not complete" in said
+    assert "checkpoint-30 is not complete (model.safetensors: it has " in said
     assert "events-7" not in said
     looks = iter((whole[:-1], whole))
     monkeypatch.setattr(watch_checkpoints.time, "sleep", lambda _: weights.write_bytes(next(looks)))
@@ -112,6 +113,38 @@ def test_a_checkpoint_that_lacks_weights_keeps_no_other_waiting(evaluated: list[
         refuse_missing(str(wrapped.parent))
     assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 0
     assert [step for step, _ in evaluated] == [5, 10, 20]
+
+
+def test_checkpoints_without_an_answer_are_not_on_the_curve(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither one whose calls all failed, nor one that was refused: 0.0 would be a guess."""
+
+    def mute(query: Any, generator: Any) -> str:
+        return f"{FAILED} via API."
+
+    def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+        model = checkpoint.model(name)
+        if checkpoint.step == 10:
+            Path("outputs", model).mkdir(parents=True)
+            return 2
+        answer = mute if checkpoint.step == 20 else speaking(DATA, 0.9)
+        world.predict(model, DATA, answer, folder=f"../outputs/{model}")
+        return int(checkpoint.step == 20)
+
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(watch_checkpoints, "evaluate", evaluate)
+    for step in (10, 20, 30, 40):
+        add_checkpoint(Path("training"), step)
+    assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("training-step-10: its run has no replies") == 1
+    assert said.count(": all of its calls failed") == 1
+    assert "demo" not in said
+    assert said.endswith("report outputs")
+    last = said[said.rindex("training on") :]
+    assert "best: step 30" in last
+    assert "step 20" not in last
 
 
 def test_the_curve_is_logged_after_each_checkpoint(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.sweeps import checkpoints_in, unfinished_in
+from vlmeval_findit.sweeps import checkpoints_in, lacks, unfinished_in
 
 NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
@@ -47,6 +47,7 @@ def test_a_checkpoint_that_is_being_written_is_left_alone(
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     change(folder)
     assert checkpoints_in(tmp_path) == []
+    assert lacks(folder)
     begun = (folder / "config.json").exists()
     assert [each.path for each in unfinished_in(tmp_path)] == [folder] * begun
 
@@ -61,8 +62,10 @@ def test_shards_need_their_index(tmp_path: Path) -> None:
     index.write_text(json.dumps({"weight_map": {"a": first.name, "b": last.name}}))
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     assert unfinished_in(tmp_path) == []
-    index.unlink()
     last.unlink()
+    assert lacks(folder) == f"{last.name} missing"
+    index.unlink()
+    assert lacks(folder) == "shards without their index"
     first.rename(folder / "model-00001-of-00001.safetensors")
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
 

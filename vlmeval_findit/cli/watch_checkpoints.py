@@ -16,9 +16,9 @@ import click
 from ..core import INTERRUPTED, NO_MORE, SOME_FAILED, as_called, counted
 from ..export import TARGETS, exporter
 from ..leaderboard import curve_table, learning_curves, of_one_scorer
-from ..scoring import RowData, Run, RunError, load_runs
-from ..storage import check_model_name
-from ..sweeps import Checkpoint, checkpoints_in, evaluate, is_refused, unfinished_in
+from ..scoring import RowData, Run, RunError, load_runs, prediction_files
+from ..storage import PredictionError, check_model_name
+from ..sweeps import Checkpoint, checkpoints_in, evaluate, is_refused, lacks, unfinished_in
 from .export import default_folder
 from .printing import print_folded, print_table
 from .run import run_command as run
@@ -93,13 +93,14 @@ def command(
     earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}
     waiting: set[Checkpoint] = set()
+    left_out: set[str] = set()
     try:
         while True:
             for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
                 statuses[checkpoint] = _evaluate(checkpoint, name, flags)
                 if statuses[checkpoint] in (INTERRUPTED, NO_MORE):
                     return statuses[checkpoint]
-                _print_curves(name, work_dir, tracker)
+                _print_curves(name, work_dir, tracker, left_out)
             _report_unfinished(folder, waiting)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
             if once or (until is not None and last >= until):
@@ -133,9 +134,10 @@ def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
     for checkpoint in unfinished_in(folder):
         if checkpoint not in reported:
             reported.add(checkpoint)
+            why = lacks(checkpoint.path) or "until now"
             say(
-                f"{checkpoint.path} is not complete: it is still being written, or what wrote it "
-                "was ended. It is evaluated once it is complete; else delete it"
+                f"{checkpoint.path} is not complete ({why}): it is still being written, or what "
+                "wrote it was ended. It is evaluated once it is complete; else delete it"
             )
 
 
@@ -152,17 +154,34 @@ def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -
         run.invoke(context)
 
 
-def _print_curves(name: str, work_dir: Path, tracker: str | None) -> None:
+def _has_replies(folder: Path) -> bool:
+    try:
+        return bool(prediction_files([folder]))
+    except PredictionError:
+        return False  # It was refused, or ended before its first reply
+
+
+def _print_curves(name: str, work_dir: Path, tracker: str | None, said: set[str]) -> None:
+    """Print the curves, and log them; what is not on them is said once, and added to ``said``."""
+
+    def leave_out(why: str) -> None:
+        if why not in said:
+            said.add(why)
+            print_folded(f"not on the curve: {why}")
+
     keep = RowData.SUMS if tracker is None else RowData.DETAILS
     runs = list[Run]()
     for folder in sorted(work_dir.glob(f"{escape(name)}-step-*")):
         try:
             runs += load_runs([folder], keep=keep)
         except RunError as error:
-            print_folded(f"not on the curve: {error}")
+            leave_out(str(error) if _has_replies(folder) else f"{folder}: its run has no replies")
+    for one in runs:
+        if one.rows and one.failed == len(one.rows):
+            leave_out(f"{one.path}: all of its calls failed")
     runs, others = of_one_scorer(runs)
     for each in others:
-        print_folded(as_called(f"not on the curve: {each.run.path}: {each.reason}"))
+        leave_out(as_called(f"{each.run.path}: {each.reason}"))
     for curve in learning_curves(runs):
         table = curve_table(curve)
         print_folded(table.title)

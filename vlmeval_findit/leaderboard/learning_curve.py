@@ -75,6 +75,8 @@ class LearningCurve:
 def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
     """Make a curve for each training, dataset and format; runs of other models are left out.
 
+    So are runs of which every call failed: they say nothing of the checkpoint.
+
     Of checkpoints with the same value the first is the best. The best was chosen by the tested
     values, so its tests are corrected for those of all pairs of checkpoints; further for the tables
     after earlier checkpoints, and for the curves of its training.
@@ -85,7 +87,7 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
     by_curve: dict[tuple[str, str], dict[int, Run]] = {}
     for run in runs:
         training = name_and_step(run.model)
-        if training is not None and run.rows:
+        if training is not None and run.failed < len(run.rows):
             name, step = training
             by_curve.setdefault((name, run.variant.name), {})[step] = run
     curves_of_training = Counter(name for name, _ in by_curve)

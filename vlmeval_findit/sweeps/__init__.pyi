@@ -47,5 +47,6 @@ from .checkpoints import (
     unfinished_in as unfinished_in,
     is_complete as is_complete,
     is_refused as is_refused,
+    lacks as lacks,
     evaluate as evaluate,
 )

@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core import some
 from ..models import UNREADABLE, fault_of, is_one_of_many, refuse_missing, shards_of
+from ..protocol import error_line
 from ..storage import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
@@ -91,26 +93,38 @@ def _has_configuration(folder: Path) -> bool:
 
 
 def is_complete(folder: Path) -> bool:
-    """Tell whether a checkpoint is written to its end.
+    """Return whether a checkpoint is written to its end."""
+    return lacks(folder) is None
 
-    Its configuration is there, every file of weights is as long as its header says, shards have
-    their index and no shard of it is missing, and transformers' trainer has written its last file.
+
+def lacks(folder: Path) -> str | None:
+    """Return what a checkpoint still lacks; None if it is written to its end.
+
+    Then its configuration is there, every file of weights is as long as its header says, shards
+    have their index and no shard of it is missing, and transformers' trainer has written its last
+    file.
     """
     try:
         if not _has_configuration(folder):
-            return False
+            return f"neither {' nor '.join(_CONFIGS)}"
         if (folder / _TRAINER).is_file() and not (folder / _TRAINER_STATE).is_file():
-            return False
+            return f"{_TRAINER_STATE} is missing"
         weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
         indexes = list(folder.glob("*.index.json"))
         for index in indexes:
             weights |= {*shards_of(index)}
+        if not weights:
+            return "no weights"
+        missing = sorted(file.name for file in weights if not file.exists())
+        if missing:
+            return f"{some(missing)} missing"
         if not indexes and any(map(is_one_of_many, weights)):
-            return False  # the index is written after the last shard
-        return bool(weights) and not any(map(fault_of, weights))
-    except UNREADABLE:
+            return "shards without their index"  # It is written after the last
+        faults = {file.name: fault_of(file) for file in sorted(weights)}
+        return next((f"{name}: {why}" for name, why in faults.items() if why is not None), None)
+    except UNREADABLE as error:
         # It is being written, was just deleted, or is something else
-        return False
+        return error_line(error)
 
 
 def is_refused(checkpoint: Checkpoint) -> bool:
