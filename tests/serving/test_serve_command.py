@@ -56,6 +56,12 @@ class Machine(fake_program.Machine):
         where = ["--work-dir", str(self.out), "--serve", program, "--gpus", gpus]
         return ["sweep", str(self.folder / "sweep.yaml"), *where, *flags]
 
+    @property
+    def answers(self) -> list[str]:
+        """The keys of answered calls in the journal."""
+        events = map(json.loads, (self.out / "calls.jsonl").read_text().splitlines())
+        return [event["key"] for event in events if "key" in event and not event["error"]]
+
     def answering(self, model: str) -> dict[str, Any]:
         path = self.out / model / f"{model}_{DATA}_identity.json"
         reported: dict[str, Any] = json.loads(path.read_text())["answering"]
@@ -135,14 +141,21 @@ def test_a_server_that_does_not_start_ends_its_model(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fake", ["dies-later", "engine-dies"])
 def test_servers_that_die_are_failed_calls_and_are_started_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    fake: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE", "dies-later")
+    monkeypatch.setenv("FAKE", fake)
     assert main(machine.sweep()) == 1
+    before = machine.answers
+    assert 0 < len(before) < 8
     monkeypatch.setenv("FAKE", "")
+    asked = len(machine.calls)
     assert main(machine.sweep()) == 0
     assert len(machine.started) == 2
+    assert len(machine.calls) - asked == 8 - len(before), "only the rest is asked again"
+    assert machine.answers[: len(before)] == before
+    assert len(set(machine.answers)) == len(machine.answers) == 8
 
 
 @pytest.mark.slow

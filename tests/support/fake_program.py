@@ -5,8 +5,9 @@ for them, ``old`` takes them and knows no flag for it, ``oldest`` has a help wit
 field that a program does not know is refused.
 
 The variable FAKE says what goes wrong: ``dies`` before it listens, ``dies-later`` after three
-calls, ``refuses`` every call, ``lacks`` weights and says so as transformers does, ``stubborn``
-heeds no SIGTERM, ``children`` starts a process in a separate session.  A call takes FAKE_SECONDS.
+calls, ``engine-dies`` likewise, but says so in an error as vLLM does, ``refuses`` every call,
+``lacks`` weights and says so as transformers does, ``stubborn`` heeds no SIGTERM, ``children``
+starts a process in a separate session.  A call takes FAKE_SECONDS.
 Its command line is appended to the file FAKE_RECORD, its calls to FAKE_CALLS.
 """
 
@@ -179,7 +180,9 @@ def main() -> None:
             _record("FAKE_CALLS", {**body, "messages": len(body["messages"])})
             if body["max_tokens"] > 4:
                 time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
-            if fake == "dies-later" and next(numbers) > 3:
+            if fake in ("dies-later", "engine-dies") and next(numbers) > 3:
+                if fake == "engine-dies":
+                    self.say(500, {"error": {"message": "EngineCore encountered an issue."}})
                 print("CUDA error: an illegal memory access", flush=True)
                 os._exit(7)
             if fake == "lacks":

@@ -248,14 +248,26 @@ def build(row: str, folder: Path, seed: int = 4, *, wide_heads: bool = False) ->
     families = WIDE_HEADS if wide_heads else {**FAMILIES, STRANGER: _idefics3}
     parts = families[row]()
     model = parts.model_class(parts.config).eval()
+    tokenizer = parts.processor.tokenizer
+    # Published Qwens name both; models here stop at both anyway, servers at those named here.
+    ends = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     model.generation_config = hf.GenerationConfig(
         do_sample=True,
         temperature=0.7,
         top_k=20,
         repetition_penalty=1.05,
-        eos_token_id=parts.processor.tokenizer.eos_token_id,
-        pad_token_id=parts.processor.tokenizer.pad_token_id,
+        eos_token_id=ends if wide_heads else tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
     )
+    if wide_heads:
+        _say_whole_characters(model, tokenizer)
     model.save_pretrained(folder)
     parts.processor.save_pretrained(folder)
     return folder
+
+
+def _say_whole_characters(model: Any, tokenizer: Any) -> None:
+    """Make tokens that are no whole character unlikely: vLLM states no bytes for logprobs."""
+    parts = [token for token in range(len(tokenizer)) if "\ufffd" in tokenizer.decode([token])]
+    with torch.no_grad():
+        model.get_output_embeddings().weight[parts] = 0.0
