@@ -180,3 +180,12 @@ def test_names_of_tests_have_at_most_ten_words() -> None:
     tests = {name for file in files for name in re.findall(r"def test_(\w+)", file.read_text())}
     assert tests
     assert [name for name in sorted(tests) if len(name.split("_")) > 10] == []
+
+
+def test_the_newest_changes_are_short_enough_to_read() -> None:
+    """A merge by union can bring lines back that were taken out; errata have a table."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.split(r"^## ", changes, flags=re.MULTILINE)[1]
+    assert len(newest.split()) <= 1500
+    titles = re.findall(r"^### .+$", newest, re.MULTILINE)
+    assert len(set(titles)) == len(titles)
