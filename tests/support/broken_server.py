@@ -186,7 +186,11 @@ LOST: Mapping[str, Write] = {
     "gzip that is cut": _says(lambda body: _gzipped(gzip.compress(body)[:-20])),
     "gzip with a wrong sum": _says(lambda body: _gzipped(gzip.compress(body)[:-8] + b"\0" * 8)),
     "an unknown packing": _says(lambda body: _http(body, "Content-Encoding: br")),
+    "gzip that is cut near its end": _says(lambda body: _gzipped(gzip.compress(body)[:-3])),
+    "gzip of nothing": _says(lambda body: _gzipped(gzip.compress(b""))),
     "an empty body": _says(lambda body: _http(b"")),
+    "an empty body that should be gzip": _says(lambda body: _gzipped(b"")),
+    "status 204": _says(lambda body: b"HTTP/1.1 204 No Content\r\n\r\n"),
     "half of the JSON": _says(lambda body: _http(body[: len(body) // 2])),
     "a page": _says(lambda body: _http(b"<html>upstream fell over</html>")),
     **{

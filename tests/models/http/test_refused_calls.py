@@ -220,7 +220,7 @@ def test_who_waits_for_it_shares_its_failure() -> None:
         asked = service(server.url, budget=budget, policy=once)
         received = ask_calls(asked, 4, variant=HELD, at_once=4)
         assert len(server.asked) == 1
-    assert ["HTTP 400" in (answer.error or "") for answer in received] == [True] * 4
+    assert ["code 400" in (answer.error or "") for answer in received] == [True] * 4
     assert budget.spent == 0.5
 
 

@@ -141,7 +141,7 @@ def test_a_service_s_own_words_are_in_the_reason() -> None:
     for body in (reply("error", gone), reply("stop", gone), reply("stop", **gone)):
         judgement = judged(body)
         assert judgement.verdict is CallVerdict.PASSING
-        assert judgement.reason == "HTTP 502: the service reports: upstream died"
+        assert judgement.reason == "an error in a reply with status 200: code 502, upstream died"
 
 
 def test_an_unknown_finish_reason_counts_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
@@ -312,8 +312,12 @@ def test_an_empty_reply_without_a_finish_reason_was_not_finished() -> None:
         ({"error": {"status": "UNAVAILABLE", "message": "later"}}, CallVerdict.PASSING, "later"),
         ({"error": "Internal Server Error"}, CallVerdict.PASSING, "Internal Server Error"),
         ({"error": {"code": "insufficient_quota", "message": "pay"}}, CallVerdict.FINAL, "pay"),
-        ({"error": {"code": 429, "message": "wait"}}, CallVerdict.PASSING, "HTTP 429: "),
-        ({"error": {"code": "502", "message": "gone"}}, CallVerdict.PASSING, "HTTP 502: "),
+        ({"error": {"code": 429, "message": "wait"}}, CallVerdict.PASSING, "code 429, wait"),
+        (
+            {"error": {"code": "502", "message": "gone"}},
+            CallVerdict.PASSING,
+            "status 200: code 502, gone",
+        ),
         (
             {"error": True, "message": "out of memory"},
             CallVerdict.FINAL,
@@ -407,6 +411,30 @@ def test_five_equal_useless_replies_end_a_run(body: bytes, what: str) -> None:
     assert received[-1].stop is StopReason.HOPELESS
     assert what in (received[-1].error or "")
     assert "all first replies were like this" in (received[-1].error or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, b""), (201, b" \r\n"), (204, b""), (200, b"\n"), (204, b"\n")]
+)
+def test_an_empty_body_may_pass_and_is_named(status: int, body: bytes) -> None:
+    judgement = judge(status, body)
+    assert judgement.verdict is CallVerdict.PASSING
+    assert judgement.reason == "the reply has an empty body"
+    assert error_in(judgement).is_charged
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        (425, CallVerdict.PASSING),
+        (500, CallVerdict.PASSING),
+        (501, CallVerdict.FINAL),
+        (502, CallVerdict.PASSING),
+        (407, CallVerdict.FINAL),
+    ],
+)
+def test_a_refusal_of_the_request_is_final(status: int, verdict: CallVerdict) -> None:
+    assert judge(status, b'{"error": {"message": "no"}}').verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -534,5 +562,5 @@ def test_every_response_has_one_verdict(
             assert judgement.reason == str(judgement.outcome) != ""
             assert judgement.outcome.transient == (judgement.verdict is CallVerdict.PASSING)
         if is_answer:
-            assert status in (200, 201)
+            assert status in (200, 201, 204)
             assert not says_it_failed(body)

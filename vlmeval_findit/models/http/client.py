@@ -12,7 +12,7 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from .completion import CallError
+from .completion import ANSWERED_STATUSES, CallError
 from .lost_replies import BodyError, lost_reply
 from .proxies import Proxy, ProxyError, proxy_for
 from .sent_whole import Sending
@@ -77,11 +77,11 @@ class HttpClient:
         await self._session.close()
 
     async def send(self, request: HttpRequest) -> bytes:
-        """Return the body of a reply with status 200 or 201, or raise CallError."""
+        """Return the body of a reply with status 200, 201 or 204, or raise CallError."""
         return (await self.ask(request)).body
 
     async def ask(self, request: HttpRequest) -> HttpReply:
-        """Return a reply with status 200 or 201, or raise CallError."""
+        """Return a reply with status 200, 201 or 204, or raise CallError."""
         try:
             proxy = self._proxy_for(request.url)
         except ProxyError as error:  # a server that came during the run
@@ -111,7 +111,7 @@ class HttpClient:
             sending.status = reply.status
             sending.cost_headers = read_headers(reply.headers)
             content = await _body(reply, request.most)
-            if reply.status in (200, 201):
+            if reply.status in ANSWERED_STATUSES:
                 return HttpReply(content, sending.cost_headers)
             if 300 <= reply.status < 400:
                 raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
@@ -128,7 +128,9 @@ async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
     # 47: zlib's or gzip's header, whichever is there
     unpacker = None if encoding in ("identity", "") else zlib.decompressobj(47)
     body = bytearray()
+    is_begun = False
     async for part in reply.content.iter_chunked(_PART):
+        is_begun = True
         if unpacker is not None:
             try:
                 part = unpacker.decompress(part, most + 1 - len(body))
@@ -137,6 +139,8 @@ async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
         body += part
         if len(body) > most or (unpacker and unpacker.unconsumed_tail):
             raise BodyError(f"is longer than {most >> 20} MiB")
+    if unpacker is not None and is_begun and not unpacker.eof:
+        raise BodyError("ends before what is packed in it does")
     return bytes(body)
 
 

@@ -11,9 +11,12 @@ from ...core import quoted
 from ...protocol import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
 from .spending import NOTHING_STATED, Usage
 
-RETRIED_STATUSES = frozenset({408, 429})  # statuses below 500 that may pass when repeated
+ANSWERED_STATUSES = frozenset({200, 201, 204})  # the body is the answer; of 204 it is empty
+RETRIED_STATUSES = frozenset({408, 425, 429})  # statuses below 500 that may pass when repeated
 DENIED_STATUSES = frozenset({401, 403, 404, 405, 410})  # key, permission, model or address
-HOPELESS_STATUSES = DENIED_STATUSES | {402}  # fail for every request; 402 is about credit
+# Fail for every request; 402 is about credit, 407 about a proxy's password
+HOPELESS_STATUSES = DENIED_STATUSES | {402, 407}
+NOT_SUPPORTED = 501  # refuses the request, though it is above 500
 
 LONGEST_MESSAGE = 500  # characters stored of an error's message
 
@@ -37,7 +40,8 @@ class CallError(Exception):
         super().__init__(quoted(message, LONGEST_MESSAGE))
         self.status = status  # 0: no reply
         self.retry_after = retry_after  # seconds
-        self.transient = transient or status in RETRIED_STATUSES or status >= 500
+        may_pass = status in RETRIED_STATUSES or (status >= 500 and status != NOT_SUPPORTED)
+        self.transient = transient or may_pass
         self.hopeless = hopeless  # the next call would fail too
         self.worked_on = worked_on  # it may be billed: :func:`.sent_whole.may_be_billed`
         self.arrived = arrived  # with a whole reply

@@ -18,7 +18,7 @@ from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
-from .response_verdict import object_in
+from .response_verdict import WEB_PAGE, object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, pieces
 from .sent_whole import may_be_billed, was_sent_whole
@@ -33,6 +33,8 @@ _FIRST_CALLS = 5
 
 _LOOK_SECONDS = 10.0  # for a list of models
 _FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
+
+_PAGE_ADVICE = ": check --base-url, and whether a login or a proxy stands before the server"
 
 _UNKNOWN = re.compile(
     r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected|instead",
@@ -86,14 +88,26 @@ class HttpEndpoint:
         except CallError as error:
             if error.status in NOTHING_THERE or is_about_model(error, served):
                 raise await self._with_advice(error, client, url, name or served, served) from None
-            raise
+            raise error.with_note(self._about_key(error)) from None
         stated = {RESPONSE_HEADERS: response.cost_headers}
         try:
             reply = {**chat.reply(object_in(response.body)), **stated}
         except CallError as error:
             error.usage = usage_of(stated)
+            if str(error).startswith(WEB_PAGE):  # perhaps of the address without /v1
+                page = error.with_note(_PAGE_ADVICE)
+                raise await self._with_advice(page, client, url, name or served, served) from None
             raise
         return reply if provider is None else {"provider": provider.name, **reply}
+
+    def _about_key(self, error: CallError) -> str:
+        """Return what to type where a server refuses the key, or wants one."""
+        if self._provider is not None or error.status not in (401, 403) or not error.hopeless:
+            return ""
+        typed = "type --key KEY, or set FINDIT_SERVER_KEY"
+        if self.endpoint.key or self.endpoint.headers:
+            return f" (it refuses what was sent as key or header: {typed} to another)"
+        return f" (no key was sent: {typed})"
 
     def _address_for(self, served: str) -> str:
         """Return the URL of calls to a model."""

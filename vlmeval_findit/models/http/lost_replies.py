@@ -12,12 +12,15 @@ import aiohttp
 
 from ...core import too_many_files
 from .completion import CallError
-from .sent_whole import Sending, may_be_billed
+from .sent_whole import Sending, may_be_billed, was_sent_whole
+from .service_errors import PASSWORD_WANTED, PROXY_ADVICE
 from .spending import usage_of
 from .stated_costs import RESPONSE_HEADERS
 
 # What the client says of a malformed reply, up to where it quotes it
 _UNTIL_QUOTED = re.compile(r"[^:\n]*?(?=:|\n| b?['\"]|$)")
+
+_NOT_REACHED = ": is the server running, and is its address (--base-url) right?"
 
 
 class BodyError(aiohttp.ClientError):
@@ -34,6 +37,8 @@ def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
     """
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return _untrusted(error)
+    if isinstance(error, aiohttp.ClientHttpProxyError) and error.status == PASSWORD_WANTED:
+        return CallError(f"{_words(error, sending, timeout)}{PROXY_ADVICE}", hopeless=True)
     return CallError(
         _words(error, sending, timeout),
         sending.status,
@@ -61,7 +66,8 @@ def _words(error: Exception, sending: Sending, timeout: float) -> str:
         return f"{came} broke off ({_kind(error)})"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "no reply: the server ended the connection (ServerDisconnectedError)"
-    return f"no reply ({_kind(error)})"
+    hint = "" if was_sent_whole(getattr(error, "os_error", error)) else _NOT_REACHED
+    return f"no reply ({_kind(error)}){hint}"
 
 
 def _said(error: aiohttp.ClientResponseError) -> str:

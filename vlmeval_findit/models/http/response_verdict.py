@@ -20,7 +20,7 @@ from ...protocol import (
     split_thought,
     tool_calls_in,
 )
-from .completion import CallError, Completion
+from .completion import ANSWERED_STATUSES, CallError, Completion
 from .reply_logprobs import reply_logprobs
 from .service_errors import (
     CODE_KEYS,
@@ -31,6 +31,8 @@ from .service_errors import (
     words_of,
 )
 from .spending import usage_of
+
+WEB_PAGE = "the reply is a web page, and not JSON"
 
 _NAME = 200  # characters stored of a name or id
 
@@ -72,7 +74,7 @@ def judge(
         logprobs: whether log-probabilities were asked for.
         rule: how the model's thoughts are marked.
     """
-    if status not in (200, 201):
+    if status not in ANSWERED_STATUSES:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return _failed(error_of(content, status, phrase, retry_after))
     try:
@@ -100,6 +102,9 @@ def read_completion(
 
 def object_in(body: bytes) -> dict[str, Any]:
     """Parse the body of a reply as a JSON object, or raise CallError."""
+    if not body.strip():
+        why = "the reply has an empty body"
+        raise CallError(why, transient=True, worked_on=True, arrived=True)
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
@@ -108,7 +113,7 @@ def object_in(body: bytes) -> dict[str, Any]:
         if start.startswith(("data:", "event:")):
             what = "the reply is a stream of events, though none was asked for, and not JSON"
         elif start.startswith("<"):
-            what = "the reply is a web page, and not JSON"
+            what = WEB_PAGE
         raise CallError(f"{what}: {start!r}", worked_on=True, arrived=True, unread=True) from None
     if not isinstance(reply, dict):
         raise CallError("the reply is not a JSON object", worked_on=True, arrived=True, unread=True)

@@ -28,6 +28,12 @@ MESSAGE_KEYS = (
     "description",
     "title",
 )
+PASSWORD_WANTED = 407  # of a proxy
+PROXY_ADVICE = (
+    " (the proxy asks for a password: set HTTPS_PROXY, or HTTP_PROXY, to "
+    "http://USER:PASSWORD@HOST:PORT, or name the server's host in NO_PROXY)"
+)
+
 CODE_KEYS = ("code", "type", "status", "status_code", "error_code", "reason")
 
 # Beyond the status: no credit at OpenAI (429) and Anthropic (400), an unknown key at Google (400)
@@ -99,6 +105,8 @@ def error_of(
     delay = _RETRY_DELAY.search(text)
     if retry_after is None and delay:
         retry_after = float(delay[1])
+    if status == PASSWORD_WANTED:
+        message += PROXY_ADVICE
     hopeless = _is_hopeless(status, text)
     usage = usage_of({**mapping(reply), RESPONSE_HEADERS: headers})
     call_error = CallError(
@@ -138,7 +146,9 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
     numbers = (int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code))
     status = next(numbers, 0)
     words = quoted(words_of(error), LONGEST_MESSAGE)
-    prefix = f"HTTP {status}: " if status else ""
+    said = "the service reports: "
+    if status:  # a code in it that is not the status of the reply
+        said = f"an error in a reply with status 200: code {status}, "
     told = " ".join([*codes, words])
     hopeless = _is_hopeless(status, json.dumps(error))
     if _NO_KEY_OR_CREDIT.search(told) or (not status and _HOPELESS_INSIDE.search(told)):
@@ -147,7 +157,7 @@ def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False
         status = 429  # which the service would have answered with
     delay = _RETRY_DELAY.search(json.dumps(error))
     call_error = failed_reply(
-        f"{prefix}the service reports: {words}",
+        f"{said}{words}",
         reply,
         status,
         retry_after=float(delay[1]) if delay else None,
