@@ -45,6 +45,8 @@ def __getattr__(name: str) -> object:
     attribute, _, names = lazy_loader.attach_stub(__name__, __file__)
     if name == "__all__":
         return names
+    if name not in names:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = attribute(name)
     return value
 

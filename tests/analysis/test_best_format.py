@@ -12,7 +12,7 @@ import yaml
 from grids import grid
 from scored_runs import CallResult, World, query, saying, speaking, world
 
-from vlmeval_findit.analysis import BestFormats, FormatAverage, best_format, ranked
+from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, ranked
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
 from vlmeval_findit.cli import report_formats
 from vlmeval_findit.leaderboard import make_board
@@ -68,7 +68,7 @@ def test_everything_names_the_same_format(
         world.predict("M", f"FindIt_Pascal_{written}", answer(written))
     runs = load_runs([world.runs])
     results = results_of(runs)
-    assert best_format(results).format == expected
+    assert choose_best_format(results).format == expected
     report_formats(results, tmp_path / "formats.yaml")
     # The value that formats are ranked by has one name, and that name one meaning.
     whole = "F1@0.5 (failed calls as misses)"

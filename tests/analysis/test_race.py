@@ -16,7 +16,7 @@ from simulated import estimate_from, names, sums_of
 from simulated_races import raced as raced_on_paper
 from simulated_races import rows_of
 
-from vlmeval_findit.analysis import ROUNDS, best_format, race_calls, rounds_of
+from vlmeval_findit.analysis import ROUNDS, choose_best_format, race_calls, rounds_of
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import report_formats, sweep_command
@@ -156,7 +156,7 @@ def test_a_race_finds_the_winner_with_half_the_calls(
     raced: tuple[list[CellResult], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results, calls = raced
-    assert best_format(results).format.startswith("yxhw_")
+    assert choose_best_format(results).format.startswith("yxhw_")
     assert race_calls(results) == (calls, 19 * QUERIES)
     assert calls < 0.55 * 19 * QUERIES
     out = [result for result in results if result.dropped]
@@ -188,7 +188,7 @@ def test_a_race_after_a_full_search_asks_nothing(
     ]
     assert dropped[0] == dropped[1], "further answers decide nothing"
     assert files(tmp_path / "search") == before
-    assert best_format(whole) == best_format(again)
+    assert choose_best_format(whole) == choose_best_format(again)
 
 
 def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pages import PAGES, blocks
 from scored_runs import World, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.sweeps import Checkpoint, checkpoints, is_complete
+from vlmeval_findit import sweeps
+from vlmeval_findit.sweeps import Checkpoint, is_complete
 
 __all__ = ["world"]
 
@@ -185,7 +186,7 @@ def test_a_failed_evaluation_does_not_end_the_training(
         world.predict(model, DATA, speaking(DATA, 1.0), folder=f"../outputs/{model}")
         return 0
 
-    monkeypatch.setattr(checkpoints, "evaluate", evaluate)
+    monkeypatch.setattr(sweeps, "evaluate", evaluate)
     callback = findit.checkpoint_callback(DATA, name="ft", like="FindIt-Nano", flags=["-q"])
     arguments = TrainingArguments(
         "training", max_steps=3, save_steps=1, use_cpu=True, report_to=[], disable_tqdm=True

@@ -12,13 +12,13 @@ import pytest
 from PIL import Image
 from scored_runs import World, query
 
-from vlmeval_findit.api import open_models
+import vlmeval_findit as findit
+from vlmeval_findit import models
 from vlmeval_findit.benchmarks import baselines, benchmarks
 from vlmeval_findit.boxes import FILE_PIXELS, Space, SpaceError, Truth, reference, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import chat_model
-from vlmeval_findit.models.local import local_runner
 from vlmeval_findit.protocol import Answering, Benchmark, Reply, ReplyRecord, Settings
 from vlmeval_findit.scoring import check_replies, run_identity, score_file, score_rows
 
@@ -140,13 +140,13 @@ def test_models_on_this_machine_answer_in_pixels_of_the_file(
 def test_an_opened_model_sees_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     class Runner:
         def answer_batch(self, messages: Sequence[Any], variant: Any) -> list[Reply]:
-            text = json.dumps([{"bbox_2d": [0, 0, 5000, 10]}])
+            text = json.dumps([{"bbox_2d": [0, 0, 5000, 50]}])
             return [Reply(0, text, ReplyRecord(space={"kind": "pixels"}))]
 
-    monkeypatch.setattr(local_runner, "load_local", lambda *_: Runner())
-    model = open_models.open_model("FindIt-Nano", space="pixels")
-    answer = model.ask(Image.new("RGB", (5000, 10)), "dog")
-    assert answer.parsed.boxes == ((0, 0, 5000, 10),)
+    monkeypatch.setattr(models, "load_local", lambda *_: Runner())
+    model = findit.open_model("FindIt-Nano", space="pixels")
+    answer = model.ask(Image.new("RGB", (5000, 50)), "dog")
+    assert answer.parsed.boxes == ((0, 0, 5000, 50),)
 
 
 def test_baselines_answer_in_a_space_without_a_limit() -> None:

@@ -260,8 +260,8 @@ FOR_ALL = {
 
 def test_every_flag_has_its_users() -> None:
     names = {option.name for option in run.run_command.params}
-    for module in (search, sweep, probe):
-        names |= {option.name for option in module.command.params} & {*ModelOptions.__slots__}
+    for command in (search.command, sweep.sweep_command, probe.command):
+        names |= {option.name for option in command.params} & {*ModelOptions.__slots__}
     if package_folder() is not None:
         flags = host_flags(find_runner([]).path)
         names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}

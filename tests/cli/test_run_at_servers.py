@@ -226,6 +226,7 @@ def test_without_vlmevalkit_what_it_does_is_refused(
         return None
 
     monkeypatch.setattr(run_command, "package_folder", nowhere)
+    monkeypatch.setattr("vlmeval_findit.core.package_folder", nowhere)
     monkeypatch.setattr("vlmeval_findit.core.vlmevalkit.package_folder", nowhere)
     with ChatServer(right) as server:
         command = words(server, "--model", MODEL, "--work-dir", str(tmp_path))

@@ -90,7 +90,7 @@ def test_a_dataset_without_a_source_is_refused_before_fetching(
     problems = fetch_images(fetch_job(web, tmp_path, names), SOURCES["iGround"], names, None)
     assert problems == {"a_f000001.jpg": BY_HAND}
     lost = replace(mini, name="Lost", images="COCO_train2015")
-    monkeypatch.setattr(release_subsets, "BENCHMARK", {"Mini": mini, "Lost": lost})
+    monkeypatch.setattr(release_subsets, "BENCHMARK_DATASETS", {"Mini": mini, "Lost": lost})
     for command in ("get", "check"):
         assert main(["data", command, "Mini", "Lost"]) == 2
         error = capsys.readouterr().err

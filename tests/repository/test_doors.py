@@ -136,6 +136,18 @@ def test_every_name_at_a_door_has_a_sentence() -> None:
     assert not silent
 
 
+def test_no_name_at_a_door_is_that_of_another_module() -> None:
+    """Importing the module would put it in the place of the name."""
+    hidden = []
+    for door in doors():
+        folder = PACKAGE.joinpath(*door.room.split("."))
+        modules = {path.stem for path in folder.iterdir()} - {"__init__"}
+        for each in door.names:
+            if each.module and each.name in modules - {each.module.split(".")[0]}:
+                hidden.append(f"{door.room}: {each.name}")
+    assert not hidden
+
+
 def test_the_structure_names_what_doors_hand_out() -> None:
     page = (ROOT / "docs/design/structure.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:[a-z0-9]+\.)+)([A-Za-z_]+)`", page)

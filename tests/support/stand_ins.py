@@ -111,7 +111,7 @@ def set_up_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, web: Web) ->
     source.mkdir()
     root.mkdir()
     dataset = release(source)
-    monkeypatch.setattr(subsets, "BENCHMARK", {"Mini": dataset})
+    monkeypatch.setattr(subsets, "BENCHMARK_DATASETS", {"Mini": dataset})
     monkeypatch.setattr(download.Client.__init__, "__defaults__", (QUICK, lambda count: None))
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  findit: {web.url}subsets\n  coco_train2014: {web.url}coco/\n")

@@ -13,7 +13,7 @@ import yaml
 from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 from perfect_answers import perfect_answer
 
-from vlmeval_findit.analysis import BestFormats, best_format, write_formats
+from vlmeval_findit.analysis import BestFormats, choose_best_format, write_formats
 from vlmeval_findit.benchmarks.findit import all_tables, parse
 from vlmeval_findit.boxes import Space
 from vlmeval_findit.cli import report_formats
@@ -62,7 +62,7 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
         (folder := tmp_path / best).mkdir()
         model = Knowing(right)
         results = go(search(folder), FakeBackends(model))
-        assert best_format(results).format == best
+        assert choose_best_format(results).format == best
         assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
         assert {result.variant.representation for result in results[16:]} == {best[:4]}
         assert {result.rows for result in results} == {8}
@@ -94,9 +94,9 @@ def test_the_best_format_was_run_on_every_table() -> None:
     xyxy = result("FindIt_Pascal_xyxy_text", 80)
     xywh = result("FindIt_SVG_xywh_text", 50)
     also = [result("FindIt_SVG_xyxy_text", 20), result("FindIt_Pascal_xywh_text", 60)]
-    assert best_format([xyxy, xywh, *also]).format == "xywh_text"
+    assert choose_best_format([xyxy, xywh, *also]).format == "xywh_text"
     with pytest.raises(SearchError, match="no format was run on every table"):
-        best_format([xyxy, xywh])
+        choose_best_format([xyxy, xywh])
 
 
 def test_sweeps_read_the_file_of_a_search(

@@ -6,7 +6,7 @@ import pytest
 from host_runs import require_host
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit import HOST_CLASSES, benchmark, formats, variants
+from vlmeval_findit.benchmarks.findit import HOST_CLASSES, formats, release_tables, variants
 from vlmeval_findit.boxes import BOX_KEYS, KEYS
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.engine import CallOptions, ServerBackends
@@ -90,8 +90,8 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
 def test_a_single_value_is_a_list_and_all_means_all() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
     assert sweep.models == (ModelEntry("FullImage"),)
-    assert sweep.tables == benchmark()
-    assert len(benchmark()) == 20
+    assert sweep.tables == release_tables()
+    assert len(release_tables()) == 20
     assert sweep.stages[0].keys == KEYS
     named = variants(sweep.tables, formats(sweep.stages[0]))
     assert {cell.key for cell in named} == {*BOX_KEYS}
@@ -139,7 +139,7 @@ def test_shipped_files_are_valid() -> None:
         rows = [row for entry in sweep.models if (row := find_model(entry.name))]
         assert len({row.name for row in rows}) == len(sweep.models)
     assert len(sweeps["paper_grid"].models) == 12
-    assert sweeps["paper_grid"].tables == benchmark()
+    assert sweeps["paper_grid"].tables == release_tables()
 
 
 @pytest.mark.slow

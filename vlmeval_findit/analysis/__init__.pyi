@@ -60,7 +60,7 @@ from .best_format import (
 
 from .format_file import (
     averages as averages,
-    best_format as best_format,
+    choose_best_format as choose_best_format,
     outcome as outcome,
     elsewhere_of as elsewhere_of,
     INTERVAL as INTERVAL,

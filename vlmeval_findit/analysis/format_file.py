@@ -32,7 +32,7 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     return [average for average in formats if average.datasets == len(columns)]
 
 
-def best_format(results: Sequence[CellResult]) -> DatasetVariant:
+def choose_best_format(results: Sequence[CellResult]) -> DatasetVariant:
     """Return a variant in the best format of one model and benchmark.
 
     Raises SearchError if a cell has no answer, or no format was run on every table.
@@ -51,7 +51,7 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
 
     ``raced``: the results are of a race; formats that it dropped have no averages.
     """
-    winner = best_format(results)
+    winner = choose_best_format(results)
     benchmark = benchmark_of(winner)
     values: dict[str, Any] = {
         "winner": winner.format,

@@ -20,8 +20,8 @@ from ..benchmarks.findit import (
     Views,
     axes_of,
     axis_from,
-    benchmark,
     formats,
+    release_tables,
 )
 from ..benchmarks.findit import variants as cells_of
 from ..boxes import REPRESENTATIONS
@@ -286,7 +286,7 @@ def _datasets(
 ) -> tuple[tuple[AnnotationTable, ...], tuple[DatasetVariant, ...]]:
     """Split names into tables, asked in the formats of the axes, and complete variants."""
     if names == "all":
-        return benchmark(), ()
+        return release_tables(), ()
     known = grid_tables()
     chosen = list[AnnotationTable | DatasetVariant]()
     for at, name in enumerate(names):

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from ..analysis import best_format
+from ..analysis import choose_best_format
 from ..engine import (
     ONE_WRITER,
     BackendFactories,
@@ -106,7 +106,7 @@ def _winner(
     if racing is not None:
         return racing.front[0]
     of_model = (result for result in results if result.model == entry.name)
-    return best_format([result for result in of_model if result.variant not in extra])
+    return choose_best_format([result for result in of_model if result.variant not in extra])
 
 
 def _ask(

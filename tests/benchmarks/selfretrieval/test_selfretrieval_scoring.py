@@ -14,6 +14,7 @@ import pytest
 from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, features, install
 
+from vlmeval_findit import models
 from vlmeval_findit.analysis import StatisticsError, compare
 from vlmeval_findit.benchmarks.selfretrieval import (
     BENCHMARK,
@@ -197,6 +198,7 @@ def test_an_encoder_that_cannot_be_had_leaves_the_predictions_safe(
     for module in ("loading", "towers"):  # another test may have imported them
         name = f"vlmeval_findit.models.dual_encoder.{module}"
         monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(vars(models), "named_encoder", raising=False)  # the room's door has it, too
     monkeypatch.setitem(sys.modules, "transformers", None)  # it is not installed
     expected = r"encoder SigLIP: (torch|transformers) is not installed: pip install .*\[local\]"
     with pytest.raises(EncoderError, match=expected) as caught:

@@ -44,7 +44,7 @@ from .grid import (
     WINNER as WINNER,
     AnnotationTable as AnnotationTable,
     all_tables as all_tables,
-    benchmark as benchmark,
+    release_tables as release_tables,
     FormatAxes as FormatAxes,
     AXIS_VALUES as AXIS_VALUES,
     axis_from as axis_from,

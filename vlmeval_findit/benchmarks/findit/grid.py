@@ -70,7 +70,7 @@ def all_tables() -> dict[str, AnnotationTable]:
     return tables
 
 
-def benchmark() -> tuple[AnnotationTable, ...]:
+def release_tables() -> tuple[AnnotationTable, ...]:
     """List the release's tables (``datasets: all``)."""
     tables = all_tables().values()
     return tuple(table for table in tables if table.data.subset_for(table.multilabel) is not None)
