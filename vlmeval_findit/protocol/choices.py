@@ -79,7 +79,7 @@ def choose(
 
     Whether something contradicts the record is checked elsewhere; a variable never does.
 
-    >>> choose(SPACE, "Nano", known=Known("unit", "model table"), variable="pixels").value
+    >>> choose(SPACE_SETTING, "Nano", known=Known("unit", "model table"), variable="pixels").value
     'unit'
     """
     if recorded is not None:

@@ -52,8 +52,8 @@ def corrected_for_pairs(p_value: float, count: int) -> float:
 
     ``p_value`` is that of the pair, two-sided.
 
-    >>> round(corrected_for_pairs(0.03, 2), 6), round(corrected_for_pairs(0.0003136, 19), 3)
-    (0.03, 0.037)
+    >>> round(corrected_for_pairs(0.03, 2), 6), round(corrected_for_pairs(0.001, 19), 3)
+    (0.03, 0.1)
     """
     from scipy.special import ndtri
 
