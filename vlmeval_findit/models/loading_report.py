@@ -230,7 +230,8 @@ def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
 
     >>> judge_loading(LoadingReport(frozenset({"a.weight"}), superfluous=("v_head.weight",)))
     Verdict(refusal=None, ignored=('v_head.weight',))
-    >>> judge_loading(LoadingReport(frozenset({"a.weight", "b.weight"}), missing=("b.weight",))).refusal
+    >>> half = LoadingReport(frozenset({"a.weight", "b.weight"}), missing=("b.weight",))
+    >>> judge_loading(half).refusal
     '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random \
 numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     """
