@@ -18,7 +18,7 @@ import pytest
 from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
 
 from vlmeval_findit.coords import (
-    ALIKE,
+    ALIKE_DISTANCE,
     AnsweredQuery,
     Convention,
     RunArrays,
@@ -149,7 +149,7 @@ def _kind(simulated: Case, arrays: RunArrays) -> str:
     if simulated.kind not in ("wrong", "mixed"):
         return simulated.kind
     distance = convention_distance(arrays, simulated.says, simulated.declared)
-    if distance < ALIKE:
+    if distance < ALIKE_DISTANCE:
         return "right"
     if simulated.kind == "mixed":
         return f"mixed, {'at least' if simulated.share >= 0.15 else 'below'} 15 %"

@@ -15,7 +15,7 @@ from probe_deployments import answers
 from simulated_deployments import Fault
 
 from vlmeval_findit.coords import (
-    ALIKE,
+    ALIKE_DISTANCE,
     ORDERS,
     SPACES,
     Convention,
@@ -81,7 +81,11 @@ def test_conventions_are_named() -> None:
 def _kind(verdict: ProbeVerdict, truth: Convention, named: Convention | None, queries: list) -> str:
     if verdict is not ProbeVerdict.NAMED or named is None:
         return "undecided" if verdict in (ProbeVerdict.UNDECIDED, ProbeVerdict.NOTHING) else "wrong"
-    return "named" if convention_distance(run_arrays(queries), truth, named) < ALIKE else "wrong"
+    return (
+        "named"
+        if convention_distance(run_arrays(queries), truth, named) < ALIKE_DISTANCE
+        else "wrong"
+    )
 
 
 def test_right_models_are_confirmed() -> None:

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.selfretrieval import ImagePair, PairSide, parse
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
 from vlmeval_findit.data import (
     COLOURS,
-    HALVES,
+    HALF_SIZES,
     SHAPES,
     TEXTURES,
     Look,
@@ -43,7 +43,7 @@ PLACES = (
 
 # Attributes of an object and their values, in the order of a caption
 ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
-    "size": tuple(HALVES),
+    "size": tuple(HALF_SIZES),
     "texture": tuple(TEXTURES),
     "colour": tuple(COLOURS),
     "shape": tuple(SHAPES),
@@ -185,8 +185,8 @@ def _another_look(attribute: str, values: Iterable[str]) -> Change:
 
 
 def _another_size(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
-    size = _other(rng, HALVES, old.size)
-    return old._replace(size=size, place=old.place._replace(half=rng.uniform(*HALVES[size])))
+    size = _other(rng, HALF_SIZES, old.size)
+    return old._replace(size=size, place=old.place._replace(half=rng.uniform(*HALF_SIZES[size])))
 
 
 def _another_place(rng: Rng, frame: tuple[int, int], old: _Object) -> _Object:
@@ -233,8 +233,8 @@ def _objects_and_changed(
 
 def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
     look = Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
-    size = pick(rng, HALVES)
-    place = _anywhere(rng, frame, rng.uniform(*HALVES[size]))
+    size = pick(rng, HALF_SIZES)
+    place = _anywhere(rng, frame, rng.uniform(*HALF_SIZES[size]))
     return _Object(look, size, place, rng.randint(2**31 - 1))
 
 

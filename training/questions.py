@@ -15,7 +15,17 @@ from typing import NamedTuple, TypeVar
 from training.scenes import SPLITS, Scene, Thing, shot
 from training.scenes import scene as render_scene
 from vlmeval_findit.boxes import Corners
-from vlmeval_findit.data import COLOURS, HALVES, SHAPES, TEXTURES, Look, Rng, Stream, pick, rng_of
+from vlmeval_findit.data import (
+    COLOURS,
+    HALF_SIZES,
+    SHAPES,
+    TEXTURES,
+    Look,
+    Rng,
+    Stream,
+    pick,
+    rng_of,
+)
 
 Item = TypeVar("Item")
 
@@ -140,7 +150,7 @@ def described(rng: Rng, scene: Scene) -> PosedQuestion:
         values = {name: value_of(thing) for name, value_of in ATTRIBUTES.items()}
         shape = thing.look.shape
     else:
-        values = {"size": pick(rng, HALVES), "texture": pick(rng, TEXTURES)}
+        values = {"size": pick(rng, HALF_SIZES), "texture": pick(rng, TEXTURES)}
         values["colour"] = pick(rng, COLOURS)
         shape = pick(rng, SHAPES)
     named = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]

@@ -16,7 +16,7 @@ from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_form
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
 from vlmeval_findit.cli import report_formats
 from vlmeval_findit.leaderboard import make_board
-from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import CellResult, Run, load_runs
 
@@ -41,7 +41,7 @@ CASES = {
     # Of 100 calls 40 failed; the rest is perfect: 100 % of what was answered, but 75 % of all.
     "failures": (
         {
-            "xyxy_text": lambda name: saying_at(f"{FAILED} via API.", "0123", model(name)),
+            "xyxy_text": lambda name: saying_at(f"{FAILED_ANSWER} via API.", "0123", model(name)),
             "xywh_json": lambda name: saying_at("[]", "0", model(name)),
         },
         "xywh_json",

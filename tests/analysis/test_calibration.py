@@ -21,10 +21,10 @@ from vlmeval_findit.analysis import (
     Evaluator,
     measure_calibration,
 )
-from vlmeval_findit.boxes import DEFINITIONS, BoxToWrite, places, read, write
+from vlmeval_findit.boxes import CONFIDENCE_DEFINITIONS, BoxToWrite, places, read, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import FAILED, ReplyRecord, Settings, TokenLogprobs
+from vlmeval_findit.protocol import FAILED_ANSWER, ReplyRecord, Settings, TokenLogprobs
 from vlmeval_findit.scoring import load_run, score_file, write_score
 from vlmeval_findit.statistics import (
     ConfidentBoxes,
@@ -57,7 +57,7 @@ def answered(world: World, name: str, answer: CallResult) -> Path:
     how = dataset.variant.reply
     rows = []
     for index, item in dataset.queries.items():
-        reply = FAILED
+        reply = FAILED_ANSWER
         record = ReplyRecord(call={"error": "down"})
         if (boxes := answer(item)) is not None:
             reply = write([BoxToWrite(grid(box), label) for box, label, _ in boxes], how)
@@ -328,7 +328,7 @@ def test_the_command_leaves_out_runs_without_confidences(
     assert f"{without}: left out: not asked with --logprobs" in captured.err
     assert "58 boxes in 29 replies about 29 images" in captured.out
     (told,) = json.loads(written.read_text(), parse_constant=pytest.fail)
-    assert [item["definition"] for item in told["by_definition"]] == list(DEFINITIONS)
+    assert [item["definition"] for item in told["by_definition"]] == list(CONFIDENCE_DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
     assert main(command) == 2
     shown = capsys.readouterr().err

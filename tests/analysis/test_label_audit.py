@@ -39,7 +39,7 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.coords import NotBoxesError
 from vlmeval_findit.leaderboard import VotersError, choose_voters
 from vlmeval_findit.protocol import (
-    FAILED,
+    FAILED_ANSWER,
     Drawn,
     Identity,
     Review,
@@ -178,7 +178,7 @@ def test_failed_and_unreadable_answers_say_nothing(world: World) -> None:
 
     def sometimes(row: Any, chance: Any) -> str:
         if row.index % 4 == 0:
-            return f"{FAILED} via API."
+            return f"{FAILED_ANSWER} via API."
         return "somewhere" if row.index % 4 == 1 else answer(row, chance)
 
     answer = answering(EXPRESSIONS, right)
@@ -202,7 +202,7 @@ def test_rows_about_which_nobody_says_anything_are_named(world: World) -> None:
     right = expressions(world, {})
 
     def failing_on_three(row: Any, chance: Any) -> str:
-        return f"{FAILED} via API." if row.index == 3 else answer(row, chance)
+        return f"{FAILED_ANSWER} via API." if row.index == 3 else answer(row, chance)
 
     answer = answering(EXPRESSIONS, right)
     runs = [world.run(model, EXPRESSIONS, failing_on_three) for model in ("A", "B")]
@@ -349,7 +349,9 @@ def test_formats_of_a_model_are_one_voter(world: World) -> None:
 
 def test_runs_that_cannot_vote_are_left_out_with_the_reason(world: World) -> None:
     right = expressions(world, {})
-    runs = two_models(world, EXPRESSIONS, right, Third=lambda row, chance: f"{FAILED} via API.")
+    runs = two_models(
+        world, EXPRESSIONS, right, Third=lambda row, chance: f"{FAILED_ANSWER} via API."
+    )
     doubted = replace(runs[1].provenance, coords_doubt="it answers y first")
     other = replace(runs[0].provenance, spaces=("pixels (given when scored)",))
     point = EXPRESSIONS.replace("xyxy", "point")

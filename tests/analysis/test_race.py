@@ -16,7 +16,7 @@ from simulated import estimate_from, names, sums_of
 from simulated_races import raced as raced_on_paper
 from simulated_races import rows_of
 
-from vlmeval_findit.analysis import ROUNDS, choose_best_format, race_calls, rounds_of
+from vlmeval_findit.analysis import RACE_ROUNDS, choose_best_format, race_calls, rounds_of
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import report_formats, sweep_command
@@ -24,7 +24,7 @@ from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import CellBuilder
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.scoring import CellResult, SearchError
-from vlmeval_findit.statistics import ALPHA, FEWEST, chance_of_lead, difference
+from vlmeval_findit.statistics import ALPHA, FEWEST_IMAGES, chance_of_lead, difference
 from vlmeval_findit.sweeps import Sweep, grid_tables, parse_sweep, search_sweep
 
 QUERIES = 40
@@ -36,7 +36,7 @@ def test_race_rounds_grow_by_whole_images() -> None:
         for written in ("xyxy_text", "all_json_bbox_2d")
     )
     rounds = rounds_of(cell.dataset, cell.rows)
-    assert len(rounds) == len(ROUNDS)
+    assert len(rounds) == len(RACE_ROUNDS)
     assert rounds[-1] == cell.rows
     queries = cell.dataset.queries
     for before, after in pairwise(rounds):
@@ -67,7 +67,7 @@ def test_the_chance_of_a_lead() -> None:
     # However small a lead, the more of it was seen the less it is turned.
     behind, ahead = (chance_of_lead(*pair, f1, 0.5) for pair in ((poor, good), (good, poor)))
     assert behind + ahead == pytest.approx(1)
-    few = estimate_from(names(FEWEST - 1), sums_of(rng, FEWEST - 1, 0.9))
+    few = estimate_from(names(FEWEST_IMAGES - 1), sums_of(rng, FEWEST_IMAGES - 1, 0.9))
     assert chance_of_lead(few, few, f1, 0.5) is None
 
 

@@ -30,10 +30,10 @@ from vlmeval_findit.analysis import (
 )
 from vlmeval_findit.boxes import AGREEMENT
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import FAILED, SAMPLE, Identity, Metric, ScoredRow
+from vlmeval_findit.protocol import FAILED_ANSWER, SAMPLE_SETTING, Identity, Metric, ScoredRow
 from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.statistics import (
-    FEWEST,
+    FEWEST_IMAGES,
     clustered_sums,
     estimate_metrics,
     mean,
@@ -50,7 +50,7 @@ def sampled(world: World, answers: Sequence[CallResult], name: str = NAME) -> Pa
     """Write and score a sample for each way of answering, and return the file of the first."""
 
     def numbered(sample: int) -> Callable[[Identity], Identity]:
-        settings = {"temperature": 0.7, **({SAMPLE: sample} if sample > 1 else {})}
+        settings = {"temperature": 0.7, **({SAMPLE_SETTING: sample} if sample > 1 else {})}
         return lambda run: replace(run, answering=replace(run.answering, settings=settings))
 
     folders = ["", *(f"{MORE_SAMPLES}/{sample}" for sample in range(2, len(answers) + 1))]
@@ -105,7 +105,7 @@ def test_the_samples_of_a_run_against_plain_sums(world: World) -> None:
 def test_a_failed_call_is_best_only_where_all_failed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    always = saying(f"{FAILED} via API.")
+    always = saying(f"{FAILED_ANSWER} via API.")
     score = score_samples(load_samples(sampled(world, [failing, saying("[]"), always])))
     assert score.best.value(score.metrics[0].name) == 0
     runs = load_samples(sampled(world, [always] * 3))
@@ -137,7 +137,7 @@ def test_an_image_with_all_its_samples_is_one_cluster(
     images = sorted({row.source for row in samples[0]})
     values = [f1(rows) for rows in samples]
     assert actual.value("F1") == pytest.approx(100 * fmean(values))
-    if (count := len(images)) >= FEWEST:
+    if (count := len(images)) >= FEWEST_IMAGES:
         for image, influence in zip(images, actual.influence[:, 0], strict=True):
             without = [[row for row in rows if row.source != image] for rows in samples]
             lost = fmean(values) - fmean(f1(rows) for rows in without)
@@ -265,7 +265,7 @@ def test_the_consensus_has_both_of_two_people_side_by_side(world: World) -> None
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World) -> None:
     box = '[{"bbox_2d": [100, 100, 300, 600]}]'
-    failed = f"{FAILED} via API. HTTP 500"
+    failed = f"{FAILED_ANSWER} via API. HTTP 500"
     replies = {
         0: ([box, box, failed, failed], 1, None),  # two of two answers
         1: ([box, "[]", "oh no", "[]"], 0, None),

@@ -25,7 +25,13 @@ from simulated import (
 from vlmeval_findit.analysis import StatisticsError, compare, estimate, intervals, untested_metrics
 from vlmeval_findit.protocol import ScoredRow
 from vlmeval_findit.scoring import Run
-from vlmeval_findit.statistics import FEWEST, clustered_sums, difference, mean, metric_intervals
+from vlmeval_findit.statistics import (
+    FEWEST_IMAGES,
+    clustered_sums,
+    difference,
+    mean,
+    metric_intervals,
+)
 
 __all__ = ["world"]
 
@@ -107,11 +113,11 @@ def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
 
 
 def test_too_few_images_have_no_interval(run: Run) -> None:
-    alone = with_queries(run, 3 * (FEWEST - 1), per_image=3)
+    alone = with_queries(run, 3 * (FEWEST_IMAGES - 1), per_image=3)
     assert set(intervals(alone).values()) == {None}
     actual = compare(alone, alone)["mIoU"]
     assert (actual.p_value, actual.corrected, actual.significant) == (None, None, False)
-    enough = with_queries(run, 3 * FEWEST, per_image=3)
+    enough = with_queries(run, 3 * FEWEST_IMAGES, per_image=3)
     assert all(intervals(enough).values())
     assert compare(enough, enough)["mIoU"].p_value == 1
 
@@ -173,7 +179,8 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
 def test_too_few_images_of_a_dataset_leave_no_mean_interval() -> None:
     generator = np.random.default_rng(4)
     few, many, none = (
-        estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
+        estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6))
+        for n in (5, 500, FEWEST_IMAGES - 1)
     )
     assert metric_intervals(mean([few, many]))["mIoU"] is not None
     assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
@@ -230,7 +237,7 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
     for name in ("F1@0.5", "mIoU", "Adherence"):
         test = difference(first, second, name)
         actual = test.interval
-        assert (actual is None) == (test.p_value is None) == (images < FEWEST)
+        assert (actual is None) == (test.p_value is None) == (images < FEWEST_IMAGES)
         if actual is None:
             continue
         assert -100 <= actual.low <= test.value <= actual.high <= 100

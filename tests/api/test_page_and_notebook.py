@@ -22,7 +22,7 @@ from word_encoder import install
 from vlmeval_findit.benchmarks.selfretrieval import image_pairs
 from vlmeval_findit.benchmarks.vpbench import stage1_release
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import FAILED, SAMPLE
+from vlmeval_findit.protocol import FAILED_ANSWER, SAMPLE_SETTING
 from vlmeval_findit.storage import MORE_SAMPLES
 
 PAGE = ROOT / "docs" / "how-to" / "python.md"
@@ -115,7 +115,7 @@ def self_retrieval(world: World) -> None:
 
 def samples(world: World) -> None:
     for number, folder in ((1, ""), (2, f"{MORE_SAMPLES}/2"), (3, f"{MORE_SAMPLES}/3")):
-        settings = {"temperature": 0.7, **({SAMPLE: number} if number > 1 else {})}
+        settings = {"temperature": 0.7, **({SAMPLE_SETTING: number} if number > 1 else {})}
         world.predict(
             "M", PASCAL, speaking(PASCAL, 0.5, 20), folder=folder,
             change=lambda run, settings=settings: replace(
@@ -125,7 +125,7 @@ def samples(world: World) -> None:
 
 
 def all_failed(world: World) -> None:
-    world.predict("M", PASCAL, saying(f"{FAILED} via API."))
+    world.predict("M", PASCAL, saying(f"{FAILED_ANSWER} via API."))
 
 
 def other_rows(world: World) -> None:

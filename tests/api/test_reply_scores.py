@@ -14,7 +14,7 @@ from vlmeval_findit.analysis import intervals
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.boxes import FormatFailure
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import FAILED, IdentityError, Reply, ReplyRecord
+from vlmeval_findit.protocol import FAILED_ANSWER, IdentityError, Reply, ReplyRecord
 
 __all__ = ["world"]
 
@@ -37,7 +37,7 @@ NOT_READABLE = findit.ReplyKind.NOT_READABLE
         ("There is no such thing.", NOT_READABLE, FormatFailure.NOT_JSON),
         ('[{"bbox": [0, 0,', NOT_READABLE, FormatFailure.TRUNCATED),
         (None, findit.ReplyKind.FAILED, FormatFailure.FAILED_CALL),
-        (f"{FAILED} via API.", findit.ReplyKind.FAILED, FormatFailure.FAILED_CALL),
+        (f"{FAILED_ANSWER} via API.", findit.ReplyKind.FAILED, FormatFailure.FAILED_CALL),
     ],
 )
 def test_what_kind_of_answer(

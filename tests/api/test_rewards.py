@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
-from vlmeval_findit.api import By
+from vlmeval_findit.api import RewardMetric
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.boxes import BoxToWrite, ReplyFormat, write
-from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.protocol import FAILED_ANSWER
 
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]
@@ -24,10 +24,10 @@ FORMAT = ReplyFormat("json", "xyxy", "bbox_2d")
 corner = st.tuples(st.integers(0, 300), st.integers(0, 200))
 side = st.tuples(st.integers(20, 300), st.integers(20, 200))
 boxes = st.lists(st.builds(lambda a, b: (*a, a[0] + b[0], a[1] + b[1]), corner, side), max_size=3)
-noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILED} x"])
+noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILED_ANSWER} x"])
 written = boxes.map(lambda many: write([BoxToWrite(box, "", 0) for box in many], FORMAT))
 
-OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")
+OF_BOXES: tuple[RewardMetric, ...] = ("f1", "iou", "adherence")
 
 
 @given(st.lists(st.tuples(written | noise, boxes), min_size=1, max_size=6))

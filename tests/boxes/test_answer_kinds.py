@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import (
-    GRID,
-    KEYS,
+    JSON_KEYS,
+    PAPER_REPRESENTATIONS,
     STRUCTURES,
     AnswerKind,
     ReplyFormat,
@@ -20,7 +20,7 @@ from vlmeval_findit.boxes import (
     reader,
 )
 
-REPRESENTATIONS = (*GRID, "point")
+REPRESENTATIONS = (*PAPER_REPRESENTATIONS, "point")
 
 
 def kind(text: str, how: ReplyFormat) -> AnswerKind:
@@ -40,7 +40,7 @@ def formats(draw: Any) -> ReplyFormat:
     return ReplyFormat(
         output=draw(st.sampled_from(["text", "json"])),
         representation=draw(st.sampled_from(REPRESENTATIONS)),
-        key=draw(st.sampled_from(KEYS)),
+        key=draw(st.sampled_from(JSON_KEYS)),
         structure=draw(st.sampled_from(STRUCTURES)),
         multilabel=draw(st.booleans()),
         frames=draw(st.sampled_from([1, 3])),
@@ -49,7 +49,9 @@ def formats(draw: Any) -> ReplyFormat:
 
 NUMBERS = ["1", "097", "100.", ".5", "+100", "1_00", "-3", '"4"', "1e2", "１２", "0"]
 WORDS = ["dog", "the", "xmin", "bbox", "frame 1", "none", "<box>", "top-left", "and", "\xa0"]
-KEYED = [f'"{key}":' for key in (*KEYS, "bboxes", "x", "y", "width", "height", "frame_idx", "dog")]
+KEYED = [
+    f'"{key}":' for key in (*JSON_KEYS, "bboxes", "x", "y", "width", "height", "frame_idx", "dog")
+]
 MARKS = ["[", "]", "{", "}", "(", ")", ",", ":", ";", "\n", " ", "```", "```json", "'", '"']
 WHOLE = [
     "[]", "{}", '{"bboxes": []}', "[1, 2, 3, 4]", "(1, 2, 3, 4)", "(1, 2) to (3, 4)", "[[]]",

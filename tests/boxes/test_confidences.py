@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from vlmeval_findit.boxes import DEFINITIONS, Confidences, ReplyFormat, confidences, read
+from vlmeval_findit.boxes import CONFIDENCE_DEFINITIONS, Confidences, ReplyFormat, confidences, read
 from vlmeval_findit.protocol import TokenLogprobs
 
 TEXT = ReplyFormat("text", "xyxy")
@@ -32,7 +32,7 @@ def test_what_each_definition_is_made_of() -> None:
         ("5", 1.0), (", ", 1.0), ("6", 1.0), (", 7", 0.9), (", ", 1.0), ("8", 1.0),
         ("]}]", 0.99), ("", 0.5),
     )  # fmt: skip
-    assert list(actual) == list(DEFINITIONS)
+    assert list(actual) == list(CONFIDENCE_DEFINITIONS)
     expected = {
         "mean": [0.125 ** (1 / 4), 0.9 ** (1 / 4)],
         "minimum": [0.25, 0.9],

@@ -15,7 +15,7 @@ from reply_tables import spelt
 from test_reading import LOOPS
 
 from vlmeval_findit.boxes import (
-    LONGEST,
+    LONGEST_REPLY,
     BoxToWrite,
     Corners,
     FormatFailure,
@@ -364,7 +364,7 @@ def test_anything_that_is_long_takes_seconds_at_most(loop: str) -> None:
 
 
 def test_overlong_replies_are_read_up_to_a_limit() -> None:
-    long = f"[{BOX_A}, " + " " * LONGEST + BOX_B
+    long = f"[{BOX_A}, " + " " * LONGEST_REPLY + BOX_B
     result = parse_leniently(long, JSON, read(long, JSON))
     assert result is not None
     assert (result.reading.boxes, result.repairs) == ((A,), (Repair.CUT_OFF,))

@@ -24,7 +24,7 @@ from lenient_replies import (
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import (
-    GRID,
+    PAPER_REPRESENTATIONS,
     STRUCTURES,
     FormatFailure,
     ParsedReply,
@@ -94,7 +94,7 @@ inside = ugly.map(lambda text: f'[{{"bbox_2d": [1, 2, 3, 4], {text}}}]')
 formats = st.builds(
     ReplyFormat,
     st.sampled_from(["text", "json"]),
-    st.sampled_from([*GRID, "point"]),
+    st.sampled_from([*PAPER_REPRESENTATIONS, "point"]),
     st.sampled_from(["bbox_2d", "class_name"]),
     st.sampled_from(STRUCTURES),
     st.booleans(),

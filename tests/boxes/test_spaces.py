@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.boxes import (
     FILE_PIXELS,
-    KINDS,
+    SPACE_KINDS,
     BoxToWrite,
     ReplyFormat,
     Space,
@@ -225,14 +225,16 @@ def test_claude_size_is_the_largest_that_fits(kind: str, size: tuple[int, int]) 
 
 
 @given(
-    st.sampled_from([*(Space(row.name) for row in KINDS.values() if not row.needs), CHAT, SIMPLE]),
+    st.sampled_from(
+        [*(Space(row.name) for row in SPACE_KINDS.values() if not row.needs), CHAT, SIMPLE]
+    ),
     st.one_of(st.none(), st.integers(1, 5000)),
     st.integers(1, 20_000),
     st.integers(1, 20_000),
 )
 def test_no_size_is_zero(settings: Space, limit: int | None, width: int, height: int) -> None:
     """Boxes are divided by it."""
-    if KINDS[settings.kind].of_file:
+    if SPACE_KINDS[settings.kind].of_file:
         limit = None
     limited = space_from({**settings.as_dict(), **({"scene_max_size": limit} if limit else {})})
     assert min(reference_size(limited, width, height)) >= 1
@@ -243,9 +245,12 @@ EDGES = (1, 2, 14, 28, 640, 1567, 1568, 1569, 2047, 2048, 2049, 2576, 2577, 4095
 SIZES = sorted({*product((1, 777, 6144), EDGES), *product(EDGES, (1, 777, 6144))})
 NEEDS: dict[str, Any] = {"min_pixels": 200_704, "max_pixels": 1_605_632, "side": 640}
 SPACES = [
-    Space(row.name, **{name: NEEDS[name] for name in row.needs}) for row in KINDS.builtin.values()
+    Space(row.name, **{name: NEEDS[name] for name in row.needs})
+    for row in SPACE_KINDS.builtin.values()
 ]
-LIMITED = [replace(each, scene_max_size=1824) for each in SPACES if not KINDS[each.kind].of_file]
+LIMITED = [
+    replace(each, scene_max_size=1824) for each in SPACES if not SPACE_KINDS[each.kind].of_file
+]
 
 
 @pytest.mark.parametrize("settings", [*SPACES, *LIMITED], ids=str)

@@ -13,8 +13,8 @@ from scored_runs import CallResult, World, failing, query, speaking, world
 from vlmeval_findit.analysis import compare
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import FAILED
-from vlmeval_findit.statistics import COUNTING, TOO_FEW
+from vlmeval_findit.protocol import FAILED_ANSWER
+from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
 
 __all__ = ["world"]
 
@@ -77,7 +77,7 @@ def test_a_metric_without_a_test_says_why(
     p_values = {row["metric"]: row["p"] for row in written["metrics"]["rows"]}
     assert p_values["Precision"] is None
     assert p_values["Recall"] is not None
-    why = f"no test, no interval, as {TOO_FEW}: {COUNTING}"
+    why = f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"
     assert f"–: {why}." in " ".join(printed.split())
     assert {"title": "–", "lines": [why]} in written["metrics"]["notes"]
 
@@ -147,7 +147,7 @@ def _without(name: str, how: str, first: int, then: int) -> CallResult:
 
     def answer(query: FindItQuery, generator: np.random.Generator) -> str:
         if query.index < first:
-            return f"{FAILED} via API." if how == "failed" else "[]"
+            return f"{FAILED_ANSWER} via API." if how == "failed" else "[]"
         return "[]" if query.index < first + then else finds(query, generator)
 
     return answer

@@ -14,7 +14,7 @@ from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import demo, main
-from vlmeval_findit.core import INTERRUPTED, REFUSED
+from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_REFUSED
 from vlmeval_findit.engine import StoppedError
 from vlmeval_findit.leaderboard import OVERALL
 from vlmeval_findit.models import NANO, NANO_PX
@@ -150,9 +150,9 @@ def test_an_interrupt_says_how_to_resume(
 
     journal = SimpleNamespace(path="calls.jsonl")
     for error in (StoppedError(journal), KeyboardInterrupt()):  # type: ignore[arg-type]
-        assert status(error) == INTERRUPTED
+        assert status(error) == EXIT_INTERRUPTED
         assert "the same command goes on from there" in capsys.readouterr().out
-    assert status(RuntimeError("it would not load")) == REFUSED
+    assert status(RuntimeError("it would not load")) == EXIT_REFUSED
     message = capsys.readouterr()
     log = tmp_path / "demo.log"
     assert f"error: it would not load\nThe log until then: {log}" in message.err

@@ -15,9 +15,16 @@ from random_models import Habits
 from scored_runs import CallResult, World, saying
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import REFUSED, SOME_FAILED
+from vlmeval_findit.core import EXIT_REFUSED, EXIT_SOME_FAILED
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import FAILED, SAMPLE, Identity, ReplyRecord, Settings, TokenLogprobs
+from vlmeval_findit.protocol import (
+    FAILED_ANSWER,
+    SAMPLE_SETTING,
+    Identity,
+    ReplyRecord,
+    Settings,
+    TokenLogprobs,
+)
 from vlmeval_findit.scoring import score_file, write_score
 from vlmeval_findit.storage import MORE_SAMPLES, image_folder
 
@@ -29,7 +36,7 @@ CLASSES = "FindIt_Scenes_mini_multilabel_xyxy_json"
 DESCRIBED = "FindIt_Scenes_mini_described_xyxy_json"
 OWN = "FindIt_Pascal_xyxy_json"  # Of the rows that a test writes
 
-FAILING = saying(f"{FAILED} via API.")
+FAILING = saying(f"{FAILED_ANSWER} via API.")
 EMPTY_LIST = saying("[]")
 EMPTY = saying("")
 RAVING = saying("There is a lovely scene here.")
@@ -93,10 +100,10 @@ COMMANDS: dict[str, tuple[int, ...]] = {
     "errors runs --by size": (0,),
     "compare runs/a runs/b": (0,),
     "score runs": (0,),
-    "audit runs": (0, REFUSED),
-    "audit runs --top 5 --review page.html --json list.json": (0, REFUSED),
-    "samples runs": (REFUSED,),
-    "calibration runs": (SOME_FAILED, REFUSED),
+    "audit runs": (0, EXIT_REFUSED),
+    "audit runs --top 5 --review page.html --json list.json": (0, EXIT_REFUSED),
+    "samples runs": (EXIT_REFUSED,),
+    "calibration runs": (EXIT_SOME_FAILED, EXIT_REFUSED),
 }
 
 
@@ -123,7 +130,7 @@ def expect(command: str, statuses: Sequence[int], capsys: Capture) -> None:
     assert "Traceback" not in read.out + read.err
     if status:
         assert read.err.strip(), command
-    if status == REFUSED:
+    if status == EXIT_REFUSED:
         assert read.err.splitlines()[-1].startswith("error: ")
 
 
@@ -204,13 +211,13 @@ def test_samples_at_their_ends(kind: str, rows: int | None, world: World, capsys
     for sample in (1, 2, 3):
 
         def numbered(run: Identity, number: int = sample) -> Identity:
-            settings = {"temperature": 0.7, **({SAMPLE: number} if number > 1 else {})}
+            settings = {"temperature": 0.7, **({SAMPLE_SETTING: number} if number > 1 else {})}
             return replace(run, answering=replace(run.answering, settings=settings))
 
         folder = f"{MORE_SAMPLES}/{sample}" if sample > 1 else ""
         world.predict("M", OBJECTS, answer, rows=rows, folder=folder, change=numbered)
     expect("samples runs", (0,), capsys)
-    expect("calibration runs", (0, SOME_FAILED, REFUSED), capsys)
+    expect("calibration runs", (0, EXIT_SOME_FAILED, EXIT_REFUSED), capsys)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +226,8 @@ def test_samples_at_their_ends(kind: str, rows: int | None, world: World, capsys
         ("right", None, (0,)),
         ("right", 1, (0,)),
         ("wrong", None, (0,)),
-        ("nothing", None, (0, REFUSED)),
-        ("not readable", None, (0, REFUSED)),
+        ("nothing", None, (0, EXIT_REFUSED)),
+        ("not readable", None, (0, EXIT_REFUSED)),
     ],
 )
 def test_calibration_at_its_ends(

@@ -11,7 +11,7 @@ from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, ob
 
 from vlmeval_findit.boxes import Space, reference
 from vlmeval_findit.coords import (
-    EXCHANGED,
+    CORNERS_EXCHANGED,
     MOST_BOXES,
     NO_DISTORTION,
     ORDERS,
@@ -136,7 +136,7 @@ def test_exchanged_corners_are_named(space: str, order: str) -> None:
         )
         assert found.verdict is Verdict.OTHER
         assert found.fit.best.name == f"{space}/{order}"
-        assert EXCHANGED in found.fit.best.description
+        assert CORNERS_EXCHANGED in found.fit.best.description
 
 
 @pytest.mark.parametrize("space", [name for name in SPACES if name.startswith("x_")])

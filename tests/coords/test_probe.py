@@ -9,7 +9,7 @@ from simulated_deployments import Fault, convention
 
 from vlmeval_findit.boxes import Space
 from vlmeval_findit.coords import (
-    ALIKE,
+    ALIKE_DISTANCE,
     ORDERS,
     SPACES,
     AnsweredQuery,
@@ -52,7 +52,7 @@ def test_every_space_is_told_from_the_declared_space(name: str) -> None:
     queries = told(truth)
     result = judge_probe(queries, GRID, GRID)
     assert result.verdict is ProbeVerdict.OTHER
-    assert convention_distance(run_arrays(queries), truth, result.named) < ALIKE
+    assert convention_distance(run_arrays(queries), truth, result.named) < ALIKE_DISTANCE
 
 
 @pytest.mark.parametrize("order", [name for name in ORDERS if name != "xyxy"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plugin_package import known_here, written
 
-from vlmeval_findit.boxes import KINDS, REPRESENTATIONS, Space, SpaceError, reference_size
+from vlmeval_findit.boxes import REPRESENTATIONS, SPACE_KINDS, Space, SpaceError, reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import MODELS, find_model, model_row
@@ -97,7 +97,7 @@ def test_a_broken_plugin_is_reported_once_and_refused_by_name(
         assert output == f"{each}: left out"
         # All else works.
         assert find_model("Cornered") is not None
-        assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
+        assert not {"A", "s", "r"} & {*MODELS, *SPACE_KINDS, *REPRESENTATIONS}
     with known_here():
         assert main(["models", "--plugin", str(file)]) == 2
     streams = capsys.readouterr()

@@ -28,7 +28,7 @@ from vlmeval_findit.boxes import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.models import MODELS, find_model
-from vlmeval_findit.protocol import PROVIDER, Identity, identity_conflicts
+from vlmeval_findit.protocol import PROVIDER_KIND, Identity, identity_conflicts
 from vlmeval_findit.storage import identity_from, identity_values, read_identity
 
 
@@ -218,7 +218,7 @@ def test_its_provider_is_asked_in_its_protocol(
         recorded = read_identity(path)
         assert recorded is not None
         assert recorded.plugins == {"findit-plates": "0.1.0"}
-        assert recorded.answering.kind == f"{PROVIDER}acme"
+        assert recorded.answering.kind == f"{PROVIDER_KIND}acme"
         capsys.readouterr()
         assert main([*sweep, "--provider", "acne"]) == 2
         assert "unknown provider 'acne': did you mean acme?" in capsys.readouterr().err

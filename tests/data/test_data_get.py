@@ -19,7 +19,7 @@ from web import Answer, Web
 
 from vlmeval_findit.benchmarks.findit import Dataset, release_subsets
 from vlmeval_findit.cli import main
-from vlmeval_findit.data import BY_HAND, DOWNLOAD_PARTS, SOURCES, fetch_images
+from vlmeval_findit.data import DOWNLOAD_PARTS, FETCHED_BY_HAND, SOURCES, fetch_images
 from vlmeval_findit.storage import Lock
 
 
@@ -88,7 +88,7 @@ def test_a_dataset_without_a_source_is_refused_before_fetching(
 ) -> None:
     names = ["a_f000001.jpg"]
     problems = fetch_images(fetch_job(web, tmp_path, names), SOURCES["iGround"], names, None)
-    assert problems == {"a_f000001.jpg": BY_HAND}
+    assert problems == {"a_f000001.jpg": FETCHED_BY_HAND}
     lost = replace(mini, name="Lost", images="COCO_train2015")
     monkeypatch.setattr(release_subsets, "BENCHMARK_DATASETS", {"Mini": mini, "Lost": lost})
     for command in ("get", "check"):

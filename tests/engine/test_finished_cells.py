@@ -24,7 +24,7 @@ from vlmeval_findit.engine import (
     decode,
     encode,
 )
-from vlmeval_findit.protocol import GIVEN, Key, Scorer, SumKey, ThoughtMarks, ThoughtRule
+from vlmeval_findit.protocol import GIVEN_SOURCE, Scorer, SumKey, SumName, ThoughtMarks, ThoughtRule
 from vlmeval_findit.scoring import (
     CellResult,
     RunScore,
@@ -379,7 +379,7 @@ def test_a_score_that_others_decided_is_not_sealed(
     (space,) = run.spaces
     decided: dict[str, dict[str, Any]] = {
         "scorer": {"scorer": Scorer("an encoder", {}, "setting")},
-        "space": {"spaces": ({**space, "source": f"{GIVEN}: setting"},)},
+        "space": {"spaces": ({**space, "source": f"{GIVEN_SOURCE}: setting"},)},
         "forced": {"forced": ("rows",)},
     }
     if what == "plug-in":
@@ -402,7 +402,7 @@ def test_a_digest_is_made_again_when_the_journal_grows(finished: Finished, tmp_p
 
 def test_sums_of_slices_are_sealed_exactly(finished: Finished, journal: JournalView) -> None:
     run = cell_files.in_memory(finished.output, journal)
-    sums: dict[Key, float] = {
+    sums: dict[SumName, float] = {
         SumKey("tp", "size", "small"): 0.1 + 0.2,
         "whole": 3,
         SumKey("a", "b", "\ud83d"): 3.0,

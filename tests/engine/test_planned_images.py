@@ -16,7 +16,7 @@ from PIL import Image
 
 from vlmeval_findit.engine import Call, Images, about_planned_images
 from vlmeval_findit.models import (
-    SERVICES,
+    BATCH_SERVICES,
     BatchKind,
     Bounds,
     Budget,
@@ -83,7 +83,7 @@ def test_a_batch_has_no_request_with_another_image(path: Path, kind: BatchKind) 
     planned = (content_of(path),)
     other_pixels(path)
     model = chat_model("Mine", served="mine", space="grid1000")
-    batches = SERVICES[kind](model, Endpoint("http://127.0.0.1:9/v1"), 1.0, Budget())
+    batches = BATCH_SERVICES[kind](model, Endpoint("http://127.0.0.1:9/v1"), 1.0, Budget())
     variant = PlainVariant("Mine", table="Mine", images="Mine", family_name="Mine")
     call = batches.call(message, variant, False, False, None, planned)
     with pytest.raises(OSError, match=CHANGED):

@@ -16,7 +16,7 @@ import pytest
 from boards import JSON, runs, world
 from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 
-from vlmeval_findit.boxes import DEFAULT
+from vlmeval_findit.boxes import DEFAULT_CONFIDENCE
 from vlmeval_findit.cli import main
 from vlmeval_findit.scoring import Run, details_line
 from vlmeval_findit.storage import RunFiles
@@ -95,7 +95,7 @@ def test_no_box_not_readable_and_failed_calls_are_three_things(world: World) -> 
 
 def test_confidences_and_slices_where_they_are_known(world: World) -> None:
     run = world.run("Sure", JSON, speaking(JSON, 1.0))
-    sure = {"confidences": {DEFAULT: [0.9, 0.25]}}
+    sure = {"confidences": {DEFAULT_CONFIDENCE: [0.9, 0.25]}}
     small = {"size": "small"}
     rows = [replace(row, slices=small, details={**row.details, **sure}) for row in run.rows]
     RunFiles(run.path).details.write_text("".join(map(details_line, rows)))

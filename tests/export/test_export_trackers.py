@@ -22,7 +22,7 @@ from scored_runs import World, failing, saying, speaking
 from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import install
-from vlmeval_findit.export import CURVE, KEY, Private, key_of, plain_name, worst_answers
+from vlmeval_findit.export import CURVE_TAG, RUN_TAG, Private, key_of, plain_name, worst_answers
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.report import gather
 from vlmeval_findit.scoring import load_run, score_file, write_score
@@ -247,7 +247,7 @@ def test_trackio_has_every_run_once(world: World, capsys) -> None:
     assert "0 of 1 run logged now" in capsys.readouterr().out
     score_again(path, space={"kind": "pixels"})
     assert track(world, *flags, to="trackio") == 0
-    keys = {run.config[KEY] for run in sys.modules["trackio"].Api().runs("mine")}
+    keys = {run.config[RUN_TAG] for run in sys.modules["trackio"].Api().runs("mine")}
     (run,) = open_runs(world.runs)
     assert len(keys) == 2
     assert key_of(run) in keys
@@ -269,8 +269,8 @@ def test_mlflow_has_one_curve_of_a_training_with_all_checkpoints(
         for new in (True, False):
             assert track(world, "--pictures", "0") == 0
             assert ("checkpoints logged" in capsys.readouterr().out) == (new and curves == 1)
-            assert sum(CURVE in run.data.tags for run in logged(store)) == curves
-    (curve,) = (run for run in logged(store) if CURVE in run.data.tags)
+            assert sum(CURVE_TAG in run.data.tags for run in logged(store)) == curves
+    (curve,) = (run for run in logged(store) if CURVE_TAG in run.data.tags)
     for name in ("F1 at 0.5", "F1 at 0.5 low", "F1 at 0.5 high"):
         history = client(store).get_metric_history(curve.info.run_id, name)
         assert [metric.step for metric in history] == [10, 20, 30]
@@ -293,7 +293,7 @@ def test_local_stores_have_one_curve_of_a_training(world: World, capsys, target:
         assert len(list((out / "wandb").iterdir())) == 4  # Three runs and a curve
     else:
         runs = sys.modules["trackio"].Api().runs("findit")
-        assert sum(CURVE in run.config for run in runs) == 1
+        assert sum(CURVE_TAG in run.config for run in runs) == 1
 
 
 # --- without a tracker ----------------------------------------------------------------------------

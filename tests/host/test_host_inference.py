@@ -22,7 +22,7 @@ from paths import SUPPORT
 from provider_servers import GOOGLE, address
 from provider_servers import KEY as PROVIDER_KEY
 
-from vlmeval_findit.protocol import FAILED, IdentityError
+from vlmeval_findit.protocol import FAILED_ANSWER, IdentityError
 from vlmeval_findit.scoring import score_file
 from vlmeval_findit.storage import read_predictions
 
@@ -114,11 +114,11 @@ def test_only_failed_calls_are_repeated(
     def fails(number: int) -> str | None:
         if number == 2:
             raise RuntimeError("out of memory")
-        return f"{FAILED} via API." if number % 5 == 0 else None
+        return f"{FAILED_ANSWER} via API." if number % 5 == 0 else None
 
     ask(host, Model(fails), tmp_path)
     assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
-    failed = [text for text in replies(tmp_path).values() if text.startswith(FAILED)]
+    failed = [text for text in replies(tmp_path).values() if text.startswith(FAILED_ANSWER)]
     assert len(failed) == 4
     assert "out of memory" in failed[0]
     assert [str(bad) for bad in host.outcomes.bad()] == [
@@ -132,7 +132,7 @@ def test_only_failed_calls_are_repeated(
     ask(host, without_journal, tmp_path)
     assert (stored.calls, again.calls, without_journal.calls) == (0, 4, 0)
     assert host.outcomes.bad() == []
-    assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
+    assert not any(text.startswith(FAILED_ANSWER) for text in replies(tmp_path).values())
 
 
 def test_what_ends_a_run_is_a_status(

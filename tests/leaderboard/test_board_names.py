@@ -17,7 +17,7 @@ from vlmeval_findit.cli import print_board
 from vlmeval_findit.core import printable
 from vlmeval_findit.leaderboard import OVERALL, as_latex, as_markdown, make_board, write_board
 from vlmeval_findit.scoring import Run
-from vlmeval_findit.statistics import INTERVALS
+from vlmeval_findit.statistics import INTERVALS_LEGEND
 
 __all__ = ["board", "runs", "world"]
 
@@ -110,7 +110,7 @@ def test_tables_fit_80_columns_and_pipes_are_never_folded(
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert max(map(len, lines)) <= 80
-    assert f"Intervals: {INTERVALS}." in printed
+    assert f"Intervals: {INTERVALS_LEGEND}." in printed
     heads = [re.split(" {2,}", line) for line in lines if line.startswith("rank")]
     assert [name for head in heads for name in head[2:]] == list(names)
     assert all(head[:2] == ["rank", "model"] for head in heads)

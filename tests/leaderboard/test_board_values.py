@@ -16,8 +16,8 @@ from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
     OVERALL,
-    TIED,
-    UNTESTED,
+    TIED_SIGN,
+    UNTESTED_SIGN,
     Board,
     as_latex,
     as_markdown,
@@ -27,7 +27,7 @@ from vlmeval_findit.leaderboard import (
     sweep_table,
     values_table,
 )
-from vlmeval_findit.protocol import FAILED, Better
+from vlmeval_findit.protocol import FAILED_ANSWER, Better
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
 from vlmeval_findit.statistics import correct, mean, metric_intervals
@@ -40,7 +40,7 @@ def some_fail(name: str, every: int) -> Any:
 
     def answer(query: FindItQuery, generator: np.random.Generator) -> str:
         reply = speaking(name, 1.0)(query, generator)
-        return f"{FAILED} via API." if query.index % every else reply
+        return f"{FAILED_ANSWER} via API." if query.index % every else reply
 
     return answer
 
@@ -97,12 +97,12 @@ def test_ranks_and_ties(runs: list[Run], board: Board) -> None:
     # Six pictures are too few for two comparisons, however far apart.
     named = make_board(runs, ["xyxy_json"])
     overall = [named.cells[model, OVERALL].entries["F1@0.5"] for model in named.models]
-    assert [entry.mark for entry in overall] == ["", TIED, TIED]
+    assert [entry.mark for entry in overall] == ["", TIED_SIGN, TIED_SIGN]
     overall = [board.cells[model, OVERALL].entries["F1@0.5"] for model in board.models]
     assert board.models[0] == "Good"
     assert [entry.rank for entry in overall] == [1, 2, 2]
     # Six pictures have no two halves that could choose a format.
-    assert [entry.mark for entry in overall] == ["", UNTESTED, UNTESTED]
+    assert [entry.mark for entry in overall] == ["", UNTESTED_SIGN, UNTESTED_SIGN]
     assert overall[0].to_above is None
     adherence = [board.cells[m, "Pascal"].entries["Adherence"] for m in board.models]
     assert [entry.rank for entry in adherence] == [1, 1, 1]

@@ -27,7 +27,7 @@ from vlmeval_findit.leaderboard import (
     values_table,
     write_board,
 )
-from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import load_runs, score_file, score_row
 
@@ -78,7 +78,7 @@ def test_a_metric_that_some_lack_ranks_the_others(letters: World) -> None:
     for model, chance in (("Good", 0.9), ("Poor", 0.4)):
         letters.predict(model, PLAIN, guessing(chance))
         letters.predict(model, "Letters_Giants_plain", guessing(chance))
-    letters.predict("Fails", "Letters_Giants_plain", saying(f"{FAILED} via API."))
+    letters.predict("Fails", "Letters_Giants_plain", saying(f"{FAILED_ANSWER} via API."))
     board = make_board(load_runs([letters.runs]))
     assert "Giants" not in board.cells["Good", OVERALL].entries
     giants = {model: board.entry(model, "Giants", "Giants") for model in board.models}
@@ -160,7 +160,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
 def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) -> None:
     """A score without a value has a dash."""
     paths = [house.runs / f"Good_{name}.json" for name in (PASCAL, PLAIN)]
-    paths.append(house.predict("Fails", PLAIN, saying(f"{FAILED} via API.")))
+    paths.append(house.predict("Fails", PLAIN, saying(f"{FAILED_ANSWER} via API.")))
     print_rows([score_row(score_file(path)) for path in paths])
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["dataset", "model", "F1@0.5", "mIoU", "Adherence", "scored", "failed"]

@@ -19,8 +19,8 @@ from vlmeval_findit.analysis import TOO_FEW_TO_CHOOSE
 from vlmeval_findit.cli import main, print_board
 from vlmeval_findit.leaderboard import (
     OVERALL,
-    TIED,
-    UNTESTED,
+    TIED_SIGN,
+    UNTESTED_SIGN,
     Board,
     PaperStyle,
     as_latex,
@@ -291,7 +291,7 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
     (answers,) = board.elsewhere.values()
     assert answers.unknown == TOO_FEW_TO_CHOOSE
     entries = [board.entry(model, "Pascal", F1) for model in board.models]
-    assert [entry.mark for entry in entries] == ["", UNTESTED]
+    assert [entry.mark for entry in entries] == ["", UNTESTED_SIGN]
     (line,) = dict(remarks(board))["Elsewhere"]
     assert line == f"many on Pascal: not known, as {TOO_FEW_TO_CHOOSE}; ranks there are not tested"
     (record,) = (
@@ -392,7 +392,7 @@ def test_equal_models_are_seldom_told_apart(world: World) -> None:
         many, one = (board.entry(model, OVERALL, F1) for model in ("many", "one"))
         leads["reported"] += many.value > one.value
         leads["elsewhere"] += many.tested > one.tested
-        marks += TIED in (many.mark, one.mark)
+        marks += TIED_SIGN in (many.mark, one.mark)
     assert leads["reported"] >= 35
     assert 10 <= leads["elsewhere"] <= 30
     assert marks >= 34

@@ -19,7 +19,15 @@ from vlmeval_findit.boxes import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import errors_table, lost_table, make_board, write_board
-from vlmeval_findit.protocol import FAILED, Metric, Reply, ReplyRecord, Settings, lost, with_events
+from vlmeval_findit.protocol import (
+    FAILED_ANSWER,
+    Metric,
+    Reply,
+    ReplyRecord,
+    Settings,
+    lost,
+    with_events,
+)
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import clustered_sums, estimate_errors, estimate_metrics
 
@@ -39,7 +47,7 @@ def by_row(*answers: str) -> Any:
 ODD = by_row(
     "[]",
     "no idea",
-    f"{FAILED} via API.",
+    f"{FAILED_ANSWER} via API.",
     '[{"bbox_2d": [100, 100, 300, 500]}, {"bbox_2d": [900, 900, 999, 999]}]',
     '[{"bbox_2d": ["a", 1, 2, 3]}]',
 )
@@ -103,7 +111,9 @@ def test_queries_with_nothing_to_find(world: World, capsys) -> None:
     empty = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(6)]
     world.table("Pascal", [*empty[:5], query(5, "5.jpg")])
     box = '[{"bbox_2d": [100, 100, 300, 500]}]'
-    run = world.run("Model", NAME, by_row("[]", box, "no such thing", f"{FAILED} via API.", "[]"))
+    run = world.run(
+        "Model", NAME, by_row("[]", box, "no such thing", f"{FAILED_ANSWER} via API.", "[]")
+    )
     assert events(run) == {"false alarm": 1, "nothing found": 2}
     assert sum(points(run).values()) == pytest.approx(100)
     world.table("Pascal", empty)

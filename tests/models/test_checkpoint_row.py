@@ -15,8 +15,8 @@ from adapters import write_adapter, write_base
 from vlmeval_findit.api import open_models
 from vlmeval_findit.cli import main
 from vlmeval_findit.models import (
+    ANY_CHECKPOINT,
     MODELS,
-    OTHER,
     SHIPPED,
     ModelEntry,
     ModelOptions,
@@ -122,7 +122,7 @@ def test_a_stated_space_wins_and_is_recorded(tmp_path: Path) -> None:
     assert row.local == MODELS["Qwen2.5-VL"].local
     stranger = str(checkpoint(tmp_path / "b", "idefics3"))
     row = row_of_checkpoint("mine", stranger, "Qwen3-VL", space_stated=True)
-    assert (row.name, row.local) == ("Qwen3-VL", OTHER.local)
+    assert (row.name, row.local) == ("Qwen3-VL", ANY_CHECKPOINT.local)
     several = str(checkpoint(tmp_path / "c", "qwen3_5", 16))
     with pytest.raises(ValueError, match=r"--like Qwen3\.5-nothink or --like Qwen3\.5$"):
         row_of_checkpoint("mine", several, "Qwen3-VL", space_stated=True)
@@ -136,12 +136,12 @@ def test_any_transformers_checkpoint_runs_with_a_stated_space(
         pytest.skip("needs transformers")
     assert {"idefics3", "llava", "paligemma", "blip-2", "qwen3_vl"} <= types
     folder = checkpoint(tmp_path / "a", "llava")
-    assert row_of_checkpoint("mine", str(folder), space_stated=True) is OTHER
+    assert row_of_checkpoint("mine", str(folder), space_stated=True) is ANY_CHECKPOINT
     (folder / "chat_template.jinja").unlink()
     with pytest.raises(ValueError, match="it has no chat template"):
         row_of_checkpoint("mine", str(folder), space_stated=True)
     (folder / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
-    assert row_of_checkpoint("mine", str(folder), space_stated=True) is OTHER
+    assert row_of_checkpoint("mine", str(folder), space_stated=True) is ANY_CHECKPOINT
     for other in ("internvl_chat", "llama", "clip"):
         with pytest.raises(ValueError, match=f"'{other}', which .* does not load"):
             row_of_checkpoint("mine", str(checkpoint(tmp_path / other, other)), space_stated=True)
@@ -256,7 +256,7 @@ def test_python_decides_as_the_command_line_does(
     with pytest.raises(ValueError, match="--space SPACE"):
         open_models.open_model(stranger)
     open_models.open_model(stranger, space="unit")
-    assert opened.pop()[1] is OTHER
+    assert opened.pop()[1] is ANY_CHECKPOINT
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models import GenerateClient, ModelEntry, answer_from
 from vlmeval_findit.protocol import (
-    FAILED,
+    FAILED_ANSWER,
     Batch,
     CallResult,
     Described,
@@ -210,7 +210,9 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     assert [record["extra_records"] for record in stored] == extras
     rows = {row["index"]: row for row in json.loads(result.path.read_text())}
     reported = [rows[record["row"]] for record in stored]
-    assert all(row["prediction"].startswith(f"{FAILED} via API. HTTP 504") for row in reported)
+    assert all(
+        row["prediction"].startswith(f"{FAILED_ANSWER} via API. HTTP 504") for row in reported
+    )
     first, second, third, fourth = (row["extra_records"] for row in reported)
     assert first == extras[0]
     why = {"error": "HTTP 504: too late"}

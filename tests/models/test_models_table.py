@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from vlmeval_findit.benchmarks.findit import parse
-from vlmeval_findit.boxes import KINDS, Space
+from vlmeval_findit.boxes import SPACE_KINDS, Space
 from vlmeval_findit.models import MODELS, find_model, unknown_space
 
 
@@ -56,7 +56,7 @@ def test_names_that_only_look_alike_find_nothing(name: str) -> None:
     assert find_model(name) is None
     message = str(unknown_space(name))
     assert "it is not guessed" in message
-    assert all(kind in message for kind in KINDS)
+    assert all(kind in message for kind in SPACE_KINDS)
 
 
 QWEN = partial(Space, "smart_resize", min_pixels=200_704)

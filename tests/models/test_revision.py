@@ -13,7 +13,7 @@ import requests
 
 from vlmeval_findit.core import SETTLED_NS
 from vlmeval_findit.models import (
-    REMEMBERED,
+    HASH_CACHE,
     fingerprint,
     known_revision,
     refuse_unreachable,
@@ -67,7 +67,7 @@ def test_only_what_changed_is_read_again(
     first = fingerprint(checkpoint)
     assert names() == every
     # Times do not tell two writings within a tick of the file system's clock apart.
-    assert not (lmu_data / REMEMBERED).exists()
+    assert not (lmu_data / HASH_CACHE).exists()
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 2 * SETTLED_NS)
     assert [fingerprint(checkpoint), names()] == [first, every]

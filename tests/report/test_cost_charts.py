@@ -16,7 +16,7 @@ from scored_runs import World, failing, saying, speaking, world
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import Better, Metric
 from vlmeval_findit.report import (
-    AXES,
+    COST_AXES,
     CostCharts,
     CostPanel,
     CostPoint,
@@ -39,7 +39,7 @@ JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-SECONDS, TOKENS, DOLLARS, PIXELS, GPU_SECONDS, CPU_SECONDS = range(len(AXES))
+SECONDS, TOKENS, DOLLARS, PIXELS, GPU_SECONDS, CPU_SECONDS = range(len(COST_AXES))
 
 
 def model_panel(*runs: Run) -> CostPanel:
@@ -124,8 +124,8 @@ def test_costs_over_datasets_are_their_mean(world: World) -> None:
     ],
 )
 def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) -> None:
-    note = AXES[axis].note(costs)
-    assert f"{AXES[axis].text(costs)} ({note})".removesuffix(" ()") == text
+    note = COST_AXES[axis].note(costs)
+    assert f"{COST_AXES[axis].text(costs)} ({note})".removesuffix(" ()") == text
 
 
 def test_a_cheap_model_of_low_rank_is_drawn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from scored_runs import World, small_world, speaking
 from stored_reproductions import NAME, reproduced
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import SOME_FAILED
+from vlmeval_findit.core import EXIT_SOME_FAILED
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.report import (
     SECTIONS,
@@ -221,7 +221,7 @@ def test_the_command_names_the_section_and_says_so(
     world.at_hand(monkeypatch)
     monkeypatch.setattr(page_module, "SECTIONS", without_any(key))
     page = tmp_path / "report.html"
-    assert main(["report", str(world.runs), "--out", str(page)]) == SOME_FAILED
+    assert main(["report", str(world.runs), "--out", str(page)]) == EXIT_SOME_FAILED
     printed = capsys.readouterr()
     assert f"{page}: 5 runs, 3 models" in printed.out
     (title,) = (section.title for section in SECTIONS if section.key == key)
@@ -232,7 +232,7 @@ def test_the_command_names_the_section_and_says_so(
     )
     assert line.endswith("; --verbose shows where")
     assert list(sections_of(page.read_text(encoding="utf-8"))) == KEYS
-    assert main(["report", str(world.runs), "--out", str(page), "--verbose"]) == SOME_FAILED
+    assert main(["report", str(world.runs), "--out", str(page), "--verbose"]) == EXIT_SOME_FAILED
     assert "in broken\n" in capsys.readouterr().err
 
 
@@ -245,7 +245,7 @@ def test_a_damaged_reproduction_costs_its_section_only(
     stored.write_text("{}", encoding="utf-8")
     page = tmp_path / "report.html"
     try:
-        assert main(["report", str(world.runs), "--out", str(page)]) == SOME_FAILED
+        assert main(["report", str(world.runs), "--out", str(page)]) == EXIT_SOME_FAILED
     finally:
         stored.write_text(before, encoding="utf-8")
     assert re.search(r'"Setup" .*format is missing\. Delete it, or type', capsys.readouterr().err)

@@ -17,7 +17,7 @@ from vlmeval_findit.analysis import ELSEWHERE, compare, compare_errors
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import Board, boards, make_board
 from vlmeval_findit.report import (
-    Side,
+    ModelInFormat,
     choose_cards,
     first_pairs,
     gather,
@@ -31,7 +31,7 @@ from vlmeval_findit.scoring import load_runs
 
 __all__ = ["letters", "world"]
 
-EARLY_LATE = (Side("Early", ""), Side("Late", ""))
+EARLY_LATE = (ModelInFormat("Early", ""), ModelInFormat("Late", ""))
 
 
 def only(rows: range) -> Callable[[Any, np.random.Generator], str]:
@@ -145,7 +145,9 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     asked = pair_runs(board, EARLY_LATE[::-1])
     assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
     assert len(asked) == 4
-    assert len(pair_runs(board, (Side("Both", "xyxy_text"), Side("Late", "")))) == 5
+    assert (
+        len(pair_runs(board, (ModelInFormat("Both", "xyxy_text"), ModelInFormat("Late", "")))) == 5
+    )
     page = make_page(board, NOW)
     assert "two models in formats that they are not reported in; --compare adds" in page
 
@@ -153,7 +155,7 @@ def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [
-        ("Both=xyxy_text", "Both", (Side("Both", "xyxy_text"), Side("Both", ""))),
+        ("Both=xyxy_text", "Both", (ModelInFormat("Both", "xyxy_text"), ModelInFormat("Both", ""))),
         ("Early", "Lat", "--compare Lat: unknown model: did you mean Late?"),
         ("Early", "Late=xyxy_jsn", "no run has this format: did you mean xyxy_json?"),
         ("Early", "Lte=xyxy_json", "--compare Lte=xyxy_json: no run of 'Lte': did you mean Late?"),

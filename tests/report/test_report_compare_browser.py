@@ -11,7 +11,7 @@ import report_browser as chrome
 from report_browser import IN_BROWSER, browser
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.statistics import COUNTING, TOO_FEW
+from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
 
 __all__ = ["browser"]
 pytestmark = IN_BROWSER
@@ -108,11 +108,11 @@ def test_a_metric_without_a_test_says_why(opened: Any) -> None:
     reasons = chrome.texts(opened, "#difference tbody:first-of-type tr td:last-child")
     by_metric = dict(zip(names, reasons, strict=True))
     # Good has two formats: models are compared elsewhere.
-    assert by_metric["Precision elsewhere"] == TOO_FEW
+    assert by_metric["Precision elsewhere"] == TOO_FEW_IMAGES
     assert by_metric["F1@0.5 elsewhere"] == "< 0.001"
     assert by_metric["F1@0.5"] == "see elsewhere"
     assert note.is_displayed()
-    assert note.text == f"No test where {TOO_FEW}: {COUNTING}."
+    assert note.text == f"No test where {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}."
 
 
 def test_both_answers_are_drawn_at_one_scale(opened: Any) -> None:

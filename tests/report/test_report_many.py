@@ -15,7 +15,7 @@ from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, ope
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import ScoredRow
-from vlmeval_findit.report import CURVES, Details, gather, make_page, sections
+from vlmeval_findit.report import MOST_CURVES, Details, gather, make_page, sections
 from vlmeval_findit.scoring import RowData, Run, load_runs, read_details
 
 __all__ = ["browser"]
@@ -45,7 +45,7 @@ def few(board: Board, models: int) -> Board:
     return make_board([row.run for row in board.runs if row.run.model in board.models[:models]])
 
 
-@pytest.mark.parametrize("models", [1, CURVES, CURVES + 1])
+@pytest.mark.parametrize("models", [1, MOST_CURVES, MOST_CURVES + 1])
 def test_curves_are_those_of_the_first_models(
     board: Board, monkeypatch: pytest.MonkeyPatch, models: int
 ) -> None:
@@ -64,11 +64,11 @@ def test_curves_are_those_of_the_first_models(
     ((title, drawn),) = details.drawn()
     assert title == "IoU thresholds"
     rows = drawn.charts[0][1]["data"]["values"]
-    assert list(dict.fromkeys(row["model"] for row in rows)) == list(some.models[:CURVES])
+    assert list(dict.fromkeys(row["model"] for row in rows)) == list(some.models[:MOST_CURVES])
     # Of the others not even the details are read.
-    assert sorted(read) == sorted(some.models[:CURVES])
-    assert {model for model, _ in details.curves} == set(some.models[:CURVES])
-    assert bool(details.note) == (models > CURVES)
+    assert sorted(read) == sorted(some.models[:MOST_CURVES])
+    assert {model for model, _ in details.curves} == set(some.models[:MOST_CURVES])
+    assert bool(details.note) == (models > MOST_CURVES)
 
 
 @pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
@@ -114,7 +114,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
             "  const {right, bottom} = label.getBoundingClientRect();"
             "  return right <= edge.right && bottom <= edge.bottom && edge.width <= innerWidth; })"
         )
-        assert names == [True] * CURVES
+        assert names == [True] * MOST_CURVES
         # A few bars first, the others on demand.
         bars = "return document.querySelectorAll('#losses .loss').length"
         assert browser.execute_script(bars) == 20

@@ -13,11 +13,11 @@ from scored_runs import World, query, saying, speaking
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.report import (
-    BEST,
-    LOWER,
-    RAMP,
+    BEST_STANDING,
+    COLOUR_RAMP,
+    LOWER_STANDING,
     READ_IN_WHITE,
-    UNTESTED,
+    UNTESTED_STANDING,
     headlines_of,
     losses_of,
     panels_of,
@@ -38,11 +38,11 @@ def test_standings_are_tests_against_the_best(many: Board) -> None:
     (panel,) = panels_of(many)
     assert [dot.model for dot in panel.dots] == list(many.models)
     best, *others = panel.dots
-    assert (best.standing, others[-1].standing) == (BEST, LOWER)
+    assert (best.standing, others[-1].standing) == (BEST_STANDING, LOWER_STANDING)
     # By the tests, corrected for all models of the panel.
     for dot in others:
         assert dot.to_best is not None
-        assert (dot.standing == LOWER) == dot.to_best.significant
+        assert (dot.standing == LOWER_STANDING) == dot.to_best.significant
         assert dot.to_best.corrected is not None
         assert dot.to_best.corrected >= (dot.to_best.p_value or 0)
 
@@ -115,7 +115,7 @@ def test_too_few_images_are_reported(world: World) -> None:
     world.predict("A", JSON, speaking(JSON, 1.0))
     world.predict("B", JSON, saying("[]"))
     board = ranked(world)
-    assert [dot.standing for dot in panels_of(board)[0].dots] == [BEST, UNTESTED]
+    assert [dot.standing for dot in panels_of(board)[0].dots] == [BEST_STANDING, UNTESTED_STANDING]
     why = "100.0 points between A and B, not tested: fewer than 4 images count"
     assert headlines(board)["certain"] == ("Not known", why)
 
@@ -133,10 +133,10 @@ def test_panels_are_all_datasets_and_each_family(world: World, board: Board) -> 
 
 def test_heat_map_values_are_readable() -> None:
     """WCAG AA: a contrast of 4.5."""
-    colours = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in RAMP]
+    colours = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in COLOUR_RAMP]
     for share in range(101):
-        place = share / 100 * (len(RAMP) - 1)
-        low = min(int(place), len(RAMP) - 2)
+        place = share / 100 * (len(COLOUR_RAMP) - 1)
+        low = min(int(place), len(COLOUR_RAMP) - 2)
         pairs = zip(colours[low], colours[low + 1], strict=True)
         light = luminance([a + (b - a) * (place - low) for a, b in pairs])
         white = share / 100 > READ_IN_WHITE

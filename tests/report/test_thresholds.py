@@ -16,7 +16,7 @@ from scored_runs import World, query, two_labels, world
 
 from vlmeval_findit.analysis import compare_hits, scores_by_index
 from vlmeval_findit.benchmarks.findit import THRESHOLDS, FindItQuery, curve, roles
-from vlmeval_findit.boxes import HIT, as_decimal, iou
+from vlmeval_findit.boxes import HIT_IOU, as_decimal, iou
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import Role
 from vlmeval_findit.report import drawn_values, rounded_down
@@ -98,8 +98,8 @@ def test_the_page_shows_no_miss_as_a_half(world: World, tmp_path: Any) -> None:
         drawing = run.benchmark.draw(load_dataset(run.variant.name), row)
         values = drawn_values(drawing, tmp_path, lambda _: 0)
         ((*_, overlap),) = [box for box in values["frames"][0]["boxes"] if box[0] != "truth"]
-        assert (overlap >= HIT) == row.details["hits"][0]
-        assert (values["iou"] >= HIT) == row.details["hits"][0]
+        assert (overlap >= HIT_IOU) == row.details["hits"][0]
+        assert (values["iou"] >= HIT_IOU) == row.details["hits"][0]
 
 
 @given(st.floats(0, 1, width=32), st.integers(1, 99))

@@ -11,7 +11,7 @@ from pages import WRITTEN
 from paths import ROOT
 
 from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.core import INTERRUPTED, LATER, NO_MORE
+from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_LATER, EXIT_LIMIT_REACHED
 from vlmeval_findit.models import ModelEntry
 
 sys.path.append(str(ROOT / "docs"))
@@ -43,7 +43,9 @@ def test_a_command_means_what_the_page_says(name: str, capsys: pytest.CaptureFix
     for section in sections:
         told = {int(status) for status in re.findall(r"\b(\d+)(?::|  )", section.split("\n\n")[0])}
         assert told, section
-        repeated = {INTERRUPTED} if 0 in told else {LATER, NO_MORE, INTERRUPTED}
+        repeated = (
+            {EXIT_INTERRUPTED} if 0 in told else {EXIT_LATER, EXIT_LIMIT_REACHED, EXIT_INTERRUPTED}
+        )
         for status in told - repeated:
             assert (name, status) in OF_COMMANDS
 

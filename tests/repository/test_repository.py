@@ -15,9 +15,9 @@ import vlmeval_findit
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import (
     DATASETS,
-    NAME,
+    PROMPTS_NAME,
 )
-from vlmeval_findit.boxes import KINDS, REPRESENTATIONS
+from vlmeval_findit.boxes import REPRESENTATIONS, SPACE_KINDS
 from vlmeval_findit.cli import COMMANDS, main
 
 PROTOCOL = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
@@ -64,9 +64,9 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 
 
 def test_the_protocol_names_every_row_of_the_tables() -> None:
-    for name in (*REPRESENTATIONS, *KINDS, *DATASETS):
+    for name in (*REPRESENTATIONS, *SPACE_KINDS, *DATASETS):
         assert f"`{name}`" in PROTOCOL, name
-    assert NAME in PROTOCOL
+    assert PROMPTS_NAME in PROTOCOL
 
 
 def test_sections_of_the_protocol_that_the_code_cites_are_there() -> None:

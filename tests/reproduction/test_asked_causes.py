@@ -23,7 +23,7 @@ from vlmeval_findit.coords import AnsweredQuery
 from vlmeval_findit.data import Conditions, Decoding, ImageBounds
 from vlmeval_findit.reproduction import (
     CAUSES,
-    PICTURES,
+    PICTURES_A_DATASET,
     Attempt,
     ConditionAgreement,
     ConditionSet,
@@ -92,7 +92,7 @@ def test_published_prompt_is_tried_where_the_user_has_another() -> None:
     tried = replace(tried, setup=replace(tried.setup, entry=entry))
     noticed = check_prompt(evidence(tried), deployment.ask)
     ((setup, pictures),) = deployment.asked
-    assert pictures == PICTURES
+    assert pictures == PICTURES_A_DATASET
     assert setup.prompts == "qwen3-vl-1"
     assert setup.variants[0].format == "xyxy_json_bbox_2d"
     assert (setup.entry.system, setup.entry.prompt_template) == (None, None)

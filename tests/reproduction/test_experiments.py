@@ -20,7 +20,7 @@ from vlmeval_findit.reproduction import (
     choose_figure,
     plan_setup,
 )
-from vlmeval_findit.storage import PROBE
+from vlmeval_findit.storage import PROBE_FILE
 from vlmeval_findit.sweeps import Sweep
 
 NANO = ModelEntry("FindIt-Nano", base_url="http://localhost:1/v1")
@@ -106,5 +106,5 @@ def test_an_experiment_asks_the_first_pictures(
     assert (sweep.pictures, prompts) == (PictureSample(500, pictures=50), "glm-1")
     assert sweep.journal == asked(setup)[0].journal
     # Commands over a folder of runs leave it out.
-    assert (sweep.work_dir.parent / PROBE).is_file()
-    assert not (sweep.journal.parent / PROBE).exists()
+    assert (sweep.work_dir.parent / PROBE_FILE).is_file()
+    assert not (sweep.journal.parent / PROBE_FILE).exists()

@@ -8,7 +8,7 @@ from reproductions import attempt, dataset_of, figure, predictions, query, reply
 from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED
 from vlmeval_findit.coords import ORDERS, SPACES, Convention
 from vlmeval_findit.data import Conditions
-from vlmeval_findit.protocol import FAILED, Reply, ReplyRecord
+from vlmeval_findit.protocol import FAILED_ANSWER, Reply, ReplyRecord
 from vlmeval_findit.reproduction import FIGURE_METRICS, FigureMetricError, figure_metric, measure_in
 
 # An object of 80 x 40 pixels in a picture of 200 x 100, in thousandths
@@ -35,7 +35,7 @@ def value_of(*replies: Reply, metric: str = "acc@0.5", iou: str = "unknown") -> 
         (Reply(0, ""), 0),
         (Reply(0, "there is none"), 0),
         (Reply(0, "[100, 100, 500, 500]"), 0),
-        (Reply(0, FAILED), 0),
+        (Reply(0, FAILED_ANSWER), 0),
         (Reply(0, "", ReplyRecord(call={"error": "HTTP 500"})), 0),
     ],
 )
@@ -67,14 +67,14 @@ def test_rejection_is_right_where_there_is_no_object() -> None:
 
 
 def test_f1_is_that_of_the_score() -> None:
-    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED)]
+    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED_ANSWER)]
     assert value_of(*replies, metric="F1@0.5") == pytest.approx(100 * 4 / 6)
     assert FIGURE_METRICS["F1@0.5"].metric is F1_FAILED_MISSED
 
 
 def test_rows_weigh_as_they_do_in_the_metric() -> None:
     data = dataset_of([query(at, OBJECT) for at in range(3)])
-    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED)]
+    replies = [reply_with(0, RIGHT, ELSEWHERE), reply_with(1, RIGHT), Reply(2, FAILED_ANSWER)]
     tried = attempt(figure(90.0, metric="F1@0.5"), predictions(data, replies))
     assert tried.hits == {"RefCOCO": {0: pytest.approx(2 / 3), 1: 1.0, 2: 0.0}}
     assert tried.weights == {"RefCOCO": {0: 3, 1: 2, 2: 1}}
@@ -92,7 +92,7 @@ def test_points(metric: str, value: float) -> None:
 
 def test_pictures_are_the_unit_and_failed_calls_counted() -> None:
     data = dataset_of([query(at, OBJECT, picture=f"{at // 2}.jpg") for at in range(8)])
-    replies = [reply_with(at, RIGHT) for at in range(7)] + [Reply(7, FAILED)]
+    replies = [reply_with(at, RIGHT) for at in range(7)] + [Reply(7, FAILED_ANSWER)]
     tried = attempt(figure(90.0), predictions(data, replies))
     assert (tried.pictures, tried.queries, tried.failed, tried.value) == (4, 8, 1, 87.5)
 

@@ -26,7 +26,7 @@ from vlmeval_findit.scoring import (
     read_details,
     settings_of_score,
 )
-from vlmeval_findit.storage import SHOWN, RunFiles
+from vlmeval_findit.storage import SHOWN_COLUMN, RunFiles
 
 __all__ = ["world"]
 
@@ -153,9 +153,9 @@ def test_odd_values_in_a_provenance_are_read_or_refused(files: RunFiles) -> None
 def test_odd_values_in_details_are_read_or_refused(files: RunFiles) -> None:
     first, *others = files.details.read_text().splitlines(keepends=True)
     values = json.loads(first)
-    values |= {"slices": {"size": "small"}, SHOWN: '{"0.jpg": "aaaaaaaaaaaaaaaa"}'}
+    values |= {"slices": {"size": "small"}, SHOWN_COLUMN: '{"0.jpg": "aaaaaaaaaaaaaaaa"}'}
     parts = {"parts": [["class", "cat", {"asked": 1}]]}
-    keys = ("index", "source", "failed", "reason", "sums", "slices", "parts", SHOWN)
+    keys = ("index", "source", "failed", "reason", "sums", "slices", "parts", SHOWN_COLUMN)
     refused = set()
     for at in places(values | parts):
         if at[0] not in keys:

@@ -13,7 +13,7 @@ from scored_runs import World, query, saying, two_labels, world
 from vlmeval_findit.analysis import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.benchmarks.findit import (
     FORMAT_FAILURES,
-    OUTCOMES,
+    NEGATIVE_OUTCOMES,
     LenientResult,
     NegativeOutcome,
     kind_of,
@@ -21,7 +21,7 @@ from vlmeval_findit.benchmarks.findit import (
 from vlmeval_findit.boxes import MatchResult, ReplyFormat, Truth, parse_leniently, read
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import as_markdown, lenient_table, make_board, rejection_table
-from vlmeval_findit.protocol import FAILED, Reply, read_reply
+from vlmeval_findit.protocol import FAILED_ANSWER, Reply, read_reply
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.storage import RunFiles
 
@@ -52,7 +52,7 @@ REPLIES = [
     f'[{{"bbox": {FIRST}}}, {{"box": {SECOND}}}]',  # one read, one more under another key
     '[{"bbox": [0, 0, 9, 9]},]',  # a box that finds nothing
     "There is nothing.",
-    FAILED,
+    FAILED_ANSWER,
 ]
 
 
@@ -143,7 +143,7 @@ SAID = [
     (JSON, "I'm sorry, I can't help with that.", SAYS.REFUSED),
     (JSON, "The dog is at (1, 2, 3, 4).", SAYS.UNREADABLE),
     (JSON, "", SAYS.EMPTY),
-    (JSON, FAILED, SAYS.FAILED),
+    (JSON, FAILED_ANSWER, SAYS.FAILED),
     (TEXT, "[]", SAYS.REJECTED),
     (TEXT, "{}", SAYS.UNREADABLE),
     (TEXT, "There is no dog.", SAYS.REFUSED),
@@ -165,10 +165,10 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     lenient = parse_leniently(text, how, reading)
     nothing = MatchResult((), (), (), (), ())
     kind = kind_of(reply, reading, lenient and LenientResult(lenient, nothing))
-    assert OUTCOMES[kind] is expected
+    assert NEGATIVE_OUTCOMES[kind] is expected
 
 
-NEGATIVES = ["[]", "[]", '[{"bbox": [1, 2, 3, 4]}]', "[", "I cannot.", "", FAILED, "[]"]
+NEGATIVES = ["[]", "[]", '[{"bbox": [1, 2, 3, 4]}]', "[", "I cannot.", "", FAILED_ANSWER, "[]"]
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def rejecting(world: World) -> Run:
     """Eight queries with nothing to find, and four with objects."""
     none = [replace(query(i, f"{i}.jpg"), truth=Truth((), ())) for i in range(8)]
     world.table("Pascal", [*none, *(query(i, f"{i}.jpg") for i in range(8, 12))])
-    replies = [*NEGATIVES, BOTH, "[]", "I cannot.", FAILED]
+    replies = [*NEGATIVES, BOTH, "[]", "I cannot.", FAILED_ANSWER]
     return world.run("M", NAME, lambda item, _: replies[item.index])
 
 
@@ -225,7 +225,7 @@ def test_without_answers_about_nothing_there_is_no_rejection(world: World) -> No
     page = as_markdown(make_board([with_objects]))
     assert not re.findall("Rejection|alarm|nothing to find", page)
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
-    failed = world.run("M", NAME, saying(FAILED))
+    failed = world.run("M", NAME, saying(FAILED_ANSWER))
     assert [row["percent"] for row in rejection_table(failed).records()[-2:]] == [None, None]
     for run in (with_objects, failed):
         assert run.metric_values["Rejection accuracy"] is None

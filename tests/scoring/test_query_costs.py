@@ -12,7 +12,15 @@ from costly_runs import with_records
 from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.protocol import Reply, ReplyRecord
-from vlmeval_findit.scoring import COST, QueryCost, RunCosts, cost_in, cost_values, load_run, sum_up
+from vlmeval_findit.scoring import (
+    COST_KEY,
+    QueryCost,
+    RunCosts,
+    cost_in,
+    cost_values,
+    load_run,
+    sum_up,
+)
 
 __all__ = ["world"]
 
@@ -22,7 +30,7 @@ NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 def cost_of(**recorded: Any) -> QueryCost:
     reply = Reply(0, "[]", ReplyRecord(**recorded))
     details = {"tokens": dict(reply.recorded.tokens), "images": list(reply.recorded.images)}
-    return cost_in({**details, COST: cost_values(reply)})
+    return cost_in({**details, COST_KEY: cost_values(reply)})
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from waits import until
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import USED_BY, Access
 from vlmeval_findit.engine import HttpService, ServedModel, served_model
-from vlmeval_findit.models import MODELS, NEEDED, ChatModel, Endpoint, ModelEntry, chat_model
+from vlmeval_findit.models import MODELS, NEEDED_FIELDS, ChatModel, Endpoint, ModelEntry, chat_model
 from vlmeval_findit.serving import PROGRAMS, LocalServers, ServeOptions, flag_of
 
 VARIANTS = [
@@ -129,7 +129,7 @@ def _chats(machine: Machine) -> Iterator[tuple[ChatModel, Access]]:
         for program in PROGRAMS:
             if not _refusal(row, program, machine):
                 yield asked_as(row, program, machine, temperature=0.5).chat(), Access.SERVED
-        fields = {name: {"a": 1} for name in NEEDED}
+        fields = {name: {"a": 1} for name in NEEDED_FIELDS}
         yield chat_model(NAME, space="pixels", like=row, fields=fields), Access.SERVER
     yield chat_model("Qwen3-VL-nothink", space="pixels", like="Qwen3-VL"), Access.SERVER
 
@@ -142,13 +142,15 @@ def test_advice_names_no_needed_field_and_no_refused_flag(machine: Machine) -> N
         for name in body.keys() - fake_program.OPENAI_FIELDS | {"temperature"}:
             why = _advice(chat, name)
             (hint,) = re.findall(rf"it does not take {name} \((.*)\)$", why)
-            assert ("is not sent" in hint) == (access is Access.SERVER and name not in NEEDED)
+            assert ("is not sent" in hint) == (
+                access is Access.SERVER and name not in NEEDED_FIELDS
+            )
             for flag in re.findall(r"--[a-z-]+", hint):
                 key = flag.removeprefix("--").replace("-", "_")
                 assert access in USED_BY.get(key, ()) or flag == flag_of(name) or key == "serve"
             looked.add((access, name))
     assert looked >= {
-        (access, name) for access in (Access.SERVED, Access.SERVER) for name in NEEDED
+        (access, name) for access in (Access.SERVED, Access.SERVER) for name in NEEDED_FIELDS
     }
 
 

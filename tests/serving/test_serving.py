@@ -16,7 +16,7 @@ from fake_program import Machine, ends
 from waits import until
 
 from vlmeval_findit.engine import ServedModel
-from vlmeval_findit.models import OTHER, RunSettings
+from vlmeval_findit.models import ANY_CHECKPOINT, RunSettings
 from vlmeval_findit.serving import (
     LocalServers,
     ServeOptions,
@@ -123,7 +123,9 @@ def test_a_server_whose_model_lacks_weights_answers_nothing(
     why = r"the server of M has not the whole model: weights are missing \(model.norm.weight\): "
     for fake, ends_so in (("lacks", pytest.raises(ServingError, match=why)), ("", nullcontext())):
         monkeypatch.setenv("FAKE", fake)
-        model = ServedModel("M", "org/model", OTHER, ServeOptions("vllm", 1), RunSettings())
+        model = ServedModel(
+            "M", "org/model", ANY_CHECKPOINT, ServeOptions("vllm", 1), RunSettings()
+        )
         with ends_so:
             until(model.started(tmp_path / f"logs{fake}"))
         server_process.end()

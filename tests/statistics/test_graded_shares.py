@@ -35,8 +35,8 @@ class Graded:
     missed: Sums
 
 
-_PASSED = {name: float(at < 7) for at, name in enumerate(refl4.HITS)}
-_NONE_PASSED = dict.fromkeys(refl4.HITS, 0.0)
+_PASSED = {name: float(at < 7) for at, name in enumerate(refl4.HIT_SUMS)}
+_NONE_PASSED = dict.fromkeys(refl4.HIT_SUMS, 0.0)
 _BY_CLASS = next(each for each in refl4.METRICS if each.name == "class_macc")
 _SMALL = next(each for each in refl4.METRICS if each.name == "small_macc")
 _ACCURACY = FIGURE_METRICS["mean of acc@0.5 to acc@0.95"].metric

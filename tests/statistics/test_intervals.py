@@ -10,7 +10,7 @@ from scipy import stats
 
 from vlmeval_findit.protocol import Better, Metric, ScoredRow
 from vlmeval_findit.statistics import (
-    FEWEST,
+    FEWEST_IMAGES,
     Difference,
     Estimate,
     Interval,
@@ -128,7 +128,7 @@ def test_a_mean_error_has_students_interval() -> None:
         assert (interval.low, interval.high) == pytest.approx(
             (np.mean(errors) - reach, np.mean(errors) + reach)
         )
-    assert metric_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
+    assert metric_intervals(of_errors([1.0] * (FEWEST_IMAGES - 1))) == {"MAE": None}
     assert MAE.title == "MAE (px, lower is better)"
 
 

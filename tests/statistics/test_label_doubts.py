@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.analysis import ClassedBoxes, classed_boxes, count_votes
 from vlmeval_findit.statistics import (
+    FAMILY_CORRELATION,
     FAULTS,
-    IN_FAMILY,
     LabelDoubts,
     LabelFault,
     Votes,
@@ -115,7 +115,7 @@ def test_a_failed_call_is_not_an_empty_answer() -> None:
 
 def test_models_of_one_family_say_less_together() -> None:
     votes = votes_of(ONE, {THERE: 0}, ONE, ONE, single=True)
-    apart, alike = label_doubts(votes), label_doubts(votes, IN_FAMILY)
+    apart, alike = label_doubts(votes), label_doubts(votes, FAMILY_CORRELATION)
     assert alike.wrong[ODD] < apart.wrong[ODD]
 
 

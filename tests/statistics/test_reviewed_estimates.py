@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from vlmeval_findit.protocol import Key, Metric, Ratio, ScoredRow, SumKey, totals
+from vlmeval_findit.protocol import Metric, Ratio, ScoredRow, SumKey, SumName, totals
 from vlmeval_findit.statistics import (
     Estimate,
     RandomRows,
@@ -217,7 +217,7 @@ def test_random_rows_change_a_mean_over_classes() -> None:
         ScoredRow(at, str(at), {"hits": at % 2, "asked": 1}, slices={"class": "ab"[at // 10]})
         for at in range(20)
     ]
-    moved: dict[Key, float] = {
+    moved: dict[SumName, float] = {
         SumKey("asked", "class", "a"): 1,
         SumKey("asked", "class", "b"): -1,
         SumKey("hits", "class", "b"): -1,

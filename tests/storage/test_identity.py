@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.core import MisplacedError
 from vlmeval_findit.protocol import (
-    IMAGES,
-    SOURCE,
+    IMAGES_KEY,
+    SOURCE_KEY,
     Answering,
     Identity,
     IdentityError,
@@ -175,16 +175,16 @@ def test_a_message_shows_both_ends_of_a_long_value() -> None:
 
 
 def test_what_an_answer_depends_on() -> None:
-    whole = {IMAGES: "sent whole"}
+    whole = {IMAGES_KEY: "sent whole"}
     assert RUN.made_by == {
         **whole, **RUN.versions, "dtype": "float32", "attention": None, "engine": None
     }  # fmt: skip
-    assert replace(RUN, versions={}).made_by.keys() == {IMAGES, "dtype", "attention", "engine"}
+    assert replace(RUN, versions={}).made_by.keys() == {IMAGES_KEY, "dtype", "attention", "engine"}
     elsewhere = who(runs_here=False, in_vlmevalkit=True, source="ab", endpoint="http://a")
-    assert elsewhere.made_by == {**whole, "endpoint": "http://a", SOURCE: "ab", **RUN.host}
+    assert elsewhere.made_by == {**whole, "endpoint": "http://a", SOURCE_KEY: "ab", **RUN.host}
     limited = replace(elsewhere, space={"kind": "grid1000", "scene_max_size": 640})
-    assert limited.made_by[IMAGES] == "sent with at most 640 pixels a side"
-    assert IMAGES not in replace(elsewhere, space=None).made_by
+    assert limited.made_by[IMAGES_KEY] == "sent with at most 640 pixels a side"
+    assert IMAGES_KEY not in replace(elsewhere, space=None).made_by
 
 
 # --- the file -------------------------------------------------------------------------------------

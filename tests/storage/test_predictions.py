@@ -19,7 +19,7 @@ from openpyxl import Workbook
 
 from vlmeval_findit.benchmarks.findit import FORMAT_FAILURES
 from vlmeval_findit.boxes import FormatFailure, ReplyFormat, read, reader
-from vlmeval_findit.protocol import FAILED, Reply, ReplyRecord, parse_record, read_reply
+from vlmeval_findit.protocol import FAILED_ANSWER, Reply, ReplyRecord, parse_record, read_reply
 from vlmeval_findit.scoring import names_of, prediction_files
 from vlmeval_findit.storage import PredictionError, check_model_name, read_predictions, write_rows
 
@@ -106,18 +106,18 @@ def test_a_row_without_an_index_is_refused_among_some(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "record", "failed"),
     [
-        (FAILED, ReplyRecord(), True),
-        (FAILED + " via API.", ReplyRecord(), True),
+        (FAILED_ANSWER, ReplyRecord(), True),
+        (FAILED_ANSWER + " via API.", ReplyRecord(), True),
         ("", ReplyRecord(), False),
-        (FAILED + ": <class 'RuntimeError'> CUDA out of memory", ReplyRecord(), True),
-        (FAILED + " via API. ReadTimeout: no answer", ReplyRecord(), True),
-        (FAILED + " via API. is on the button: [1, 2, 3, 4]", ReplyRecord(), False),
-        ("The dialog says: " + FAILED + " via API.", ReplyRecord(), False),
+        (FAILED_ANSWER + ": <class 'RuntimeError'> CUDA out of memory", ReplyRecord(), True),
+        (FAILED_ANSWER + " via API. ReadTimeout: no answer", ReplyRecord(), True),
+        (FAILED_ANSWER + " via API. is on the button: [1, 2, 3, 4]", ReplyRecord(), False),
+        ("The dialog says: " + FAILED_ANSWER + " via API.", ReplyRecord(), False),
         # The record decides.
         ("half a reply", ReplyRecord(call={"error": "cut off"}, finish_reason="stop"), True),
-        (FAILED, ReplyRecord(finish_reason="stop"), False),
-        (FAILED, ReplyRecord(tokens={"reply": 7}), False),
-        (FAILED, ReplyRecord(call={"id": "a", "error": ""}), True),
+        (FAILED_ANSWER, ReplyRecord(finish_reason="stop"), False),
+        (FAILED_ANSWER, ReplyRecord(tokens={"reply": 7}), False),
+        (FAILED_ANSWER, ReplyRecord(call={"id": "a", "error": ""}), True),
         ("[]", ReplyRecord(call={"id": "a"}), False),
     ],
 )

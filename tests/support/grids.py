@@ -13,7 +13,7 @@ from vlmeval_findit.benchmarks.findit import (
     FindItVariant,
     format_problem,
 )
-from vlmeval_findit.boxes import GRID, KEYS, OUTPUTS, STRUCTURES
+from vlmeval_findit.boxes import JSON_KEYS, OUTPUTS, PAPER_REPRESENTATIONS, STRUCTURES
 
 
 def grid(
@@ -26,7 +26,7 @@ def grid(
     The default is the paper's grid: no ``marks`` on reference images, free decoding.
     """
     for row in DATASETS.values() if datasets is None else datasets:
-        for representation in GRID:
+        for representation in PAPER_REPRESENTATIONS:
             for output in OUTPUTS:
                 first = FindItVariant(row.name, representation, output)
                 for v in _dressings(first, row):
@@ -41,7 +41,7 @@ def _dressings(first: FindItVariant, row: Dataset) -> Iterator[FindItVariant]:
     for multilabel in (False, True)[: 1 + row.has_multilabel]:
         for caption in (False, True)[: 1 + row.has_caption]:
             for frames in range(1, row.frames + 1):
-                for key in KEYS:
+                for key in JSON_KEYS:
                     for structure in STRUCTURES:
                         for centre in (None, *CENTRES):
                             yield replace(

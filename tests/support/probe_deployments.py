@@ -14,11 +14,11 @@ from PIL import Image
 from simulated_deployments import Fault
 
 from vlmeval_findit.coords import AnsweredQuery, Convention, to_numbers
-from vlmeval_findit.data import COUNT, probe_scene
+from vlmeval_findit.data import PROBE_SCENE_COUNT, probe_scene
 
 Rng = np.random.Generator
 
-TRUTHS = [(scene.size, scene.box) for scene in map(probe_scene, range(COUNT))]
+TRUTHS = [(scene.size, scene.box) for scene in map(probe_scene, range(PROBE_SCENE_COUNT))]
 
 
 def answers(

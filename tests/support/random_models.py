@@ -11,7 +11,7 @@ from scored_runs import CallResult
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.boxes import BoxToWrite, Corners, write
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.protocol import FAILED_ANSWER
 
 GRID = 1000.0  # Models answer in thousandths of an image.
 
@@ -53,7 +53,7 @@ class Habits:
 
         def answer(query: FindItQuery, _: np.random.Generator) -> str:
             if chance.random() < self.fails:
-                return f"{FAILED} via API."
+                return f"{FAILED_ANSWER} via API."
             if chance.random() < self.raves:
                 return "There is a lovely scene here."
             return write([BoxToWrite(*box, 0) for box in self.boxes(query, chance)], reply)

@@ -15,7 +15,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
 from vlmeval_findit.boxes import BoxToWrite, Truth, write
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import FAILED, Answering, Identity, Settings
+from vlmeval_findit.protocol import FAILED_ANSWER, Answering, Identity, Settings
 from vlmeval_findit.scoring import Run, load_run, run_identity, score_file, write_score
 from vlmeval_findit.storage import RunFiles, write_identity
 
@@ -153,4 +153,4 @@ def saying(text: str) -> CallResult:
 
 def failing(query: FindItQuery, generator: np.random.Generator) -> str:
     """Return a model whose call fails on every third row."""
-    return f"{FAILED} via API." if query.index % 3 == 0 else "[]"
+    return f"{FAILED_ANSWER} via API." if query.index % 3 == 0 else "[]"

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtri
 
-from vlmeval_findit.analysis import ROUNDS, rank_round, ranked
+from vlmeval_findit.analysis import RACE_ROUNDS, rank_round, ranked
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.protocol import DatasetVariant, ScoredRow, totals
@@ -62,7 +62,7 @@ def raced(rows: Rows) -> Race:
     """Race formats given the rows of all queries; a search asks all of them."""
     count = len(next(iter(rows.values())))
     going, spent, asked = list(rows), 0.0, dict.fromkeys(rows, 0)
-    for share in ROUNDS:
+    for share in RACE_ROUNDS:
         seen = ceil(round(share * count, 6))
         asked |= dict.fromkeys(going, seen)
         now = rank_round(

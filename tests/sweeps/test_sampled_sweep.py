@@ -22,7 +22,7 @@ from engine_fakes import (
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import SAMPLE
+from vlmeval_findit.protocol import SAMPLE_SETTING
 from vlmeval_findit.storage import MORE_SAMPLES
 from vlmeval_findit.sweeps import parse_sweep, refuse_samples
 
@@ -70,7 +70,7 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
     for sample in (1, 2, 3):
         folder = "FullImage" if sample == 1 else f"FullImage/{MORE_SAMPLES}/{sample}"
         identity = json.loads(whole[f"{folder}/{stem}_identity.json"])
-        settings = {"temperature": 0.7, **({SAMPLE: sample} if sample > 1 else {})}
+        settings = {"temperature": 0.7, **({SAMPLE_SETTING: sample} if sample > 1 else {})}
         assert identity["answering"]["settings"] == settings
         replies.add(whole[f"{folder}/{stem}.json"])
     assert len(replies) == 3, "other random numbers"

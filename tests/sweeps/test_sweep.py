@@ -43,7 +43,7 @@ from vlmeval_findit.engine import (
 )
 from vlmeval_findit.models import GenerateClient, ModelEntry
 from vlmeval_findit.protocol import (
-    FAILED,
+    FAILED_ANSWER,
     Answering,
     Batch,
     CallResult,
@@ -133,7 +133,7 @@ def test_failures_are_recorded_retried_and_never_answers(
     assert len(failed) == CALLS // 7 == sum(result.failed for result in results)
     assert failed[0] == "RuntimeError: call 7 went wrong"
     written = files(tmp_path / "out")
-    assert any(f"{FAILED} via API. RuntimeError" in written[name] for name in undisturbed)
+    assert any(f"{FAILED_ANSWER} via API. RuntimeError" in written[name] for name in undisturbed)
     assert asked(demo_sweep(tmp_path)) == len(failed)
     assert files(tmp_path / "out") == undisturbed
 

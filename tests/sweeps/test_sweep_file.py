@@ -7,7 +7,7 @@ from host_runs import require_host
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit import HOST_CLASSES, formats, release_tables, variants
-from vlmeval_findit.boxes import BOX_KEYS, KEYS
+from vlmeval_findit.boxes import BOX_KEYS, JSON_KEYS
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.engine import CallOptions, ServerBackends
 from vlmeval_findit.models import ModelEntry, find_model
@@ -92,7 +92,7 @@ def test_a_single_value_is_a_list_and_all_means_all() -> None:
     assert sweep.models == (ModelEntry("FullImage"),)
     assert sweep.tables == release_tables()
     assert len(release_tables()) == 20
-    assert sweep.stages[0].keys == KEYS
+    assert sweep.stages[0].keys == JSON_KEYS
     named = variants(sweep.tables, formats(sweep.stages[0]))
     assert {cell.key for cell in named} == {*BOX_KEYS}
     assert str(sweep.journal) == "w/calls.jsonl"

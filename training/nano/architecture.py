@@ -20,7 +20,7 @@ import transformers as hf
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from training.questions import ANY_SHAPE, RELATIONS
-from vlmeval_findit.data import COLOURS, HALVES, SHAPES, TEXTURES
+from vlmeval_findit.data import COLOURS, HALF_SIZES, SHAPES, TEXTURES
 
 PATCH = 12  # Pixels of a patch's side; two by two patches are one visual token
 TOKEN_SIDE = 2 * PATCH
@@ -69,7 +69,7 @@ _LEAST_TEXTS = 4  # A phrase of :data:`_SHORTEST_PHRASE` letters in so many text
 
 def words() -> list[str]:
     """Return the words of labels: tokens that no merge crosses."""
-    return [*SHAPES, *COLOURS, *TEXTURES, *HALVES, *RELATIONS, ANY_SHAPE]
+    return [*SHAPES, *COLOURS, *TEXTURES, *HALF_SIZES, *RELATIONS, ANY_SHAPE]
 
 
 def build_tokenizer(corpus: Iterable[str], size: int) -> Any:

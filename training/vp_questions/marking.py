@@ -16,7 +16,7 @@ import numpy.typing as npt
 from training.vp_questions.images import Pixels
 from training.vp_questions.plan import NEED_OUTLINES
 from vlmeval_findit.boxes import Corners
-from vlmeval_findit.marks import SHAFT, Polygon, Region, Shape, Style, draw_marks
+from vlmeval_findit.marks import ARROW_SHAFT, Polygon, Region, Shape, Style, draw_marks
 
 Cover = npt.NDArray[np.bool_]  # Height x width: the pixels of a mark
 
@@ -164,7 +164,12 @@ def _has_room(region: Region, style: Style, width: int, height: int) -> bool:
         return False
     if style.shape is not Shape.ARROW:
         return True
-    return x >= SHAFT or y >= SHAFT or width - x - w > SHAFT or height - y - h > SHAFT
+    return (
+        x >= ARROW_SHAFT
+        or y >= ARROW_SHAFT
+        or width - x - w > ARROW_SHAFT
+        or height - y - h > ARROW_SHAFT
+    )
 
 
 def _apart(covers: Sequence[Cover]) -> bool:

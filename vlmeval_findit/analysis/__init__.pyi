@@ -51,7 +51,7 @@ from .sample_scores import (
 )
 
 from .best_format import (
-    UNEVEN as UNEVEN,
+    UNEVEN_DATASETS as UNEVEN_DATASETS,
     rule as rule,
     worst as worst,
     FormatAverage as FormatAverage,
@@ -63,7 +63,7 @@ from .format_file import (
     choose_best_format as choose_best_format,
     outcome as outcome,
     elsewhere_of as elsewhere_of,
-    INTERVAL as INTERVAL,
+    INTERVAL_SUFFIX as INTERVAL_SUFFIX,
     race_calls as race_calls,
     dropped_formats as dropped_formats,
     write_formats as write_formats,
@@ -71,7 +71,7 @@ from .format_file import (
 )
 
 from .race import (
-    ROUNDS as ROUNDS,
+    RACE_ROUNDS as RACE_ROUNDS,
     rounds_of as rounds_of,
     rank_round as rank_round,
 )
@@ -87,7 +87,7 @@ from .cost_differences import (
 )
 
 from .label_audit import (
-    SEED as SEED,
+    RANDOM_ROWS_SEED as RANDOM_ROWS_SEED,
     FEWEST_LISTED as FEWEST_LISTED,
     FEWEST_RANDOM as FEWEST_RANDOM,
     Voter as Voter,
@@ -167,7 +167,7 @@ from . import (
 
 from .held_out_answers import (
     ELSEWHERE as ELSEWHERE,
-    MEANING as MEANING,
+    ELSEWHERE_MEANING as ELSEWHERE_MEANING,
     TOO_FEW_TO_CHOOSE as TOO_FEW_TO_CHOOSE,
     HeldOutAnswers as HeldOutAnswers,
     held_out_answers as held_out_answers,

@@ -17,7 +17,7 @@ from ..protocol import Benchmark, Better, DatasetVariant, Metric, Sums
 
 # Means over other datasets cannot be compared: formats on the most datasets come first, and those
 # on as many are compared over the datasets that all of them have
-UNEVEN = "of those that were run on the most datasets"
+UNEVEN_DATASETS = "of those that were run on the most datasets"
 
 _DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
 

@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes import CELLS, HIT, BoxToWrite, Corners, assign, assign_sparse, iou, plain_label
+from ..boxes import (
+    CELLS_AT_ONCE,
+    HIT_IOU,
+    BoxToWrite,
+    Corners,
+    assign,
+    assign_sparse,
+    iou,
+    plain_label,
+)
 
 Indices = NDArray[np.intp]
 
@@ -84,11 +93,11 @@ def _pairs(boxes: Sequence[Corners], objects: Sequence[Corners]) -> Iterator[tup
         values = iou(left[rows], right[columns])
         # A box without an area has an IoU of 0 with itself, too.
         values[(left[rows] == right[columns]).all(axis=1)] = 1
-        return np.where(values >= HIT, -values, 0.0).astype(np.float32)
+        return np.where(values >= HIT_IOU, -values, 0.0).astype(np.float32)
 
     rows = np.arange(len(left))
     columns = np.arange(len(right))
-    if len(rows) * len(columns) > CELLS:
+    if len(rows) * len(columns) > CELLS_AT_ONCE:
         chosen = zip(*(each.tolist() for each in assign_sparse(rows, columns, cost)), strict=True)
     else:
         grid = np.indices((len(rows), len(columns))).reshape(2, -1)

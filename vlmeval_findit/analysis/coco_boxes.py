@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
-from ..boxes import MEANS, Corners, MatchRule, plain_label
+from ..boxes import CONFIDENCE_MEANINGS, Corners, MatchRule, plain_label
 from ..coords import NotBoxesError
 from ..data import object_key, read_ids
 from ..protocol import AnyDataset, ScoredRow
@@ -50,7 +50,7 @@ def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
 def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
     """Return the definitions by which some box of these rows has a confidence."""
     names = {name for row in rows for name in row.details.get("confidences", {})}
-    return [name for name in MEANS if name in names]
+    return [name for name in CONFIDENCE_MEANINGS if name in names]
 
 
 def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> ConfidentBoxes:

@@ -16,8 +16,8 @@ from ..benchmarks.findit import FindItQuery, FindItVariant, pixel_map, reply_for
 from ..boxes import BoxToWrite, MatchRule, write
 from ..coords import NotBoxesError
 from ..protocol import (
-    FAILED,
-    SAMPLE,
+    FAILED_ANSWER,
+    SAMPLE_SETTING,
     Predictions,
     Reply,
     ReplyRecord,
@@ -62,7 +62,7 @@ def write_consensus(runs: Sequence[Run]) -> Run:
     write_rows(path, lambda: rows)
     identity = opened.identity
     assert identity is not None  # Samples have one
-    settings = {**identity.answering.settings, SAMPLE: f"{CONSENSUS} of {len(runs)}"}
+    settings = {**identity.answering.settings, SAMPLE_SETTING: f"{CONSENSUS} of {len(runs)}"}
     answering = replace(identity.answering, settings=settings)
     write_identity(RunFiles(path).identity, replace(identity, answering=answering))
     return load_run(write_score(score_file(path), path).provenance)
@@ -76,7 +76,7 @@ def _row(
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
     if not answers:
         why = "the calls of all samples failed"
-        text = f"{FAILED} via API. {why}"
+        text = f"{FAILED_ANSWER} via API. {why}"
         extra = replies[0].recorded.as_json()
         return {**entry, "prediction": text, "extra_records": with_error(extra, why)}
     _, first = answers[0]

@@ -13,10 +13,10 @@ from ..benchmarks import benchmark_of
 from ..core import ConfigError, TextError, atomic_write, read_text, yaml_value
 from ..protocol import Benchmark, DatasetVariant
 from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
-from ..statistics import INTERVALS, Estimate, Interval, metric_intervals
+from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
 from ..storage import RunFiles
 from .best_format import FormatAverage, ranked, rule
-from .held_out_answers import ELSEWHERE, MEANING, estimate_of_choice
+from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race import RULE
 from .run_statistics import intervals
 
@@ -95,9 +95,9 @@ def elsewhere_of(winner: DatasetVariant, runs: Sequence[Run]) -> Estimate | str 
 def _elsewhere(estimate: Estimate | str, benchmark: Benchmark) -> dict[str, Any]:
     """Return the entry of the winner's values elsewhere, or why they are not known."""
     if isinstance(estimate, str):
-        return {"is": MEANING, "not known": estimate}
+        return {"is": ELSEWHERE_MEANING, "not known": estimate}
     bounds = metric_intervals(estimate)
-    entry: dict[str, Any] = {"is": MEANING}
+    entry: dict[str, Any] = {"is": ELSEWHERE_MEANING}
     for metric in benchmark.metrics:
         value = estimate.value(metric.name)
         if metric.in_short_tables and value is not None:
@@ -105,12 +105,12 @@ def _elsewhere(estimate: Estimate | str, benchmark: Benchmark) -> dict[str, Any]
     return entry
 
 
-INTERVAL = " 95 %"  # Ends the key of a metric's interval
+INTERVAL_SUFFIX = " 95 %"  # Ends the key of a metric's interval
 
 
 def _with_ends(name: str, value: float, interval: Interval | None) -> dict[str, Any]:
     ends = interval and [round(interval.low, 4), round(interval.high, 4)]
-    return {name: round(value, 4), f"{name}{INTERVAL}": ends}
+    return {name: round(value, 4), f"{name}{INTERVAL_SUFFIX}": ends}
 
 
 def _average(average: FormatAverage, names: Mapping[str, str]) -> dict[str, Any]:
@@ -185,7 +185,10 @@ def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
-        whole = {"intervals": INTERVALS, "models": {name: models[name] for name in sorted(models)}}
+        whole = {
+            "intervals": INTERVALS_LEGEND,
+            "models": {name: models[name] for name in sorted(models)},
+        }
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 

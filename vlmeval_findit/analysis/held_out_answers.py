@@ -21,11 +21,11 @@ import numpy as np
 from ..protocol import Benchmark, Metric, RowTable, failed_calls, indices
 from ..scoring import Run
 from ..statistics import (
-    FEWEST,
+    FEWEST_IMAGES,
     ClusteredSums,
     Estimate,
+    Indices,
     Mask,
-    Places,
     clustered_sums,
     estimate_metrics,
     joined,
@@ -39,10 +39,10 @@ from .run_statistics import estimate
 
 ELSEWHERE = "elsewhere"  # What a value on images that did not choose the format is called
 # How the value elsewhere is made, for legends
-MEANING = "each half of the images in the format that is best on the other half"
+ELSEWHERE_MEANING = "each half of the images in the format that is best on the other half"
 
 # Why a run has no value elsewhere
-TOO_FEW_TO_CHOOSE = f"half of the images are fewer than {FEWEST}"
+TOO_FEW_TO_CHOOSE = f"half of the images are fewer than {FEWEST_IMAGES}"
 RANDOM_ROWS = "random rows of its reviews stand for others"
 
 
@@ -51,7 +51,7 @@ class Answers:
     """Some answers of a run, by the indices of their queries."""
 
     run: Run
-    queries: Places
+    queries: Indices
 
     @property
     def failed(self) -> int:
@@ -153,15 +153,15 @@ def _has_two_halves(asked: _Asked, runs: Sequence[Run], reported: Run) -> bool:
     others = [asked.are_asked(each) for each in runs if each is not reported]
     compared = np.any(others, axis=0)
     counts = [len(np.unique(asked.image[compared & asked.in_half(half)])) for half in (False, True)]
-    return min(counts) >= FEWEST
+    return min(counts) >= FEWEST_IMAGES
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """The queries of a run, in the order of their indices."""
 
-    queries: Places
-    image: Places
+    queries: Indices
+    image: Indices
     second: Mask  # Whether the image of each is in the second half
 
     @classmethod

@@ -22,7 +22,7 @@ from ..protocol import Answer, AnyDataset, AuditRecord, Decision, Drawn, Reviews
 from ..scoring import Run, read_details
 from ..statistics import (
     CORRELATION,
-    IN_FAMILY,
+    FAMILY_CORRELATION,
     DoubtCalibration,
     LabelDoubts,
     LabelFault,
@@ -36,7 +36,7 @@ from .scored_tables import load_scored_dataset
 
 LIKELY = 0.5  # Probability above which a row is listed
 MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
-SEED = 48  # Of the draw of random rows
+RANDOM_ROWS_SEED = 48  # Of the draw of random rows
 FEWEST_LISTED = 30  # Reviewed rows, listed as doubtful, that a calibration needs
 FEWEST_RANDOM = 20  # Reviewed rows, drawn at random, that a calibration needs
 _EVERY = 5  # One row in so many is a random one
@@ -282,7 +282,7 @@ def _asks_for_one(variant: object, labels: Iterable[Answer]) -> bool:
 def _correlation(families: Sequence[str]) -> float:
     """Return how correlated the models' errors are, over all pairs of models."""
     pairs = combinations(families, 2)
-    each = [IN_FAMILY if one == other else CORRELATION for one, other in pairs]
+    each = [FAMILY_CORRELATION if one == other else CORRELATION for one, other in pairs]
     return fmean(each) if each else CORRELATION
 
 
@@ -354,7 +354,7 @@ class DrawnRow:
 
 
 def draw_rows(
-    audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SEED
+    audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = RANDOM_ROWS_SEED
 ) -> tuple[DrawnRow, ...]:
     """Put a random row that is not listed after every four listed rows.
 
@@ -381,7 +381,9 @@ def _unlisted(audit: LabelAudit, listed: Sequence[AuditedRow]) -> list[AuditedRo
     )
 
 
-def audit_record(audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = SEED) -> AuditRecord:
+def audit_record(
+    audit: LabelAudit, listed: Sequence[AuditedRow], seed: int = RANDOM_ROWS_SEED
+) -> AuditRecord:
     """Say what the rows of :func:`draw_rows` were drawn from, for the reviews' first line."""
     return AuditRecord(
         table=audit.table,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..protocol import Decision, Drawn, Key, Verdict, indices, settings_from, totals
+from ..protocol import Decision, Drawn, SumName, Verdict, indices, settings_from, totals
 from ..scoring import Run, TableDecisions, open_predictions, score_reviewed, settings_of_score
 from ..statistics import LabelFault
 from .label_audit import AuditedRow
 
 
-def sums_if_wrong(run: Run, listed: Sequence[AuditedRow]) -> Mapping[Key, float]:
+def sums_if_wrong(run: Run, listed: Sequence[AuditedRow]) -> Mapping[SumName, float]:
     """Return a run's sums with the labels of listed rows replaced by what models propose.
 
     It is a bound, and no score: the models were asked what is right, and are judged by it.

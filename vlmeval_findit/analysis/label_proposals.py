@@ -15,9 +15,9 @@ from ..statistics import (
     UNKNOWN_CLASS,
     UNNAMED,
     Flags,
+    Indices,
     LabelDoubts,
     LabelFault,
-    Places,
     Votes,
 )
 from .label_votes import ClassedBoxes, classed_boxes
@@ -74,7 +74,7 @@ class _LabelledObject:
     name: str  # Of its class; "" where queries have no classes
     odds: Mapping[LabelFault, float]  # Of the claims about it
     answered: Array  # (K, 4) box of each model; NaN: it did not find the object
-    named: Places  # (K,) class that each model named; UNNAMED: it did not find the object
+    named: Indices  # (K,) class that each model named; UNNAMED: it did not find the object
     middle: Array  # (4,) median of the models' boxes
     rival: int  # Class that most models named instead
 

@@ -27,7 +27,7 @@ from ..statistics import (
 from .best_format import FormatAverage, ranked
 
 # How much of all images has been asked about after each round; at last all
-ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
+RACE_ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
 
 # How formats are dropped, in the words of every output
 RULE = (
@@ -47,7 +47,7 @@ def rounds_of(dataset: AnyDataset, rows: Sequence[int]) -> list[tuple[int, ...]]
     place = picture_places(queries, rows)
     return [
         tuple(row for row in rows if place[queries[row].images] < ceil(share * len(place)))
-        for share in ROUNDS
+        for share in RACE_ROUNDS
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from ..protocol import Decision, Drawn, Review, Reviews, Verdict
-from ..statistics import LEVEL, CountEstimate, cohens_kappa, count_wrong
+from ..statistics import CONFIDENCE_LEVEL, CountEstimate, cohens_kappa, count_wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,5 +174,5 @@ def _exact_interval(part: int, whole: int) -> tuple[float, float]:
     # SciPy's statistics take half a second to import.
     from scipy.stats import binomtest
 
-    interval = binomtest(part, whole).proportion_ci(LEVEL)
+    interval = binomtest(part, whole).proportion_ci(CONFIDENCE_LEVEL)
     return float(interval.low), float(interval.high)

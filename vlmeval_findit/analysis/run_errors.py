@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import SHARES, NegativeOutcome, rejections
+from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
 from ..core import nearest
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, totals, with_events
 from ..scoring import Run, score_command
@@ -209,7 +209,7 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
         return ()
     sums = clustered_sums(run.rows, run.variant.images)
     total = sum(counts.values())
-    bounds = metric_intervals(estimate_metrics(SHARES, sums))
+    bounds = metric_intervals(estimate_metrics(NEGATIVE_SHARES, sums))
     return tuple(
         RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])
         for outcome, count in counts.items()

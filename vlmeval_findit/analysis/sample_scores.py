@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..boxes import AGREEMENT, HIT, BoxToWrite, iou
-from ..protocol import SAMPLE, Better, Metric, ScoredRow, identity_conflicts, totals
+from ..boxes import AGREEMENT, HIT_IOU, BoxToWrite, iou
+from ..protocol import SAMPLE_SETTING, Better, Metric, ScoredRow, identity_conflicts, totals
 from ..scoring import Run, load_runs
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
 from ..storage import MORE_SAMPLES
@@ -55,7 +55,7 @@ def load_samples(first: Path) -> list[Run]:
         if recorded is None or now is None:
             raise SamplesError(f"{other.path}: has no record that it is a sample of {first}")
         for conflict in identity_conflicts(recorded, now):
-            if conflict.what != f"setting {SAMPLE}":
+            if conflict.what != f"setting {SAMPLE_SETTING}":
                 raise SamplesError(
                     f"{other.path} is not a sample of {first}: {conflict.comparison}"
                 )
@@ -206,6 +206,6 @@ def _agrees(row: ScoredRow) -> Callable[[BoxToWrite], bool]:
 
     def agrees(box: BoxToWrite) -> bool:
         boxes = arrays.get(group_of(box))
-        return boxes is not None and bool((iou(np.array([box.box]), boxes) >= HIT).any())
+        return boxes is not None and bool((iou(np.array([box.box]), boxes) >= HIT_IOU).any())
 
     return agrees

@@ -40,7 +40,7 @@ from .answer_drawing import (
 )
 
 from .rewards import (
-    By as By,
+    RewardMetric as RewardMetric,
     reward as reward,
 )
 

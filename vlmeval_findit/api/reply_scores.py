@@ -22,13 +22,13 @@ from ..boxes import (
     spaces_help,
 )
 from ..protocol import (
-    Key,
     LoadedDataset,
     Metric,
     Predictions,
     Reply,
     ScoredRow,
     Settings,
+    SumName,
     metric_values,
 )
 from ..scoring import check_coordinates, check_replies, score_rows
@@ -175,7 +175,7 @@ class Score:
 
     queries: tuple[ScoredRow, ...]
     """In the order of the replies: sums, reason, and details: boxes, IoUs, hits and so on."""
-    sums: Mapping[Key, float]
+    sums: Mapping[SumName, float]
     coords_doubt: str | None
     """A sentence, if the boxes fit another coordinate space."""
     benchmark: FindIt = BENCHMARK

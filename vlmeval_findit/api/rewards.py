@@ -8,7 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import FORMAT_FAILURES, RULES, FindItVariant, kind_of, lenient_matches
+from ..benchmarks.findit import (
+    FORMAT_FAILURES,
+    METRICS_BY_RULE,
+    FindItVariant,
+    kind_of,
+    lenient_matches,
+)
 from ..boxes import (
     AnswerKind,
     ParsedReply,
@@ -33,7 +39,8 @@ from .custom_variants import (
 )
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
-By = Literal["f1", "iou", "adherence", "pointing"]  # The score of a query that is its reward
+# The score of a query that is its reward
+RewardMetric = Literal["f1", "iou", "adherence", "pointing"]
 
 # The keys of FindIt's metrics, by the names of rewards
 _KEYS: Mapping[str, str] = {
@@ -51,7 +58,7 @@ def reward(
     space: SpaceLike,
     frames: int = 1,
     multilabel: bool = False,
-    by: By = "f1",
+    by: RewardMetric = "f1",
     thought_marks: MarksLike | None = None,
 ) -> Any:
     """Compute the rewards of replies, 0 to 1: the score of each query alone.
@@ -118,7 +125,7 @@ def rewards_of(
     parse = reader(variant.reply)
     parsed = [read_reply(reply, parse, FORMAT_FAILURES) for reply in replies]
     matched = match(parsed, true, in_pixels, variant.match_rule)
-    sums = list(map(RULES[variant.match_rule].sums, parsed, matched, true))
+    sums = list(map(METRICS_BY_RULE[variant.match_rule].sums, parsed, matched, true))
     names = {**metric.part, **metric.whole}
     columns = {key: np.array([row.get(key, 0) for row in sums], dtype=float) for key in names}
     percent = metric.values(columns)
@@ -150,7 +157,7 @@ def _rejected(
 
 def metric_of(by: str, variant: FindItVariant) -> Metric:
     """Return the metric of a reward, or raise ValueError."""
-    known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
+    known = {metric.key: metric for metric in METRICS_BY_RULE[variant.match_rule].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: unknown reward {by!r}{nearest(by, _KEYS)}")
     if _KEYS[by] not in known:

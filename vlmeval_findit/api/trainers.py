@@ -15,7 +15,7 @@ from ..boxes import Ignored, Space, space_from
 from ..core import nearest, parse_json, shown
 from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
-from .rewards import By, metric_of, rewards_of
+from .rewards import RewardMetric, metric_of, rewards_of
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -32,7 +32,7 @@ DEFAULTS: Query = {"frames": 1, "multilabel": False, "thought_marks": None}
 COLUMNS = (*NEEDED, *DEFAULTS)
 
 
-def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunction:
+def reward_function(trainer: Trainer, by: RewardMetric = "f1", **fixed: Any) -> RewardFunction:
     """Return the reward as a function that a trainer calls.
 
     >>> rewards = reward_function("trl", format="xyxy_text", space="grid1000")
@@ -81,7 +81,7 @@ def reward_function(trainer: Trainer, by: By = "f1", **fixed: Any) -> RewardFunc
 # --- signatures -----------------------------------------------------------------------------------
 
 
-def _trl(by: By, fixed: Query) -> RewardFunction:
+def _trl(by: RewardMetric, fixed: Query) -> RewardFunction:
     # ms-swift calls reward functions with completions and columns, too.
     def function(completions: Sequence[ReplyLike], **columns: Any) -> list[float]:
         there = [name for name in COLUMNS if name in columns]
@@ -92,7 +92,7 @@ def _trl(by: By, fixed: Query) -> RewardFunction:
     return function
 
 
-def _verl(by: By, fixed: Query) -> RewardFunction:
+def _verl(by: RewardMetric, fixed: Query) -> RewardFunction:
     def function(
         data_source: str = "",
         solution_str: str = "",
@@ -113,7 +113,7 @@ def _verl(by: By, fixed: Query) -> RewardFunction:
     return function
 
 
-def _openrlhf(by: By, fixed: Query) -> RewardFunction:
+def _openrlhf(by: RewardMetric, fixed: Query) -> RewardFunction:
     def function(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **options: Any
     ) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _openrlhf(by: By, fixed: Query) -> RewardFunction:
     return function
 
 
-_SIGNATURES: Mapping[str, Callable[[By, Query], RewardFunction]] = {
+_SIGNATURES: Mapping[str, Callable[[RewardMetric, Query], RewardFunction]] = {
     "trl": _trl,
     "verl": _verl,
     "openrlhf": _openrlhf,
@@ -169,7 +169,7 @@ def _reply_in(query: str, prompt: str) -> str:
 
 
 def _rewards(
-    replies: Sequence[ReplyLike], queries: Sequence[Query], by: By, fixed: Query
+    replies: Sequence[ReplyLike], queries: Sequence[Query], by: RewardMetric, fixed: Query
 ) -> list[float]:
     """Reward the replies to queries; those that are read in the same way are one batch."""
     asked = [{**DEFAULTS, **_stated(query), **fixed} for query in queries]

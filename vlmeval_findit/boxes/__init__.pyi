@@ -7,11 +7,11 @@ from .representation import (
     CLASS_KEY as CLASS_KEY,
     BOX_KEYS as BOX_KEYS,
     Representation as Representation,
-    GRID as GRID,
+    PAPER_REPRESENTATIONS as PAPER_REPRESENTATIONS,
     REPRESENTATIONS as REPRESENTATIONS,
     OUTPUTS as OUTPUTS,
     DEFAULT_KEY as DEFAULT_KEY,
-    KEYS as KEYS,
+    JSON_KEYS as JSON_KEYS,
     default_key as default_key,
     DEFAULT_STRUCTURE as DEFAULT_STRUCTURE,
     STRUCTURES as STRUCTURES,
@@ -55,13 +55,13 @@ from .spaces import (
     smart_resize as smart_resize,
     chat_resize as chat_resize,
     SpaceKind as SpaceKind,
-    KINDS as KINDS,
+    SPACE_KINDS as SPACE_KINDS,
     FILE_PIXELS as FILE_PIXELS,
     spaces_help as spaces_help,
 )
 
 from .matching import (
-    HIT as HIT,
+    HIT_IOU as HIT_IOU,
     iou as iou,
     as_decimal as as_decimal,
     match as match,
@@ -85,10 +85,10 @@ from .error_types import (
 )
 
 from .confidences import (
-    DEFINITIONS as DEFINITIONS,
+    CONFIDENCE_DEFINITIONS as CONFIDENCE_DEFINITIONS,
     AGREEMENT as AGREEMENT,
-    MEANS as MEANS,
-    DEFAULT as DEFAULT,
+    CONFIDENCE_MEANINGS as CONFIDENCE_MEANINGS,
+    DEFAULT_CONFIDENCE as DEFAULT_CONFIDENCE,
     Confidences as Confidences,
     confidences as confidences,
 )
@@ -99,13 +99,13 @@ from .spans import (
 )
 
 from .hungarian import (
-    CELLS as CELLS,
+    CELLS_AT_ONCE as CELLS_AT_ONCE,
     assign as assign,
     assign_sparse as assign_sparse,
 )
 
 from .lenient.lenient_parsing import (
-    LONGEST as LONGEST,
+    LONGEST_REPLY as LONGEST_REPLY,
     LenientReply as LenientReply,
     parse_leniently as parse_leniently,
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from .box_records import FormatFailure, ParsedReply
-from .lenient.lenient_parsing import LONGEST, LenientReply, parse_leniently
+from .lenient.lenient_parsing import LONGEST_REPLY, LenientReply, parse_leniently
 from .reading import reader
 from .representation import REPRESENTATIONS, STRUCTURES, ReplyFormat
 from .spaces import ImageExtent
@@ -97,7 +97,7 @@ def states_box(text: str) -> bool:
     # For speed: nearly all replies that say that there is no box have no number.
     if not _DIGIT.search(text):
         return False
-    return any(_finds_box(text[:LONGEST], fmt) for fmt in _formats())
+    return any(_finds_box(text[:LONGEST_REPLY], fmt) for fmt in _formats())
 
 
 def _finds_box(text: str, fmt: ReplyFormat) -> bool:

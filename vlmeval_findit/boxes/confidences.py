@@ -54,7 +54,7 @@ def _together(box: Tokens) -> float | None:
     return before * label * numbers
 
 
-DEFINITIONS = {
+CONFIDENCE_DEFINITIONS = {
     row.name: row
     for row in (
         Definition("mean", "geometric mean over the tokens of its numbers",
@@ -75,11 +75,11 @@ DEFINITIONS = {
 AGREEMENT = "agreement"
 
 # The meanings of all confidences that boxes may have, by name
-MEANS = {name: row.means for name, row in DEFINITIONS.items()} | {
+CONFIDENCE_MEANINGS = {name: row.means for name, row in CONFIDENCE_DEFINITIONS.items()} | {
     AGREEMENT: "the share of the other samples that have the box (its label, IoU 0.5 or more)"
 }
 
-DEFAULT = "mean"  # The definition used where none is named
+DEFAULT_CONFIDENCE = "mean"  # The definition used where none is named
 
 Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box (None: has none)
 
@@ -100,7 +100,7 @@ def confidences(
     is_labelled = bool(reading.labels)
     boxes = [_tokens(place, logprobs, is_labelled) for place in places(reply, fmt, reading)]
     by_name: dict[str, list[float | None]] = {}
-    for name, definition in DEFINITIONS.items():
+    for name, definition in CONFIDENCE_DEFINITIONS.items():
         values = [_rounded(definition.confidence(box)) for box in boxes]
         if any(value is not None for value in values):
             by_name[name] = values

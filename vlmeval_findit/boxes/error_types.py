@@ -19,7 +19,7 @@ from .answer_kinds import AnswerKind
 from .box_records import FormatFailure, MatchResult, ParsedReply, Truth
 from .hungarian import assign
 from .lenient.labels import is_lost
-from .matching import HIT, iou, plain_label
+from .matching import HIT_IOU, iou, plain_label
 from .representation import Corners
 
 # --- error types ------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ class BoxError(Enum):
     NOT_READABLE = "not readable", CountsAs.OBJECT, "empty, malformed, or numbers nobody reads"
     NO_RECTANGLE = "no rectangle", CountsAs.PAIR, "numbers that make no box, or a box without area"
     WRONG_FRAME = "wrong frame", CountsAs.PAIR, "the right box in another frame, or in none"
-    LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT}"
-    WRONG_LABEL = "wrong label", CountsAs.PAIR, f"IoU {HIT} or more, another label"
-    BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
+    LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT_IOU}"
+    WRONG_LABEL = "wrong label", CountsAs.PAIR, f"IoU {HIT_IOU} or more, another label"
+    BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT_IOU}"
     DUPLICATE = "duplicate", CountsAs.BOX, "another box of an object that is hit"
     BACKGROUND = "background", CountsAs.BOX, "a box where there is no such object"
     MISSED = "missed", CountsAs.OBJECT, "an object without a box, in an answer with other boxes"
@@ -188,7 +188,7 @@ class _NearPair(NamedTuple):
     @property
     def is_right(self) -> bool:
         """Return whether the box is right for the object, but for its frame."""
-        return self.iou >= HIT and self.agree
+        return self.iou >= HIT_IOU and self.agree
 
 
 def _near_pairs(answer: JudgedAnswer, boxes: Sequence[int]) -> list[_NearPair]:
@@ -296,7 +296,7 @@ def _why_no_hit(pair: _NearPair, answer: JudgedAnswer) -> BoxError:
     """Say why a box near an object, in its frame, is no hit."""
     if pair.agree:
         return BoxError.LOCALISATION
-    if pair.iou < HIT:
+    if pair.iou < HIT_IOU:
         return BoxError.BOTH
     # The reply does not say another label: its label was not read.
     if pair.object in answer.recoverable:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 Indices = NDArray[np.intp]
 Costs = NDArray[np.float32]
 
-CELLS = 1 << 18  # Cells whose costs are computed at a time
+CELLS_AT_ONCE = 1 << 18  # Cells whose costs are computed at a time
 
 
 class _Cells(NamedTuple):
@@ -75,7 +75,7 @@ def _cells(
     """
     rows = len(left)
     columns = len(right)
-    part_size = max(1, CELLS // columns)
+    part_size = max(1, CELLS_AT_ONCE // columns)
     for first in range(0, rows, part_size):
         some = left[first : first + part_size]
         table = cost(np.repeat(some, columns), np.tile(right, len(some))).reshape(-1, columns)

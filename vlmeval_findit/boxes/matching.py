@@ -19,7 +19,7 @@ from .hungarian import assign, assign_sparse
 from .representation import MatchRule
 from .spaces import ToPixels
 
-HIT = 0.5  # IoU from which a matched box counts as a hit
+HIT_IOU = 0.5  # IoU from which a matched box counts as a hit
 
 _BATCH = 1024  # Queries that are matched at a time
 _PAIRS = 1 << 20  # Pairs that are listed at a time; a query with more is assigned without a list
@@ -99,7 +99,9 @@ def _boxes_of_ignored(
         else:
             truths = [Truth((other.box,), (0,), masks=(other.mask,))]
             values = _values(match_rule, boxes[places], targets, truths, np.zeros(len(places), int))
-        ignored.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
+        ignored.update(
+            at for at, hit in zip(places, (values >= HIT_IOU).tolist(), strict=True) if hit
+        )
     return tuple(sorted(ignored))
 
 
@@ -156,7 +158,7 @@ def _match_batch(
 
     boxes = _split(pixels, box_counts)
     ious = _split(best, object_counts)
-    hits = _split((best >= HIT) & agree, object_counts)
+    hits = _split((best >= HIT_IOU) & agree, object_counts)
     places = _split(assigned, object_counts)
     if labels is None:
         return list(map(MatchResult, boxes, ious, hits, places, repeat(())))

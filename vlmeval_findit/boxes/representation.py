@@ -147,7 +147,7 @@ _POINT = Representation(
 )
 
 # The paper's eight, which "all" means; others must be named
-GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
+PAPER_REPRESENTATIONS: tuple[str, ...] = tuple(row.name for row in _ROWS)
 
 
 def _problem(row: Representation) -> str | None:
@@ -180,7 +180,7 @@ OUTPUTS = ("text", "json")  # Syntaxes of a reply: plain text or JSON
 
 DEFAULT_KEY = BOX_KEYS[0]  # JSON key of a box in formats that name none
 # All JSON keys of boxes and points, each once
-KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
+JSON_KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
 
 
 def default_key(representation: str) -> str:

@@ -57,7 +57,7 @@ class SpaceError(ValueError):
 class Space:
     """A coordinate space with the settings of the run."""
 
-    kind: str  # A row of :data:`KINDS`
+    kind: str  # A row of :data:`SPACE_KINDS`
     scene_max_size: int | None = None  # Longer side in pixels of scenes as sent (None: not shrunk)
     # Bounds, ``two_step`` and ``factor`` are ``smart_resize``'s: wrong bounds score near 0
     min_pixels: int | None = None
@@ -68,9 +68,11 @@ class Space:
     side: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise SpaceError(f"unknown coordinate space {self.kind!r}{nearest(self.kind, KINDS)}")
-        needs = KINDS[self.kind].needs
+        if self.kind not in SPACE_KINDS:
+            raise SpaceError(
+                f"unknown coordinate space {self.kind!r}{nearest(self.kind, SPACE_KINDS)}"
+            )
+        needs = SPACE_KINDS[self.kind].needs
         if not all(getattr(self, name) for name in needs):
             example = " ".join(f"{name}={value}" for name, value in needs.items())
             raise SpaceError(
@@ -79,7 +81,7 @@ class Space:
             )
         if self.side is not None and "side" not in needs:
             raise SpaceError(f"{self.kind} has no side: leave it out, or use kind=letterbox")
-        if self.scene_max_size is not None and KINDS[self.kind].of_file:
+        if self.scene_max_size is not None and SPACE_KINDS[self.kind].of_file:
             raise SpaceError(
                 f"{self.kind} has no scene_max_size, as it is of the file, not of a shrunk image: "
                 "leave it out, or use kind=pixels"
@@ -112,7 +114,9 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
         if key not in fields:
             raise SpaceError(f"unknown setting {key!r} of a coordinate space{nearest(key, fields)}")
     if "kind" not in settings:
-        raise SpaceError(f"the kind of the coordinate space is missing; kinds: {', '.join(KINDS)}")
+        raise SpaceError(
+            f"the kind of the coordinate space is missing; kinds: {', '.join(SPACE_KINDS)}"
+        )
     kind = str(settings["kind"])
     try:
         return Space(**{**settings, "kind": ALIASES.get(kind, kind)})
@@ -123,10 +127,10 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 @lru_cache(maxsize=65536)
 def reference(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
-    kind = KINDS[space.kind]
+    kind = SPACE_KINDS[space.kind]
     size = (width, height) if kind.of_file else as_sent(space, width, height)
     numbers = kind.reference(size, space)
-    if space.kind not in KINDS.builtin:
+    if space.kind not in SPACE_KINDS.builtin:
         _check(space.kind, numbers)
     return ImageExtent(*numbers)
 
@@ -135,7 +139,7 @@ def _check(kind: str, value: Any) -> None:
     numbers = value if isinstance(value, tuple) and len(value) in (2, 4) else ()
     good = all(isinstance(n, int | float) and abs(n) < 1e9 for n in numbers)
     if not numbers or not good or min(numbers[:2]) <= 0:
-        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {shown(value)}")
+        raise SpaceError(f"the space {kind} of {SPACE_KINDS.plugin_of(kind)} gives {shown(value)}")
 
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
@@ -350,7 +354,7 @@ def _problem(row: SpaceKind) -> str | None:
 
 
 # Kinds of coordinate spaces by name; plug-ins add rows
-KINDS: PluginTable[SpaceKind] = PluginTable(
+SPACE_KINDS: PluginTable[SpaceKind] = PluginTable(
     Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem
 )
 
@@ -361,4 +365,4 @@ FILE_PIXELS = Space("file_pixels")
 
 def spaces_help() -> str:
     """Format the table of coordinate spaces for error messages and ``--help``."""
-    return "\n".join(f"  {row.name:<16} {row.means}" for row in KINDS.values())
+    return "\n".join(f"  {row.name:<16} {row.means}" for row in SPACE_KINDS.values())

@@ -30,7 +30,7 @@ from ..leaderboard import (
     probability_text,
 )
 from ..protocol import Answer, Drawn
-from ..report import MOST, make_review_page, rows_to_review
+from ..report import MOST_REVIEW_ROWS, make_review_page, rows_to_review
 from ..scoring import PluginMissingError, RowData, load_runs
 from ..storage import read_reviews
 from .printing import print_folded, print_lines, print_table, write_json
@@ -114,7 +114,7 @@ def command(
     if json_file is not None:
         write_json(json_file, _as_json(audit, listed, chosen.left_out))
     if review is not None:
-        _write_page(review, audit, listed, top or MOST)
+        _write_page(review, audit, listed, top or MOST_REVIEW_ROWS)
     return 0
 
 

@@ -19,7 +19,7 @@ from ..analysis import (
     write_consensus,
 )
 from ..coords import NotBoxesError
-from ..core import SOME_FAILED, printable
+from ..core import EXIT_SOME_FAILED, printable
 from ..leaderboard import (
     calibration_table,
     legend,
@@ -90,7 +90,7 @@ def command(
             print_table(table, "--json FILE")
         say()
     if not results:
-        return SOME_FAILED
+        return EXIT_SOME_FAILED
     print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:
         write_json(json_file, [asdict(result) for result in results])

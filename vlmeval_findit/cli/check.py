@@ -10,8 +10,8 @@ from textwrap import wrap
 import click
 
 from ..benchmarks import begins_with_prefix, benchmarks, parse
-from ..boxes import FILE_PIXELS, KINDS, REPRESENTATIONS
-from ..core import SOME_FAILED, as_called, nearest, reported, scrub, unreported
+from ..boxes import FILE_PIXELS, REPRESENTATIONS, SPACE_KINDS
+from ..core import EXIT_SOME_FAILED, as_called, nearest, reported, scrub, unreported
 from ..data import load_dataset, published_sets
 from ..models import MODELS, find_model, row_of_checkpoint
 from ..protocol import Benchmark, CustomPrompt, Drawing, custom_prompt, settings_from
@@ -66,7 +66,7 @@ def command(
 
         status = write_report([out], out / "report.html")
     say(f"{wrong} wrong" if wrong else "all right")
-    return SOME_FAILED if wrong else status
+    return EXIT_SOME_FAILED if wrong else status
 
 
 def _findings(
@@ -105,8 +105,8 @@ def _findings(
         path = checkpoint or checkpoints.get(name)
         return plugin_check.check_model(model, path, parse(data).name, prompt=prompt)
     sets = published_sets()
-    if name in KINDS:
-        return plugin_check.check_space(KINDS[name])
+    if name in SPACE_KINDS:
+        return plugin_check.check_space(SPACE_KINDS[name])
     if name in REPRESENTATIONS:
         return plugin_check.check_representation(REPRESENTATIONS[name])
     if name in sets:
@@ -116,7 +116,7 @@ def _findings(
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
         command = as_called(f"python run_findit.py check {dataset}")
         raise ValueError(f"{name!r} is only part of a dataset's name. Type {command}")
-    near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
+    near = nearest(name, [*known, *MODELS, *SPACE_KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"unknown benchmark, model, space, representation or set {name!r}{near}")
 
@@ -160,7 +160,7 @@ def plugins() -> int:
         _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
     if not rows and not broken:
         say("No plug-in adds a row: docs/how-to/benchmarks.md says how to write a plug-in.")
-    return SOME_FAILED if broken else 0
+    return EXIT_SOME_FAILED if broken else 0
 
 
 def _print_indented(first: str, *rest: str) -> None:

@@ -12,8 +12,8 @@ import click
 
 from ..analysis import (
     ELSEWHERE,
+    ELSEWHERE_MEANING,
     HIT_SCORE,
-    MEANING,
     compare,
     compare_costs,
     compare_hits,
@@ -35,7 +35,7 @@ from ..leaderboard import (
 )
 from ..protocol import Reviews
 from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
-from ..statistics import INTERVALS, Difference
+from ..statistics import INTERVALS_LEGEND, Difference
 from ..storage import read_reviews
 from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
@@ -96,7 +96,7 @@ def command(
             print_folded(
                 f"{name}: one of {side.formats} formats in its folder. If it was chosen for its "
                 "score on these images, the difference is optimistic: leaderboard and report test "
-                f"it {ELSEWHERE}, {MEANING}"
+                f"it {ELSEWHERE}, {ELSEWHERE_MEANING}"
             )
     each = {run.files.provenance: run for run in chain.from_iterable(pairs)}
     for line in errata_lines(map(facts_of, each.values())):
@@ -164,7 +164,7 @@ def _print_datasets(
             say(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
         for words in dict.fromkeys(words for run in runs for words in _remarks(run)):
             say(printable(f"{name}: {words}"))
-    say(f"Intervals: {INTERVALS}.")
+    say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(datasets_table(pairs, differences), "--json FILE")
     say("Every metric of one dataset, and its queries: name the files of two runs.")
 
@@ -178,7 +178,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     if left.provenance.reviews is not None:
         print_folded(left.provenance.reviews.counts)
     say(f"{len(left.rows):,} queries")
-    say(f"Intervals: {INTERVALS}.")
+    say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
     if untested_metrics(left, right):
         print_folded(OTHER_QUERIES_NOTE.text)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import click
 
 from ..coords import (
-    ENOUGH,
+    ENOUGH_BOXES,
     Y_FIRST,
     Convention,
+    ConventionMetrics,
     CoordinateCheck,
     Distortion,
-    Line,
     NotBoxesError,
     RunReplies,
     Verdict,
@@ -29,7 +29,7 @@ from ..coords import (
     replies_of_run,
 )
 from ..core import as_called, printable
-from ..leaderboard import Field, FieldType, Table, TableCell, Value, text_of, to_json
+from ..leaderboard import Field, FieldType, FieldValue, Table, TableCell, text_of, to_json
 from ..protocol import Predictions, settings_from
 from ..scoring import open_predictions, open_score, prediction_files, score_command
 from .printing import console, print_lines, print_table, write_json
@@ -146,7 +146,7 @@ def _points_told(replies: RunReplies) -> _Told:
     declared = f"declared {with_value(diagnosis.declared)}"
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
     if fit is None:
-        verdict = f"{declared}; too few points to say more ({ENOUGH})"
+        verdict = f"{declared}; too few points to say more ({ENOUGH_BOXES})"
     elif diagnosis.verdict is Verdict.FITS:
         verdict = f"{declared}: it fits"
     elif diagnosis.verdict is Verdict.NONE:
@@ -196,10 +196,10 @@ def _advice(told: _Told, run: Predictions, file: Path, dataset: str | None) -> I
 
 
 def conventions_table(
-    lines: Sequence[Line], declared: Convention, names: Sequence[str] = _METRICS
+    lines: Sequence[ConventionMetrics], declared: Convention, names: Sequence[str] = _METRICS
 ) -> Table:
     """Make a table with a row for each convention: the metrics if answers are read in it."""
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for convention, values in lines:
         mark = " (declared)" if convention.name == declared.name else ""
         read_as = f"{convention.description}{mark}"
@@ -240,7 +240,7 @@ def _verdict(check: CoordinateCheck) -> str:
 
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
-        return f"{declared}; too few boxes to say more ({ENOUGH})"
+        return f"{declared}; too few boxes to say more ({ENOUGH_BOXES})"
     if diagnosis.verdict is Verdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import click
 
 from ..benchmarks.findit import DATASETS
-from ..core import INTERRUPTED, SOME_FAILED, as_called
+from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, as_called
 from ..data import (
-    NOTHING,
+    NO_FILES,
     AnnotationFile,
     DataSource,
     FetchableTable,
@@ -108,7 +108,7 @@ def command(
         row = given[name]
         if len(names) > 1:
             raise ValueError(f"{name} is made from your files: get it in a separate command")
-        if row.holds != NOTHING and folder is None:
+        if row.holds != NO_FILES and folder is None:
             at = f" ({row.address})" if row.address else ""
             raise ValueError(
                 f"{name} cannot be downloaded by FindIt. Get {row.holds}{at}, then type: "
@@ -128,7 +128,7 @@ def command(
         return _print_lines([line, *(_image_lines(paths, fetch) if not no_images else ())])
     except KeyboardInterrupt:
         say("Interrupted. Downloaded files stay: the same command fetches the rest.")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
 
 
 @click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
@@ -259,7 +259,7 @@ def _fetch_missing(
     source: DataSource, store: ImageStore, missing: Mapping[str, str], videos: Path | None
 ) -> Mapping[str, str]:
     """Fetch the missing images of a folder; returns the reason of each that failed, by its name."""
-    from ..data import BY_HAND, Client, FetchJob, fetch_images
+    from ..data import FETCHED_BY_HAND, Client, FetchJob, fetch_images
     from .progress import download_progress
 
     print_text(
@@ -274,7 +274,7 @@ def _fetch_missing(
     store.clean_up()
     # "damaged" says more than "not fetched".
     return {
-        name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
+        name: missing[name] if why == FETCHED_BY_HAND and missing[name] != "is missing" else why
         for name, why in failed.items()
     }
 
@@ -293,7 +293,7 @@ def _print_lines(lines: Sequence[FilesLine]) -> int:
     for line in lines:
         for text in _reasons(line):
             print_folded(text)
-    return SOME_FAILED if any(line.failed for line in lines) else 0
+    return EXIT_SOME_FAILED if any(line.failed for line in lines) else 0
 
 
 def _reasons(line: FilesLine) -> Iterator[str]:

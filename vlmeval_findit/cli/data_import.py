@@ -11,7 +11,7 @@ import click
 from ..benchmarks.findit import Family, parse
 from ..core import as_called, nearest, some
 from ..data import (
-    FORMATS,
+    ANNOTATION_FORMATS,
     SOURCES,
     AnnotationError,
     ClassRules,
@@ -35,11 +35,11 @@ from .progress import CountProgress
 from .shared_options import PATH, Command, completion, option, say, switch
 
 _HELP = [
-    *((each.files, each.means) for each in FORMATS),
+    *((each.files, each.means) for each in ANNOTATION_FORMATS),
     ("DIR --set NAME", "a published set, checked against what is known of it (--sets lists them)"),
 ]
 
-_OF_FORMATS = tuple(dict.fromkeys(flag for each in FORMATS for flag in each.flags))
+_OF_FORMATS = tuple(dict.fromkeys(flag for each in ANNOTATION_FORMATS for flag in each.flags))
 _OF_SETS = ("only", "partial")
 
 

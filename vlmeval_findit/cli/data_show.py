@@ -14,7 +14,15 @@ from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
 from ..boxes import SpaceError, reference
 from ..core import as_called, nearest
-from ..data import MAKERS, SHIPPED, SOURCES, fetched_tables, images_of, load_dataset, published_sets
+from ..data import (
+    MAKERS,
+    SHIPPED_LICENCE,
+    SOURCES,
+    fetched_tables,
+    images_of,
+    load_dataset,
+    published_sets,
+)
 from ..models import MODELS, ModelRow, find_model, row_of_checkpoint
 from ..protocol import (
     Answering,
@@ -192,7 +200,7 @@ def _findit() -> Iterator[Row]:
             several = (
                 len([each for each in BENCHMARK_DATASETS.values() if each.images == row.images]) > 1
             )
-            licence = SOURCES[row.images].licence if row.images in SOURCES else SHIPPED
+            licence = SOURCES[row.images].licence if row.images in SOURCES else SHIPPED_LICENCE
             name = f"{row.name}, {row.name}_…" if several else row.name
             yield name, *_MADE, licence
 
@@ -216,7 +224,7 @@ def _others() -> Iterator[Row]:
         if variant.table not in DATASETS and not variant.table.endswith("_multilabel"):
             licence = SOURCES[variant.images].licence if variant.images in SOURCES else _NONE
             if variant.table in MAKERS:
-                yield variant.table, *_MADE, SHIPPED
+                yield variant.table, *_MADE, SHIPPED_LICENCE
                 continue
             images = "yes" if image_folder(variant.images).path.is_dir() else _NONE
             yield variant.table, _has_table(variant.table), images, licence

@@ -21,16 +21,16 @@ from ..analysis import BestFormats, averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import INTERRUPTED, as_called, install
+from ..core import EXIT_INTERRUPTED, as_called, install
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
-    TIED,
+    TIED_SIGN,
     Board,
     Field,
     FieldType,
+    FieldValue,
     Table,
-    Value,
     tested_cell,
     value,
     write_board,
@@ -93,7 +93,7 @@ def command(quick: bool, work_dir: Path) -> int:
             return _run_quick(demo) if quick else _run_all(demo)
         except (StoppedError, KeyboardInterrupt):
             say("Interrupted. No answer is lost: the same command goes on from there.")
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{error}\nThe log until then: {log}") from error
 
@@ -170,7 +170,7 @@ def _run_all(demo: Demonstration) -> int:
         (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
-    say(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
+    say(f"F1@0.5 in percent, with 95 % intervals. {TIED_SIGN}: the difference may be chance.")
     say(f"Object detection is a mean: of {SCENES}, {_of_each(board, SCENES)} as in step 2,")
     say(f"and of {MULTILABEL}, {_of_each(board, MULTILABEL)}.")
     status = _report(demo, runs)
@@ -249,7 +249,7 @@ def _check(
 
 
 def _families(board: Board) -> Table:
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
         rows.append([name, *map(tested_cell, entries)])

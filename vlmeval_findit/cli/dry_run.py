@@ -15,8 +15,8 @@ from ..engine import chat_of, given_key, served_model, settings
 from ..leaderboard import Field, Table
 from ..leaderboard import count as number_of
 from ..models import (
-    AS_OF,
     OPENROUTER,
+    PRICES_AS_OF,
     ChatModel,
     Load,
     ModelEntry,
@@ -109,7 +109,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     load = reduce(Load.__add__, (each.load for each in dry.counts if each.load), Load())
     if load.calls:
         priced = load.usd_in or load.usd_out_at_most
-        prices = f"; prices are of {AS_OF}, unless --prices is given" if priced else ""
+        prices = f"; prices are of {PRICES_AS_OF}, unless --prices is given" if priced else ""
         print_folded(f"over HTTP: {_line(load)}. Tokens are estimates{prices}.")
         if half and load.usd_in:
             say("Dollars are those of a batch, half of the price of single calls.")

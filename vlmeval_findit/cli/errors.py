@@ -11,7 +11,7 @@ import click
 
 from ..analysis import ErrorCost, StatisticsError, compare_errors, errors_by_slice, errors_of
 from ..boxes import BoxError
-from ..core import REFUSED, as_called, printable
+from ..core import EXIT_REFUSED, as_called, printable
 from ..leaderboard import (
     Field,
     FieldType,
@@ -26,7 +26,7 @@ from ..leaderboard import (
     to_json,
 )
 from ..scoring import RowData, Run, load_runs, with_details
-from ..statistics import INTERVALS
+from ..statistics import INTERVALS_LEGEND
 from .printing import console, print_lines, print_table, write_json
 from .shared_options import PATH, Command, json_option, option, runs_argument, say
 
@@ -67,7 +67,7 @@ def command(
         errors_of(other)  # Refused once, and not with every run
     refused = False
     scored = load_runs(runs, keep=RowData.SUMS)
-    say(f"Intervals: {INTERVALS}.")
+    say(f"Intervals: {INTERVALS_LEGEND}.")
     is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
     brief: list[str] = []
     written: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ def command(
     if brief:
         print_lines(brief, "--json FILE")
         say(as_called("all error types of a run: python run_findit.py errors FILE"))
-    return REFUSED if refused else 0
+    return EXIT_REFUSED if refused else 0
 
 
 def _line(run: Run, costs: Sequence[ErrorCost]) -> str:

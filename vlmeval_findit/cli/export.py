@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..boxes import DEFAULT, DEFINITIONS
-from ..core import SOME_FAILED
+from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
+from ..core import EXIT_SOME_FAILED
 from ..export import TARGETS, TRAINERS, ExportError, exporter
 from .access import flag_name
 from .shared_options import PATH, Command, Decorator, option, runs_argument, say
@@ -49,8 +49,8 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
 @_flag(
     "confidence",
     None,
-    f"the score of a box, in runs with --logprobs ({DEFAULT}).",
-    type=click.Choice(tuple(DEFINITIONS)),
+    f"the score of a box, in runs with --logprobs ({DEFAULT_CONFIDENCE}).",
+    type=click.Choice(tuple(CONFIDENCE_DEFINITIONS)),
 )
 @_flag("licence", "NAME", "the hub's name for it, as cc-by-4.0.")
 @_flag("project", "NAME", "project, or experiment of MLflow (findit).")
@@ -93,7 +93,7 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
             say(line if whole else fill(line, 80, break_long_words=False, break_on_hyphens=False))
     except ExportError as error:
         say(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
-        return SOME_FAILED
+        return EXIT_SOME_FAILED
     return 0
 
 

@@ -20,10 +20,10 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from ..core import (
-    INTERRUPTED,
-    NO_MORE,
-    REFUSED,
-    SOME_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_LIMIT_REACHED,
+    EXIT_REFUSED,
+    EXIT_SOME_FAILED,
     as_called,
     closest,
     install,
@@ -189,7 +189,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
 
     from .. import __version__
     from ..core import host_version, installed, package_folder
-    from ..protocol import ENGINES
+    from ..protocol import LOCAL_ENGINES
 
     say(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
     folder = package_folder()
@@ -197,7 +197,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
         say(f"{name} {number}, {folder}")
     if folder is None:
         say(f"VLMEvalKit is not installed: {install('run')}")
-    for name, number in {"Python": platform.python_version(), **installed(ENGINES)}.items():
+    for name, number in {"Python": platform.python_version(), **installed(LOCAL_ENGINES)}.items():
         say(f"{name} {number}")
     ctx.exit()
 
@@ -238,7 +238,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has ended (`| head`); Python would write the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SOME_FAILED
+        return EXIT_SOME_FAILED
     return status
 
 
@@ -276,15 +276,15 @@ def _run(arguments: list[str]) -> int:
     except click.UsageError as error:
         where = f"{error.ctx.command_path if error.ctx else program()} --help"
         print_note(f"error: {_usage_text(error)} Type: {where}")
-        return REFUSED
+        return EXIT_REFUSED
     except (KeyboardInterrupt, click.Abort):
         say("stopped", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except ModuleNotFoundError as error:
         if (line := missing(error)) is None:
             raise
         print_note(f"error: {line}")
-        return REFUSED
+        return EXIT_REFUSED
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
@@ -292,14 +292,14 @@ def _run(arguments: list[str]) -> int:
 
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
         print_note(f"error: {error_text(error)}")
-        return NO_MORE if is_disk_full(error) else REFUSED
+        return EXIT_LIMIT_REACHED if is_disk_full(error) else EXIT_REFUSED
     except Exception as error:
         from ..core import raised_in, why
 
         if not (place := raised_in(error)):
             raise
         print_note(f"error: plug-in {place} raised {why(error)}")
-        return SOME_FAILED
+        return EXIT_SOME_FAILED
 
 
 def _usage_text(error: click.UsageError) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..boxes import SpaceError, space_from
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
-from ..protocol import IN_PLACE, in_words, thought_marks
+from ..protocol import IN_PLACE_OF, in_words, thought_marks
 from .shared_options import print_note
 
 _ENTRY = "its entry"
@@ -28,7 +28,7 @@ class Overridden(NamedTuple):
     key: str  # of a model in a sweep's file
 
     def __str__(self) -> str:
-        return f"{self.model}: {self.flag} {self.value}{IN_PLACE}{self.known} ({self.source})"
+        return f"{self.model}: {self.flag} {self.value}{IN_PLACE_OF}{self.known} ({self.source})"
 
 
 def check_overridden(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
-from ..core import NO_MORE, atomic_write, printable
+from ..core import EXIT_LIMIT_REACHED, atomic_write, printable
 from ..leaderboard import Field, FieldType, Table, to_terminal
 from ..models import Budget
 from .shared_options import say
@@ -142,4 +142,4 @@ def report_spending(budget: Budget) -> int:
         "command again to go on; --max-usd counts from zero.",
         file=sys.stderr,
     )
-    return NO_MORE
+    return EXIT_LIMIT_REACHED

@@ -14,7 +14,7 @@ from ..benchmarks import parse
 from ..benchmarks.findit import FindItVariant
 from ..boxes import MatchRule, SpaceError, space_from
 from ..coords import (
-    FEWEST,
+    FEWEST_PROBE_BOXES,
     SPACES,
     Convention,
     ProbeVerdict,
@@ -25,8 +25,8 @@ from ..coords import (
     replies_of_run,
     row_of,
 )
-from ..core import INTERRUPTED, sha256_of, write_text_once
-from ..data import COUNT, PROBE_SIZES
+from ..core import EXIT_INTERRUPTED, sha256_of, write_text_once
+from ..data import PROBE_SCENE_COUNT, PROBE_SIZES
 from ..models import (
     ModelEntry,
     ModelOptions,
@@ -37,7 +37,7 @@ from ..models import (
 )
 from ..protocol import DatasetVariant, Settings, settings_from
 from ..scoring import count_replies, count_unseen, open_predictions, prompt_tokens, reply_note
-from ..storage import PROBE
+from ..storage import PROBE_FILE
 from ..sweeps import Sweep, run_sweep
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
@@ -53,7 +53,7 @@ Exit status:
        was named that runs can be scored in
   1    another convention, two of them, a scale or an offset: boxes are not
        where they should be
-  2    undecided: fewer than {FEWEST} boxes, boxes that follow nothing, rivals that
+  2    undecided: fewer than {FEWEST_PROBE_BOXES} boxes, boxes that follow nothing, rivals that
        are not excluded; also, as everywhere, a command line that is refused
   3    calls failed, so that nothing is confirmed; run again: only these are
        asked again
@@ -85,10 +85,10 @@ _PLACEHOLDER = "grid1000"
 @option(
     "--limit",
     "N",
-    f"The first N scenes, {FEWEST} to {COUNT}; every {len(PROBE_SIZES)} have all sizes. A verdict "
-    f"needs {FEWEST} boxes.",
+    f"The first N scenes, {FEWEST_PROBE_BOXES} to {PROBE_SCENE_COUNT}; every {len(PROBE_SIZES)} "
+    f"have all sizes. A verdict needs {FEWEST_PROBE_BOXES} boxes.",
     type=int,
-    default=COUNT,
+    default=PROBE_SCENE_COUNT,
 )
 @option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/probe"))
 @model_options("dry_run", "executor", "replicas")
@@ -105,8 +105,10 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
             "Points of a run are checked by: run_findit.py coords FILE"
         )
     check_amounts(options)
-    if not FEWEST <= limit <= COUNT:
-        raise ValueError(f"--limit {limit} is out of range: {FEWEST} to {COUNT} scenes")
+    if not FEWEST_PROBE_BOXES <= limit <= PROBE_SCENE_COUNT:
+        raise ValueError(
+            f"--limit {limit} is out of range: {FEWEST_PROBE_BOXES} to {PROBE_SCENE_COUNT} scenes"
+        )
     entry, declared = _target(options.entry(model), variant)
     sweep = _sweep(entry, variant, limit, work_dir, options)
     if options.dry_run:
@@ -116,18 +118,20 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     if sweep.journal.exists() and not is_quiet():
         folder = sweep.journal.parent
         say(f"answers of an earlier probe are in {folder}: delete it to ask again\n")
-    if limit < COUNT:
-        spare = limit - FEWEST
+    if limit < PROBE_SCENE_COUNT:
+        spare = limit - FEWEST_PROBE_BOXES
         which = f"all of them but {spare} have" if spare else "every scene has"
-        say(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
+        say(
+            f"--limit {limit}: a verdict needs {FEWEST_PROBE_BOXES} boxes, so {which} to give one\n"
+        )
     budget = budget_for(sweep)
     factories = backends_for(sweep, options, budget)
     mark = {"written by": "vlmeval_findit probe"}
-    write_text_once(sweep.journal.with_name(PROBE), f"{json.dumps(mark)}\n")
+    write_text_once(sweep.journal.with_name(PROBE_FILE), f"{json.dumps(mark)}\n")
     results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
     report_spending(budget)
-    if status == INTERRUPTED or not results:
-        return status if status == INTERRUPTED else FAILED
+    if status == EXIT_INTERRUPTED or not results:
+        return status if status == EXIT_INTERRUPTED else FAILED
     report = _report(results[0].path, declared)
     print_probe(report)
     return _status(report)

@@ -13,7 +13,7 @@ import numpy as np
 from ..benchmarks.findit import ScoredReply
 from ..boxes import NO_RECTANGLE, AnswerKind, Space
 from ..coords import (
-    FEWEST,
+    FEWEST_PROBE_BOXES,
     Convention,
     OtherFormat,
     ProbeResult,
@@ -22,8 +22,8 @@ from ..coords import (
     SizeGroup,
 )
 from ..core import as_called, printable
-from ..data import COUNT
-from ..leaderboard import Field, FieldType, Note, Table, Value
+from ..data import PROBE_SCENE_COUNT
+from ..leaderboard import Field, FieldType, FieldValue, Note, Table
 from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
 from .shared_options import say
@@ -124,7 +124,7 @@ def _sizes_table(report: ProbeReport) -> Table:
     columns = {"got": "ratio"}
     columns |= {"declared": "declared"} if result.declared is not None else {}
     columns |= {"named": "named"} if result.named not in (None, result.declared) else {}
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for size in report.sizes:
         numbers = [*(x for name in columns.values() for x in getattr(size, name)), size.iou]
         known = [None if np.isnan(number) else float(number) for number in numbers]
@@ -151,8 +151,8 @@ def _verdict(report: ProbeReport) -> str:
     fit = diagnosis.fit
     if verdict is ProbeVerdict.NOTHING or fit is None or named is None:
         why = "the boxes do not follow the objects in any convention"
-        if diagnosis.boxes < FEWEST:
-            why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
+        if diagnosis.boxes < FEWEST_PROBE_BOXES:
+            why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST_PROBE_BOXES})"
         return f"{declared}; {why}: undecided"
     second, rivals = fit.second, some_described(fit.rivals)
     not_excluded = f"; not excluded: {rivals}" if rivals else ""
@@ -205,5 +205,8 @@ def _advice(report: ProbeReport) -> Iterator[str]:
     if other is not None:
         name = other.variant.name.partition("_Probe_")[2]
         yield f"{other.count} of {scenes} replies are as {name} asks for them: type --format {name}"
-    if report.result.diagnosis.boxes < FEWEST and scenes < COUNT:
-        yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"
+    if report.result.diagnosis.boxes < FEWEST_PROBE_BOXES and scenes < PROBE_SCENE_COUNT:
+        more = PROBE_SCENE_COUNT - scenes
+        yield (
+            f"--limit {PROBE_SCENE_COUNT} asks {more} scenes more, and these are not asked again"
+        )

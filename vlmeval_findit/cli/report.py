@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from ..core import (
-    INTERRUPTED,
-    SOME_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_SOME_FAILED,
     ConfigError,
     as_called,
     atomic_write,
@@ -20,9 +20,9 @@ from ..core import (
 )
 from ..engine import CellBuilder
 from ..report import (
-    CARDS,
-    FLAG,
-    JOURNAL,
+    CARDS_ON_A_PAGE,
+    COMPARE_FLAG,
+    JOURNAL_NAME,
     CellView,
     Followed,
     SectionFailure,
@@ -64,10 +64,14 @@ EVERY = 5.0
 @runs_argument
 @option("--out", "FILE", "Page.", type=FILE, default=Path("outputs/report.html"))
 @option(
-    "--cards", "N", "Answers in the gallery, at most.", type=click.IntRange(min=1), default=CARDS
+    "--cards",
+    "N",
+    "Answers in the gallery, at most.",
+    type=click.IntRange(min=1),
+    default=CARDS_ON_A_PAGE,
 )
 @click.option(
-    FLAG,
+    COMPARE_FLAG,
     "compared",
     nargs=2,
     metavar="LEFT RIGHT",
@@ -97,8 +101,8 @@ def command(
     if every is not None and not 0 < every < 1e6:  # nan, too
         raise ValueError(f"--every {every:g} should be seconds, more than 0: --every {EVERY:g}")
     if watch:
-        if compared or formats or reviews or cards != CARDS:
-            excluded = f"{FLAG}, --format, --reviews and --cards"
+        if compared or formats or reviews or cards != CARDS_ON_A_PAGE:
+            excluded = f"{COMPARE_FLAG}, --format, --reviews and --cards"
             raise ValueError(f"--watch excludes {excluded}: leave them out")
         if len(runs) > 1:
             raise ValueError("--watch follows one sweep: name its file or its work dir")
@@ -113,7 +117,7 @@ def write_report(
     out: Path,
     compared: Sequence[str] = (),
     formats: Sequence[str] = (),
-    cards: int = CARDS,
+    cards: int = CARDS_ON_A_PAGE,
     reviews: Sequence[Path] = (),
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status.
@@ -138,7 +142,7 @@ def write_report(
         say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
         for failure in failures:
             _print_failure(path, failure)
-            status = SOME_FAILED
+            status = EXIT_SOME_FAILED
     return status
 
 
@@ -178,7 +182,7 @@ def _watch(path: Path, out: Path, every: float) -> int:
         if snapshot is not None:
             _write_live_page(out, snapshot, None)
             say(f"{out}: no longer watched; {_counts(snapshot)}")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
 
 
 def _write_live_page(out: Path, snapshot: Snapshot, every: float | None) -> None:
@@ -203,7 +207,7 @@ def _files_of(path: Path) -> SweepFiles:
     if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: the file does not exist (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
-    journal = path.absolute().parent / JOURNAL
+    journal = path.absolute().parent / JOURNAL_NAME
     return SweepFiles(path.absolute(), journal if journal.is_file() else None)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import FAMILY_PROMPTS
-from ..core import INTERRUPTED, NO_MORE, installed
+from ..core import EXIT_INTERRUPTED, EXIT_LIMIT_REACHED, installed
 from ..data import load_dataset, published_figures
 from ..engine import served_model
 from ..models import (
@@ -300,7 +300,7 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
             print_checked(look)
             checked.append(look)
     except _UnfinishedError as error:
-        if error.status == INTERRUPTED:
+        if error.status == EXIT_INTERRUPTED:
             raise
         # The verdict stands without the looks that are left.
         print_note("the next look asks pictures and was not finished: run again to go on")
@@ -384,7 +384,9 @@ def _ask_sweep(
         factories = backends_for(sweep, options, budget)
         results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
         if status or len(results) < len(sweep.variants):
-            raise _UnfinishedError(status if status in (INTERRUPTED, NO_MORE) else FAILED)
+            raise _UnfinishedError(
+                status if status in (EXIT_INTERRUPTED, EXIT_LIMIT_REACHED) else FAILED
+            )
         paths = {result.variant: result.path for result in results}
         return [open_predictions(paths[variant], Settings()) for variant in sweep.variants]
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from ..core import counted, printable
 from ..reproduction import SharedRows, TwoReproductions
-from ..statistics import TOO_FEW
+from ..statistics import TOO_FEW_IMAGES
 from .shared_options import say
 
 _WIDTHS = (24, 26, 26)  # Of the columns: with two blanks between them 80
@@ -33,7 +33,7 @@ def _values(shared: SharedRows | None) -> Iterator[str]:
     yield f"{rows}: here {shared.here:.1f}, there {shared.there:.1f}"
     test = shared.difference
     if test.interval is None:
-        yield f"difference {test.value:+.1f} points; no interval: {TOO_FEW}"
+        yield f"difference {test.value:+.1f} points; no interval: {TOO_FEW_IMAGES}"
         return
     ends = f"{test.interval.low:+.1f} to {test.interval.high:+.1f}"
     zero = test.interval.low <= 0 <= test.interval.high

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..core import counted, printable
 from ..data import PublishedFigure
 from ..reproduction import (
-    PICTURES,
+    PICTURES_A_DATASET,
     Attempt,
     CauseLook,
     ConditionAgreement,
@@ -87,7 +87,7 @@ def print_further_calls(setup: Setup) -> None:
         _print(
             [
                 f"If the value is lower, what is yours ({', '.join(asked)}) is asked as published, "
-                f"too: about {PICTURES} pictures of each dataset"
+                f"too: about {PICTURES_A_DATASET} pictures of each dataset"
             ]
         )
 

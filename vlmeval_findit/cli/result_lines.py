@@ -9,8 +9,8 @@ from typing import Any
 
 from ..analysis import (
     ELSEWHERE,
-    INTERVAL,
-    MEANING,
+    ELSEWHERE_MEANING,
+    INTERVAL_SUFFIX,
     averages,
     dropped_formats,
     outcome,
@@ -115,7 +115,7 @@ def report_formats(
         print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
         print_folded(
             "The best of many formats is optimistic on the rows that it was chosen on. "
-            f"{ELSEWHERE.capitalize()}: {MEANING}."
+            f"{ELSEWHERE.capitalize()}: {ELSEWHERE_MEANING}."
         )
 
 
@@ -124,7 +124,7 @@ def _value_elsewhere(found: Mapping[str, Any], metric: Metric) -> str:
     elsewhere = found[ELSEWHERE]
     if metric.name not in elsewhere:
         return f"not known, as {elsewhere.get('not known', f'{metric.name} has no value')}"
-    ends = elsewhere[f"{metric.name}{INTERVAL}"]
+    ends = elsewhere[f"{metric.name}{INTERVAL_SUFFIX}"]
     interval = f" ({ends[0]:.1f}–{ends[1]:.1f})" if ends else ""
     return f"{metric.name} {elsewhere[metric.name]:.1f}{interval}"
 

@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import FAMILY_PROMPTS
-from ..core import SOME_FAILED, Runner, find_runner, host_flags, install, package_folder, quiet_log
+from ..core import (
+    EXIT_SOME_FAILED,
+    Runner,
+    find_runner,
+    host_flags,
+    install,
+    package_folder,
+    quiet_log,
+)
 from ..engine import BackendFactory, CellBuilder
 from ..models import Budget
 from ..protocol import (
@@ -168,7 +176,7 @@ def _run(
     elif datasets:
         folders = dict.fromkeys(str(run.work_dir / model) for model in models)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
-    return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
+    return report_spending(budget) or OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
 
 
 def _is_at_servers(run: RunLine) -> bool:
@@ -205,7 +213,7 @@ def _ask_servers(
     if results and not is_quiet():
         folders = dict.fromkeys(str(result.path.parent) for result in results)
         print_note(f"FindIt: answers and scores in {', '.join(folders)}")
-    return report_spending(budget) or status or (SOME_FAILED if failed else 0)
+    return report_spending(budget) or status or (EXIT_SOME_FAILED if failed else 0)
 
 
 def _run_samples(run: RunLine) -> int:

@@ -15,8 +15,7 @@ from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, host_flags, nearest
 from ..engine import BackendFactory, CellBuilder
 from ..models import ModelEntry, ModelOptions, check_settings, known_model
-from ..protocol import NAMES as SETTING_NAMES
-from ..protocol import DatasetVariant, judge_args, settings_from
+from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (

@@ -12,8 +12,8 @@ import click
 
 from ..analysis import lenient_note
 from ..benchmarks.findit import rejection_line
-from ..boxes import KINDS
-from ..core import REFUSED, SOME_FAILED, as_called, is_disk_full, open_text
+from ..boxes import SPACE_KINDS
+from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
 from ..protocol import settings_from
 from ..scoring import (
     RunFacts,
@@ -50,7 +50,7 @@ from .shared_options import (
         "python run_findit.py score outputs",
         "python run_findit.py score --convert boxes.json --data FindIt_RefL4Full_all_xyxy_json",
     ],
-    sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in KINDS.values()]},
+    sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in SPACE_KINDS.values()]},
 )
 @runs_argument
 @data_name_option
@@ -136,7 +136,7 @@ def command(
         print_note(f"error: not scored: {more:,} more files")
     if not refused:
         return 0
-    return SOME_FAILED if rows else REFUSED
+    return EXIT_SOME_FAILED if rows else EXIT_REFUSED
 
 
 _MOST_REFUSED = 12  # Files whose errors are printed

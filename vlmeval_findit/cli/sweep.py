@@ -15,10 +15,10 @@ import click
 
 from ..analysis import BestFormats
 from ..core import (
-    INTERRUPTED,
-    LATER,
-    NO_MORE,
-    SOME_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_LATER,
+    EXIT_LIMIT_REACHED,
+    EXIT_SOME_FAILED,
     as_called,
     config_here_or_shipped,
     install,
@@ -289,7 +289,7 @@ def run_and_print(sweep: Sweep, factories: BackendFactories, formats_file: Path)
     print_doubts(results)
     if failed:
         say(f"{failed} calls failed; run the same command again to ask them again.")
-    return SOME_FAILED if failed else 0
+    return EXIT_SOME_FAILED if failed else 0
 
 
 def results_of(
@@ -300,7 +300,7 @@ def results_of(
     ``answers`` is the place of the journal, or of several.
     """
     results: Sequence[CellResult] = ()
-    status = INTERRUPTED
+    status = EXIT_INTERRUPTED
     try:
         with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
             results = run_cells(progress, cancel)
@@ -310,17 +310,19 @@ def results_of(
         print_note(str(error) or f"stopped at once; see {answers}")
     except (DiskFullError, JournalTakenError) as error:
         print_note(f"error: {error}")
-        status = NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
+        status = EXIT_LIMIT_REACHED if isinstance(error, DiskFullError) else EXIT_SOME_FAILED
     except LostCallError as error:
         if is_verbose():
             traceback.print_exc()
         print_note(f"error: {error}")
-        status = SOME_FAILED
+        status = EXIT_SOME_FAILED
     except UnfinishedError as error:  # reported by the progress
         results = error.results
-        status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
+        status = (
+            EXIT_LIMIT_REACHED if error.spent else EXIT_LATER if error.later else EXIT_SOME_FAILED
+        )
     finally:
-        end(wait=status != INTERRUPTED)
+        end(wait=status != EXIT_INTERRUPTED)
     return results, status
 
 

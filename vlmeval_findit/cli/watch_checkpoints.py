@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from ..core import INTERRUPTED, NO_MORE, SOME_FAILED, as_called, counted
+from ..core import EXIT_INTERRUPTED, EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, as_called, counted
 from ..export import TARGETS, exporter
 from ..leaderboard import curve_table, learning_curves, of_one_scorer
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
@@ -90,7 +90,7 @@ def command(
     if once and not folder.is_dir():
         raise ValueError(f"{folder}: the folder does not exist")
     _check(name, checkpoints_in(folder), flags)
-    earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
+    earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}
     waiting: set[Checkpoint] = set()
     left_out: set[str] = set()
@@ -98,7 +98,7 @@ def command(
         while True:
             for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
                 statuses[checkpoint] = _evaluate(checkpoint, name, flags)
-                if statuses[checkpoint] in (INTERRUPTED, NO_MORE):
+                if statuses[checkpoint] in (EXIT_INTERRUPTED, EXIT_LIMIT_REACHED):
                     return statuses[checkpoint]
                 _print_curves(name, work_dir, tracker, left_out)
             _report_unfinished(folder, waiting)
@@ -109,7 +109,7 @@ def command(
     except KeyboardInterrupt:
         were = "was" if len(statuses) == 1 else "were"
         say(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     finally:
         signal.signal(signal.SIGTERM, earlier)
     if not statuses:
@@ -118,13 +118,13 @@ def command(
             "(checkpoint-300), with config.json or adapter_config.json and its weights"
         )
     print_folded(as_called(f"every answer: python run_findit.py report {work_dir}"))
-    return SOME_FAILED if any(statuses.values()) else 0
+    return EXIT_SOME_FAILED if any(statuses.values()) else 0
 
 
 def _evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
     """Evaluate a checkpoint, and say if a part was left out; return the exit status of ``run``."""
     status = evaluate(checkpoint, name, flags)
-    if status not in (0, INTERRUPTED, NO_MORE):
+    if status not in (0, EXIT_INTERRUPTED, EXIT_LIMIT_REACHED):
         say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
     return status
 

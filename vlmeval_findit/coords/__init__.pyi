@@ -17,7 +17,7 @@ from .run_check import (
     replies_of_run as replies_of_run,
     matched_in as matched_in,
     metrics_in as metrics_in,
-    Line as Line,
+    ConventionMetrics as ConventionMetrics,
     CoordinateCheck as CoordinateCheck,
     check_run as check_run,
     check_points as check_points,
@@ -31,8 +31,8 @@ from .run_arrays import (
 )
 
 from .diagnosis import (
-    ENOUGH as ENOUGH,
-    ALIKE as ALIKE,
+    ENOUGH_BOXES as ENOUGH_BOXES,
+    ALIKE_DISTANCE as ALIKE_DISTANCE,
     Verdict as Verdict,
     SecondConvention as SecondConvention,
     UnlistedConvention as UnlistedConvention,
@@ -44,7 +44,7 @@ from .diagnosis import (
 
 from .orders import (
     Order as Order,
-    EXCHANGED as EXCHANGED,
+    CORNERS_EXCHANGED as CORNERS_EXCHANGED,
     ORDERS as ORDERS,
 )
 
@@ -64,7 +64,7 @@ from .point_check import (
 )
 
 from .probe_verdict import (
-    FEWEST as FEWEST,
+    FEWEST_PROBE_BOXES as FEWEST_PROBE_BOXES,
     ProbeVerdict as ProbeVerdict,
     ProbeResult as ProbeResult,
     judge_probe as judge_probe,

@@ -28,11 +28,11 @@ from .run_arrays import Indices, RunArrays
 FEWEST_BOXES = 8  # Or points
 FEWEST_ANSWERED = 5
 # What a diagnosis needs, for messages
-ENOUGH = f"at least {FEWEST_BOXES}, in {FEWEST_ANSWERED} answers"
+ENOUGH_BOXES = f"at least {FEWEST_BOXES}, in {FEWEST_ANSWERED} answers"
 
 # Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the
 # second. Scores hardly differ between conventions that are closer than this.
-ALIKE = 0.02
+ALIKE_DISTANCE = 0.02
 
 # Nats for the declared space, and as many for the declared order: odds of 20 to 1
 DECLARED = 3.0
@@ -191,7 +191,7 @@ def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) ->
     # For a fair comparison the best row gets the model's habits, too.
     habits = fit_distortion(arrays, best.convention, shift=thresholds.shift, free=False)
     plain = fit_convention(arrays, best.convention, habits)
-    others = [name for name in tried if far[name] >= ALIKE]
+    others = [name for name in tried if far[name] >= ALIKE_DISTANCE]
     return RunFit(
         best=best.convention,
         llr=behind[declared.name],
@@ -307,7 +307,7 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
         return Verdict.MIXED, drift
     if drift and distorted.convention.name == declared.name:
         return Verdict.FITS, True
-    if fit.distance < ALIKE:
+    if fit.distance < ALIKE_DISTANCE:
         doubt = fit.rivals or (off and not drift)
         return (Verdict.UNDECIDED if doubt else Verdict.FITS), drift
     sure = fit.llr >= DECIDES and min(fit.z, fit.z_iou) >= STEADY

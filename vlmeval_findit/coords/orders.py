@@ -40,7 +40,7 @@ def _order(
 
 
 # Remark on orders of other corners than top left, then bottom right
-EXCHANGED = "corners exchanged"
+CORNERS_EXCHANGED = "corners exchanged"
 
 
 def _exchanged() -> Iterator[Order]:
@@ -48,9 +48,9 @@ def _exchanged() -> Iterator[Order]:
     for usual in ("xyxy", "yxyx"):
         u = usual[0]
         v = usual[1]
-        yield _order(f"{u}1{v}2{u}2{v}1", 3.0, usual, [0, 3, 2, 1], EXCHANGED)
-        yield _order(f"{u}2{v}1{u}1{v}2", 3.0, usual, [2, 1, 0, 3], EXCHANGED)
-        yield _order(f"{u}2{v}2{u}1{v}1", 3.0, usual, [2, 3, 0, 1], EXCHANGED)
+        yield _order(f"{u}1{v}2{u}2{v}1", 3.0, usual, [0, 3, 2, 1], CORNERS_EXCHANGED)
+        yield _order(f"{u}2{v}1{u}1{v}2", 3.0, usual, [2, 1, 0, 3], CORNERS_EXCHANGED)
+        yield _order(f"{u}2{v}2{u}1{v}1", 3.0, usual, [2, 3, 0, 1], CORNERS_EXCHANGED)
 
 
 _ORDERS = [

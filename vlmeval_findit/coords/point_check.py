@@ -12,7 +12,7 @@ import numpy as np
 
 from .conventions import SPACES, USUAL, Convention, Floats, SpaceRow
 from .diagnosis import (
-    ALIKE,
+    ALIKE_DISTANCE,
     DECIDES,
     FEWEST_ANSWERED,
     FEWEST_BOXES,
@@ -117,7 +117,7 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
 def _decide(fit: PointFit, points: int) -> Verdict:
     if fit.signal < SIGNAL + SIGNAL_A_BOX * points:
         return Verdict.NONE
-    if fit.distance < ALIKE:
+    if fit.distance < ALIKE_DISTANCE:
         return Verdict.FITS
     sure = fit.llr >= DECIDES and min(fit.z, fit.z_hits) >= STEADY
     return Verdict.OTHER if sure else Verdict.UNDECIDED

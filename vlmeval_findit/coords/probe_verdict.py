@@ -13,18 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..benchmarks.findit import FindItVariant, format_problem
-from ..boxes import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key, reader
+from ..boxes import JSON_KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key, reader
 from ..core import objects_in
 from ..protocol import Reply
 from .conventions import Convention, Distortion, Floats
-from .diagnosis import ALIKE, Diagnosis, Thresholds, Verdict, diagnose
+from .diagnosis import ALIKE_DISTANCE, Diagnosis, Thresholds, Verdict, diagnose
 from .likelihood import fit_distortion, iou, placed, to_numbers
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
-FEWEST = 20  # boxes that a verdict needs
+FEWEST_PROBE_BOXES = 20  # boxes that a verdict needs
 # Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn
 # to the image's middle are a fault here.
-PROBE_THRESHOLDS = Thresholds(boxes=FEWEST, excludes=5.0, shift=0.01)
+PROBE_THRESHOLDS = Thresholds(boxes=FEWEST_PROBE_BOXES, excludes=5.0, shift=0.01)
 DRIFTS = 12.0  # nats for a scale or an offset, however small, to be a result
 
 
@@ -92,7 +92,7 @@ def judge_probe(
     if fit is None or verdict is ProbeVerdict.NOTHING:
         return ProbeResult(verdict, declared, None, diagnosis)
     # Of conventions that cannot be told apart we name the declared convention.
-    named = against if fit.distance < ALIKE else fit.best
+    named = against if fit.distance < ALIKE_DISTANCE else fit.best
     nearest = fit.unlisted.convention
     distortion = fit.unlisted.distortion
     if verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.UNDECIDED):
@@ -189,7 +189,7 @@ def find_other_format(variant: FindItVariant, replies: Sequence[Reply]) -> Other
 
 def _formats(variant: FindItVariant) -> Iterator[FindItVariant]:
     for output in OUTPUTS:
-        for key in KEYS if output == "json" else [default_key(variant.representation)]:
+        for key in JSON_KEYS if output == "json" else [default_key(variant.representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
                 asked = replace(variant, output=output, key=key, structure=structure, decoding=None)
                 if format_problem(asked) is None:

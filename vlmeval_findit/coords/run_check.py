@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit import RULES, FindItVariant, ScoredReply, match_replies, reply_format
+from ..benchmarks.findit import (
+    METRICS_BY_RULE,
+    FindItVariant,
+    ScoredReply,
+    match_replies,
+    reply_format,
+)
 from ..boxes import NO_RECTANGLE, MatchResult, MatchRule, ParsedReply, match, space_from
 from ..protocol import Identity, Metric, Reply, Settings, add_up
 from .conventions import SPACES, Convention, Distortion, conventions, row_of
-from .diagnosis import ALIKE, Diagnosis, RunFit, SecondConvention, diagnose
+from .diagnosis import ALIKE_DISTANCE, Diagnosis, RunFit, SecondConvention, diagnose
 from .likelihood import convention_distance, screen, to_boxes
 from .orders import ORDERS
 from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
@@ -41,7 +47,7 @@ class RunReplies:
     @property
     def metrics(self) -> Sequence[Metric]:
         """Return the two metrics that lines show."""
-        return RULES[self.match_rule].metrics[:2]
+        return METRICS_BY_RULE[self.match_rule].metrics[:2]
 
     @property
     def queries(self) -> list[AnsweredQuery]:
@@ -127,14 +133,14 @@ def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | Non
     read = [each.reading for each in run.matched]
     truths = [each.query.truth for each in run.matched]
     matched = matched_in(run, convention)
-    total = add_up(map(RULES[run.match_rule].sums, read, matched, truths))
+    total = add_up(map(METRICS_BY_RULE[run.match_rule].sums, read, matched, truths))
     return {metric.name: metric.value(total) for metric in run.metrics}
 
 
 # --- results --------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class ConventionMetrics(NamedTuple):
     """The metric values in a convention."""
 
     convention: Convention
@@ -146,7 +152,7 @@ class CoordinateCheck:
     """A diagnosis, and the metric values that other conventions would give."""
 
     diagnosis: Diagnosis
-    lines: Sequence[Line]
+    lines: Sequence[ConventionMetrics]
 
     def as_dict(self) -> dict[str, Any]:
         diagnosis = self.diagnosis
@@ -209,7 +215,10 @@ def check_run(run: RunReplies) -> CoordinateCheck:
     """Check a run."""
     arrays = run_arrays(run.queries)
     diagnosis = diagnose(arrays, run.declared)
-    lines = [Line(each, metrics_in(run, each)) for each in conventions_to_show(arrays, diagnosis)]
+    lines = [
+        ConventionMetrics(each, metrics_in(run, each))
+        for each in conventions_to_show(arrays, diagnosis)
+    ]
     return CoordinateCheck(diagnosis, lines)
 
 
@@ -226,7 +235,9 @@ def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convent
     shown: list[Convention] = []
     for convention in [*first, *likely, *usual]:
         room = len(shown) < _LINES or convention in usual
-        if room and all(convention_distance(arrays, other, convention) >= ALIKE for other in shown):
+        if room and all(
+            convention_distance(arrays, other, convention) >= ALIKE_DISTANCE for other in shown
+        ):
             shown.append(convention)
     return shown
 
@@ -239,7 +250,7 @@ class PointCheck:
     """A diagnosis of points, and the metric values that other conventions would give."""
 
     diagnosis: PointDiagnosis
-    lines: Sequence[Line]
+    lines: Sequence[ConventionMetrics]
 
 
 def check_points(run: RunReplies) -> PointCheck:
@@ -252,4 +263,6 @@ def check_points(run: RunReplies) -> PointCheck:
     for name in _ALWAYS:
         shown.append(Convention(SPACES[name], X_FIRST))
     each = {convention.name: convention for convention in shown}
-    return PointCheck(diagnosis, [Line(item, metrics_in(run, item)) for item in each.values()])
+    return PointCheck(
+        diagnosis, [ConventionMetrics(item, metrics_in(run, item)) for item in each.values()]
+    )

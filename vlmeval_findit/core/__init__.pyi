@@ -11,11 +11,11 @@ from .command import (
     install as install,
     missing as missing,
     installed as installed,
-    SOME_FAILED as SOME_FAILED,
-    REFUSED as REFUSED,
-    NO_MORE as NO_MORE,
-    LATER as LATER,
-    INTERRUPTED as INTERRUPTED,
+    EXIT_SOME_FAILED as EXIT_SOME_FAILED,
+    EXIT_REFUSED as EXIT_REFUSED,
+    EXIT_LIMIT_REACHED as EXIT_LIMIT_REACHED,
+    EXIT_LATER as EXIT_LATER,
+    EXIT_INTERRUPTED as EXIT_INTERRUPTED,
 )
 
 from .formatting import (

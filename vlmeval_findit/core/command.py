@@ -123,8 +123,8 @@ def _version(package: str) -> str | None:
 
 # --- exit statuses, of VLMEvalKit's runner too where it ran our datasets --------------------------
 
-SOME_FAILED = 1  # Something failed: run again to go on
-REFUSED = 2  # Nothing was run
-NO_MORE = 3  # The spending limit is reached, or the disk is full
-LATER = 4  # A batch service could not be reached: run again to go on
-INTERRUPTED = 130  # Somebody stopped it
+EXIT_SOME_FAILED = 1  # Something failed: run again to go on
+EXIT_REFUSED = 2  # Nothing was run
+EXIT_LIMIT_REACHED = 3  # The spending limit is reached, or the disk is full
+EXIT_LATER = 4  # A batch service could not be reached: run again to go on
+EXIT_INTERRUPTED = 130  # Somebody stopped it

@@ -1,10 +1,10 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .sources import (
-    SHIPPED as SHIPPED,
+    SHIPPED_LICENCE as SHIPPED_LICENCE,
     PublishedPart as PublishedPart,
     DataSource as DataSource,
-    NOTHING as NOTHING,
+    NO_FILES as NO_FILES,
     SOURCES as SOURCES,
     published_sets as published_sets,
     published_dataset as published_dataset,
@@ -40,7 +40,7 @@ from .custom.build import (
 )
 
 from .custom.annotation_formats import (
-    FORMATS as FORMATS,
+    ANNOTATION_FORMATS as ANNOTATION_FORMATS,
 )
 
 from .custom.layouts import (
@@ -138,7 +138,7 @@ from .published.plain_pickle import (
 )
 
 from .published_figures import (
-    UNKNOWN as UNKNOWN,
+    NOT_STATED as NOT_STATED,
     ImageBounds as ImageBounds,
     Decoding as Decoding,
     told_values as told_values,
@@ -161,7 +161,7 @@ from .fetch.annotations import (
 )
 
 from .fetch.fetch_images import (
-    BY_HAND as BY_HAND,
+    FETCHED_BY_HAND as FETCHED_BY_HAND,
     Progress as Progress,
     FetchJob as FetchJob,
     fetch_images as fetch_images,
@@ -171,7 +171,7 @@ from .fetch.fetch_images import (
 )
 
 from .fetch.download import (
-    CHUNK as CHUNK,
+    DOWNLOAD_CHUNK as DOWNLOAD_CHUNK,
     DownloadError as DownloadError,
     Policy as Policy,
     Client as Client,
@@ -203,7 +203,7 @@ from .demo.photos import (
 
 from .probe_scenes import (
     PROBE_SIZES as PROBE_SIZES,
-    COUNT as COUNT,
+    PROBE_SCENE_COUNT as PROBE_SCENE_COUNT,
     probe_scene as probe_scene,
 )
 
@@ -218,7 +218,7 @@ from .rendered.tables import (
 from .rendered.scene import (
     SCENE_SIZES as SCENE_SIZES,
     SHOT_SIZE as SHOT_SIZE,
-    HALVES as HALVES,
+    HALF_SIZES as HALF_SIZES,
     Owners as Owners,
     Stream as Stream,
     rng_of as rng_of,

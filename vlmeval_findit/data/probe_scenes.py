@@ -72,11 +72,11 @@ class ProbeScene:
         return self.pixels.shape[1], self.pixels.shape[0]
 
 
-COUNT = len(PROBE_SIZES) * len(CENTRES)  # Number of scenes that a probe shows
+PROBE_SCENE_COUNT = len(PROBE_SIZES) * len(CENTRES)  # Number of scenes that a probe shows
 
 
 def probe_scene(index: int) -> ProbeScene:
-    """Return the scene of a place below :data:`COUNT`.
+    """Return the scene of a place below :data:`PROBE_SCENE_COUNT`.
 
     The first ten have all sizes, and so have the next ten: any multiple of ten is a design.
 
@@ -146,7 +146,7 @@ def prepare_probe() -> PreparedTable:
     """Draw the images and write the table, below the LMUData root."""
     root = make_lmu_data_root()
     folder = image_folder(TABLE).path
-    queries = [_query(folder, index) for index in range(COUNT)]
+    queries = [_query(folder, index) for index in range(PROBE_SCENE_COUNT)]
     origin = {"source": "rendered", "source_sha256": _recipe_sha256()}
     return write_table(root, TABLE, queries, origin)
 

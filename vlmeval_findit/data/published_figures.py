@@ -21,7 +21,7 @@ from ..benchmarks.findit import (
     box_prompts,
     parse_format,
 )
-from ..boxes import KINDS
+from ..boxes import SPACE_KINDS
 from ..core import (
     Checked,
     Config,
@@ -41,15 +41,15 @@ from ..models import find_model
 from ..serving import PROGRAMS
 
 # Stands for a condition that the publication does not state
-UNKNOWN: Literal["unknown"] = "unknown"
+NOT_STATED: Literal["unknown"] = "unknown"
 
 
 # Prompt sets: those of families, and ours
-_PROMPTS: Mapping[str, object] = {**FAMILY_PROMPTS, box_prompts.NAME: box_prompts.message}
+_PROMPTS: Mapping[str, object] = {**FAMILY_PROMPTS, box_prompts.PROMPTS_NAME: box_prompts.message}
 
 
 def _format(name: str) -> str:
-    if name != UNKNOWN:
+    if name != NOT_STATED:
         _, why = parse_format(name, BENCHMARK_DATASETS["RefCOCO"], FindItVariant)
         if why:
             raise ValueError(f"{name!r}: {why}")
@@ -85,7 +85,7 @@ def told_values(of: ImageBounds | Decoding | Literal["unknown"]) -> dict[str, An
     >>> told_values(Decoding(temperature=0, max_tokens=100)), told_values("unknown")
     ({'temperature': 0, 'max_tokens': 100}, {})
     """
-    if of == UNKNOWN:
+    if of == NOT_STATED:
         return {}
     named = {each.name: getattr(of, each.name) for each in fields(of)}
     return {name: value for name, value in named.items() if value is not None}
@@ -95,13 +95,13 @@ def told_values(of: ImageBounds | Decoding | Literal["unknown"]) -> dict[str, An
 class Conditions(Config):
     """In which conditions a figure was measured, as far as it is known."""
 
-    prompt: Annotated[Name, row_of(_PROMPTS, "prompt set", UNKNOWN)] = UNKNOWN
-    format: Annotated[Name, Checked(_format)] = UNKNOWN  # Of the variant
-    space: Annotated[Name, row_of(KINDS, "coordinate space", UNKNOWN)] = UNKNOWN
-    bounds: ImageBounds | Literal["unknown"] = UNKNOWN
-    decoding: Decoding | Literal["unknown"] = UNKNOWN
-    engine: Annotated[Name, row_of(PROGRAMS, "program", UNKNOWN)] = UNKNOWN
-    iou: Literal[">=", ">", "unknown"] = UNKNOWN  # A hit has this IoU, or more than it
+    prompt: Annotated[Name, row_of(_PROMPTS, "prompt set", NOT_STATED)] = NOT_STATED
+    format: Annotated[Name, Checked(_format)] = NOT_STATED  # Of the variant
+    space: Annotated[Name, row_of(SPACE_KINDS, "coordinate space", NOT_STATED)] = NOT_STATED
+    bounds: ImageBounds | Literal["unknown"] = NOT_STATED
+    decoding: Decoding | Literal["unknown"] = NOT_STATED
+    engine: Annotated[Name, row_of(PROGRAMS, "program", NOT_STATED)] = NOT_STATED
+    iou: Literal[">=", ">", "unknown"] = NOT_STATED  # A hit has this IoU, or more than it
     note: Text = ""  # What our tables have no row for
 
     @property
@@ -111,7 +111,7 @@ class Conditions(Config):
         >>> Conditions(prompt="qwen3-vl-1", space="grid1000").unknown
         ('format', 'bounds', 'decoding', 'engine', 'iou')
         """
-        return tuple(each.name for each in fields(self) if getattr(self, each.name) == UNKNOWN)
+        return tuple(each.name for each in fields(self) if getattr(self, each.name) == NOT_STATED)
 
 
 Metric = Literal[

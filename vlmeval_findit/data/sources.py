@@ -21,7 +21,7 @@ from ..storage import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
 # The licence of what needs no download
-SHIPPED = "this package's"
+SHIPPED_LICENCE = "this package's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class DataSource:
 WHOLE_REF_L4 = "RefL4Full"
 
 # The files of a source that needs none of the user's
-NOTHING = "nothing: photographs of installed packages"
+NO_FILES = "nothing: photographs of installed packages"
 
 
 # --- the rows -------------------------------------------------------------------------------------

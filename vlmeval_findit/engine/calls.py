@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..benchmarks import benchmark_of
 from ..data import load_dataset
 from ..protocol import (
-    SAMPLE,
+    SAMPLE_SETTING,
     AnyDataset,
     CustomPrompt,
     DatasetVariant,
@@ -290,7 +290,7 @@ def settings_of(
 
 def sample_setting(sample: int) -> dict[str, Any]:
     """Return the setting that tells a sample apart; the first sample has none."""
-    return {SAMPLE: sample} if sample > 1 else {}
+    return {SAMPLE_SETTING: sample} if sample > 1 else {}
 
 
 # Settings that do not affect answers, or enter the key in another way

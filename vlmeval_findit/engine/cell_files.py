@@ -22,7 +22,7 @@ from ..benchmarks import benchmark_of, prefixes
 from ..core import file_sha256, known_secrets, left_behind, package_sha256, suffix_of
 from ..models import thought_rule
 from ..protocol import (
-    FAILED,
+    FAILED_ANSWER,
     NOTHING_RECORDED,
     CallResult,
     Identity,
@@ -54,8 +54,8 @@ from ..scoring import (
 )
 from ..storage import (
     PREDICTION_FORMATS,
-    SHOWN,
-    TIME,
+    SHOWN_COLUMN,
+    TIME_COLUMN,
     PredictionError,
     RunFiles,
     call_time_column,
@@ -78,7 +78,7 @@ from .sink import record_of
 
 log = logging.getLogger(__name__)
 
-FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks these rows again
+FAILED_CALL = f"{FAILED_ANSWER} via API."  # VLMEvalKit's wording: its runner asks these rows again
 
 
 def finished_cell(
@@ -139,7 +139,7 @@ def prediction_rows(
             row |= {"prediction": record["reply"]}
             row |= {} if extra is None else {"extra_records": extra}
         if shown := shown_text(names[numbers[at]], record["image_sha256"]):
-            row[SHOWN] = shown
+            row[SHOWN_COLUMN] = shown
         if not why:
             row |= call_time_column(_call_time(record, cell, index))
         yield row
@@ -177,8 +177,8 @@ def _parts(
 
 def _reply(row: Mapping[str, Any], rule: ThoughtRule) -> Reply:
     record = parse_record(row.get("extra_records"))
-    shown = shown_in(row.get(SHOWN))
-    time = parse_call_time(row.get(TIME))
+    shown = shown_in(row.get(SHOWN_COLUMN))
+    time = parse_call_time(row.get(TIME_COLUMN))
     return Reply(row["index"], row["prediction"], record, thoughts=rule, shown=shown, time=time)
 
 

@@ -10,7 +10,7 @@ from ..benchmarks import benchmark_of
 from ..boxes import SpaceError
 from ..models import find_model, settings_of_model, space_source
 from ..protocol import (
-    IMAGES,
+    IMAGES_KEY,
     SPACE_SETTING,
     Answering,
     Described,
@@ -135,7 +135,7 @@ def begin(
 
 
 _OF_ANSWERS = " of answers"
-_OF_IMAGES = f"{IMAGES}{_OF_ANSWERS}"
+_OF_IMAGES = f"{IMAGES_KEY}{_OF_ANSWERS}"
 
 
 def _other_answers(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from ..boxes import Space, SpaceError, space_from
 from ..core import nearest, read_json, validate
 from ..models import (
-    NEEDED,
-    OTHER,
+    ANY_CHECKPOINT,
+    NEEDED_FIELDS,
     Adapter,
     Bounds,
     ChatModel,
@@ -45,10 +45,10 @@ from ..models import (
 )
 from ..protocol import Answering, DatasetVariant, Described
 from ..serving import (
-    ALL_TOKENS,
-    BOUNDS,
+    ALL_TOKENS_FIELD,
+    BOUNDS_FIELD,
     PROGRAMS,
-    TEMPLATE,
+    TEMPLATE_FIELD,
     LocalServers,
     ServeOptions,
     ServerProgram,
@@ -106,25 +106,25 @@ class ServedModel:
         """Return how its servers are asked; ValueError for what they cannot be asked."""
         settings = self.settings
         program = self.program
-        if any(getattr(settings, name) for name in _BOUNDS) and BOUNDS not in program.fields:
+        if any(getattr(settings, name) for name in _BOUNDS) and BOUNDS_FIELD not in program.fields:
             raise ValueError(
                 f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
-                f"it accepts no image bounds in a request. {_type_another(BOUNDS)}"
+                f"it accepts no image bounds in a request. {_type_another(BOUNDS_FIELD)}"
             )
         template = {**self._family.template, **settings.template}
-        sent: dict[str, Any] = {TEMPLATE: template} if template else {}
+        sent: dict[str, Any] = {TEMPLATE_FIELD: template} if template else {}
         if self._family.preserves:
-            sent[ALL_TOKENS] = False
+            sent[ALL_TOKENS_FIELD] = False
         for name in sent.keys() - program.fields.keys():
             raise ValueError(
-                f"--serve {program.name}: it takes no {name}, which {NEEDED[name]}. "
+                f"--serve {program.name}: it takes no {name}, which {NEEDED_FIELDS[name]}. "
                 f"{_type_another(name)}"
             )
         if settings.temperature is not None:
             sent["temperature"] = settings.temperature
         served_name = program.served_name(self.name, self.checkpoint, settings.revision)
         limit = settings.max_new_tokens
-        row = None if self.row is OTHER else self.row.name
+        row = None if self.row is ANY_CHECKPOINT else self.row.name
         chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
         assert chat.known is not None
         known = once_a_variant(partial(self._space, chat.known))
@@ -143,7 +143,7 @@ class ServedModel:
 
     def _bounds(self, variant: DatasetVariant) -> Bounds:
         """Return the image bounds in force; empty if the server decides."""
-        if BOUNDS not in self.program.fields:
+        if BOUNDS_FIELD not in self.program.fields:
             return Bounds()
         bounds = {name: getattr(self.settings, name) for name in _BOUNDS}
         return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
@@ -160,8 +160,8 @@ class ServedModel:
         for bounds in (self._bounds(variant), _bounds_of_files(Path(weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
-        if BOUNDS not in self.program.fields:
-            raise unknown_bounds(self.name, space, f"\n{_type_another(BOUNDS)}")
+        if BOUNDS_FIELD not in self.program.fields:
+            raise unknown_bounds(self.name, space, f"\n{_type_another(BOUNDS_FIELD)}")
         return usual(variant)  # its error says what to type
 
     def _space_or_variable(

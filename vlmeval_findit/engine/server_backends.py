@@ -125,10 +125,10 @@ class ServerBackends:
         return HttpService(chat_of(entry), servers, timeout, self.budget, self.policy)
 
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
-        from ..models import SERVICES
+        from ..models import BATCH_SERVICES
 
         (endpoint,) = lasting(self._endpoints(entry))
-        return SERVICES[kind](chat_of(entry), endpoint, self.inference.timeout, self.budget)
+        return BATCH_SERVICES[kind](chat_of(entry), endpoint, self.inference.timeout, self.budget)
 
     def _endpoints(self, entry: ModelEntry, *, needs_key: bool = True) -> Endpoints:
         headers = {**header_lines(self.headers), **(entry.headers or {})}

@@ -17,8 +17,8 @@ from .private import (
 )
 
 from .trackers import (
-    KEY as KEY,
-    CURVE as CURVE,
+    RUN_TAG as RUN_TAG,
+    CURVE_TAG as CURVE_TAG,
     key_of as key_of,
     plain_name as plain_name,
     worst_answers as worst_answers,

@@ -12,7 +12,7 @@ from ..core import counted, printable
 from ..leaderboard import boards, dull_counts, grouped, md, remarks, runs_table, to_markdown
 from ..reproduction import badge, reproductions_of
 from ..scoring import Run
-from ..statistics import INTERVALS
+from ..statistics import INTERVALS_LEGEND
 
 # The tables of a dataset by the names of their configurations; the first is the default
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
@@ -46,7 +46,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         "## Values",
         "\n\n".join(_values(runs)),
         f"Metrics are in percent, with 95 % intervals; costs are those of a query. Intervals: "
-        f"{INTERVALS}. Failed calls count in no value unless its name says so.",
+        f"{INTERVALS_LEGEND}. Failed calls count in no value unless its name says so.",
         *_reproductions(runs),
         *_doubts(runs),
         "## How it was measured",

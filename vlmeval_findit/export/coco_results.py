@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis import CocoBoxes, NoConfidenceError, definitions_in
-from ..boxes import DEFAULT, DEFINITIONS
+from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
 from ..core import atomic_write, counted, file_sha256
 from ..data import load_dataset
@@ -95,7 +95,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
     recorded = definitions_in(run.rows)
     if definition is not None and definition not in recorded:
         raise NoConfidenceError(run.path, definition)
-    definition = definition or (DEFAULT if DEFAULT in recorded else None)
+    definition = definition or (DEFAULT_CONFIDENCE if DEFAULT_CONFIDENCE in recorded else None)
     if definition is None:
         return NO_CONFIDENCES
     unsure = 0
@@ -104,7 +104,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
         unsure += value is None
         result["score"] = value or 0.0
     note = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
-    means = DEFINITIONS[definition].means
+    means = CONFIDENCE_DEFINITIONS[definition].means
     return f"Scores are confidences of the model ({definition}: {means}).{note}"
 
 

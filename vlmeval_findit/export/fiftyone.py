@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis import confidences_of
-from ..boxes import DEFAULT, MatchRule
+from ..boxes import DEFAULT_CONFIDENCE, MatchRule
 from ..core import atomic_write, counted, replace_surrogates
 from ..protocol import Role, ScoredRow
 from ..report import Transcript, gather
@@ -132,7 +132,9 @@ def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
     if not row.failed and "confidences" in row.details:
         boxes = row.details["boxes"]
         frames = row.details.get("frames") or [0] * len(boxes)
-        for box, frame, confidence in zip(boxes, frames, confidences_of(row, DEFAULT), strict=True):
+        for box, frame, confidence in zip(
+            boxes, frames, confidences_of(row, DEFAULT_CONFIDENCE), strict=True
+        ):
             if None not in box:
                 by_frame.setdefault(frame, []).append(confidence)
     return by_frame

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from ..api import query_rows, run_row
 from ..core import atomic_write, counted, printable, read_json, replace_surrogates, replacing, some
-from ..leaderboard import AT_ONCE, COSTS
+from ..leaderboard import CALLS_AT_ONCE, COSTS
 from ..scoring import Run
 from ..storage import CHECKSUMS
 from .card import TABLES, make_card
@@ -94,7 +94,7 @@ _KNOWN = {
     "assigned": _PLACES,
     "ignored": _PLACES,
     "forced": _TEXTS,
-    **{column.name: pa.float64() for column in (*COSTS, AT_ONCE)},
+    **{column.name: pa.float64() for column in (*COSTS, CALLS_AT_ONCE)},
 }
 
 

@@ -20,7 +20,7 @@ from ..core import quoted
 from ..scoring import Run
 from .export_folder import make_store
 from .targets import ExportError, NotExportableError
-from .trackers import CURVE, KEY, TrackedCurve, TrackedRun, log_new
+from .trackers import CURVE_TAG, RUN_TAG, TrackedCurve, TrackedRun, log_new
 
 
 def to_wandb(
@@ -82,14 +82,14 @@ class _LocalStore(ABC):
         for answer in tracked.worst:
             if answer.picture:
                 values[f"worst/{answer.place:02}"] = self.image(answer.picture, answer.caption)
-        config = {KEY: tracked.key, **tracked.params}
+        config = {RUN_TAG: tracked.key, **tracked.params}
         with self.new_record(tracked.name, tracked.key, config) as record:
             record.log(values)
 
     def log_curve(self, curve: TrackedCurve) -> None:
         """Log a curve; remove the earlier records of the same curve."""
         self.remove_curve(curve.curve)
-        config = {KEY: curve.key, CURVE: curve.curve}
+        config = {RUN_TAG: curve.key, CURVE_TAG: curve.curve}
         with self.new_record(curve.name, f"{curve.curve}-{curve.key}", config) as record:
             for step, values in curve.points:
                 record.log(values, step=step)
@@ -163,10 +163,10 @@ class _TrackioStore(_LocalStore):
         self._project = project
 
     def has(self, key: str) -> bool:
-        return bool(self._logged(KEY, key))
+        return bool(self._logged(RUN_TAG, key))
 
     def remove_curve(self, curve: str) -> None:
-        for older in self._logged(CURVE, curve):
+        for older in self._logged(CURVE_TAG, curve):
             older.delete()
 
     @contextmanager

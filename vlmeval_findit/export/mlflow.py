@@ -14,7 +14,7 @@ from ..core import quoted
 from ..scoring import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
-from .trackers import CURVE, KEY, LoggedAnswer, TrackedCurve, TrackedRun, log_new
+from .trackers import CURVE_TAG, RUN_TAG, LoggedAnswer, TrackedCurve, TrackedRun, log_new
 
 _AT_ONCE = 500  # Metrics of a request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
@@ -79,7 +79,7 @@ class _Experiment:
     def has(self, key: str) -> bool:
         """Tell whether a run was logged; delete an unfinished record of it."""
         is_logged = False
-        for record in self._client.search_runs([self._id], f"tags.`{KEY}` = '{key}'"):
+        for record in self._client.search_runs([self._id], f"tags.`{RUN_TAG}` = '{key}'"):
             if record.info.status == "FINISHED":
                 is_logged = True
             else:
@@ -90,7 +90,7 @@ class _Experiment:
         """Log a run with its files and worst answers."""
         from mlflow.entities import Metric, Param
 
-        tags = {KEY: tracked.key, "model": tracked.run.model}
+        tags = {RUN_TAG: tracked.key, "model": tracked.run.model}
         run_id = self._new_run(tracked.name, tags)
         params = [Param(name, text[:_LONGEST]) for name, text in tracked.params.items()]
         self._client.log_batch(run_id, params=params)
@@ -107,9 +107,9 @@ class _Experiment:
         """Log a curve; delete the earlier records of the same curve."""
         from mlflow.entities import Metric
 
-        for older in self._client.search_runs([self._id], f"tags.`{CURVE}` = '{curve.curve}'"):
+        for older in self._client.search_runs([self._id], f"tags.`{CURVE_TAG}` = '{curve.curve}'"):
             self._client.delete_run(older.info.run_id)
-        run_id = self._new_run(curve.name, {KEY: curve.key, CURVE: curve.curve})
+        run_id = self._new_run(curve.name, {RUN_TAG: curve.key, CURVE_TAG: curve.curve})
         metrics = []
         for step, values in curve.points:
             metrics += [Metric(name, value, 0, step) for name, value in values.items()]

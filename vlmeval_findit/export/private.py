@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import parse_json, read_text, scrub
-from ..protocol import FAILED, RECORD_KEY
-from ..storage import SHOWN
+from ..protocol import FAILED_ANSWER, RECORD_KEY
+from ..storage import SHOWN_COLUMN
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"
@@ -56,7 +56,7 @@ class Private:
 
     def in_reply(self, text: str) -> str:
         """Remove secrets and known paths from a text of a model or a dataset."""
-        if text.startswith(FAILED):
+        if text.startswith(FAILED_ANSWER):
             return self.in_record(text)
         return self._in_replies.sub(_last, scrub(text))
 
@@ -73,8 +73,8 @@ class Private:
         }
         extra = json.dumps({**whole, RECORD_KEY: record}, ensure_ascii=False)
         cleaned = {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
-        if SHOWN in row:
-            cleaned[SHOWN] = self.in_record(row[SHOWN])
+        if SHOWN_COLUMN in row:
+            cleaned[SHOWN_COLUMN] = self.in_record(row[SHOWN_COLUMN])
         return cleaned
 
     def json_text(self, text: str) -> str:

@@ -22,10 +22,10 @@ from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private
 
-KEY = "findit.run"  # The tag that identifies a logged run or curve
+RUN_TAG = "findit.run"  # The tag that identifies a logged run or curve
 
 # The tag that all curves of a training on a dataset share, with any number of checkpoints
-CURVE = "findit.curve"
+CURVE_TAG = "findit.curve"
 
 SIDE = 1024  # Most pixels of the longer side of a picture
 

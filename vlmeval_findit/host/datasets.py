@@ -17,12 +17,12 @@ import pandas as pd
 from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_dataset_name
-from ..core import SOME_FAILED
+from ..core import EXIT_SOME_FAILED
 from ..data import load_dataset
 from ..engine import Cell, prompts_of, settings_of
 from ..models import HostMessage, check_settings, to_host_message
 from ..protocol import (
-    NAMES,
+    SETTING_NAMES,
     Benchmark,
     CustomPrompt,
     DatasetNameError,
@@ -205,7 +205,7 @@ def _refuse_what_is_not_scored(dataset: str) -> None:
     name = RUNNER.building
     if name not in (None, dataset):
         if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-            raise SystemExit(SOME_FAILED)  # The other processes are not told, and would wait
+            raise SystemExit(EXIT_SOME_FAILED)  # The other processes are not told, and would wait
         raise DatasetNameError(
             f"the configuration calls {dataset} {name!r}: VLMEvalKit writes predictions under "
             f"one of these names and looks for them under the other. Call it {dataset}"
@@ -219,7 +219,7 @@ def _refuse_what_is_not_scored(dataset: str) -> None:
 
 def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Select FindIt's settings among the host's judge arguments."""
-    return {key: values[key] for key in NAMES if values.get(key)}
+    return {key: values[key] for key in SETTING_NAMES if values.get(key)}
 
 
 @cache

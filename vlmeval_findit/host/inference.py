@@ -22,7 +22,14 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..core import INTERRUPTED, NO_MORE, SOME_FAILED, host_version, is_disk_full, repeated
+from ..core import (
+    EXIT_INTERRUPTED,
+    EXIT_LIMIT_REACHED,
+    EXIT_SOME_FAILED,
+    host_version,
+    is_disk_full,
+    repeated,
+)
 from ..engine import (
     Backend,
     BackendFactory,
@@ -313,7 +320,7 @@ def _make_calls(
         raise ModelStoppedError(cell.model, last, [])
     if is_stopped:
         log.warning("stopped; finished calls are in %s: run again to go on", journal.path)
-        raise SystemExit(INTERRUPTED)
+        raise SystemExit(EXIT_INTERRUPTED)
 
 
 def _host_backend(entry: Entry, model: HostModel, threads: int) -> Backend:
@@ -363,7 +370,9 @@ class Ranks:
             if self.world == 1:
                 raise
             log.error("rank %d failed, so all processes end: %s", self.rank, error_line(error))
-            raise SystemExit(NO_MORE if is_disk_full(error) else SOME_FAILED) from error
+            raise SystemExit(
+                EXIT_LIMIT_REACHED if is_disk_full(error) else EXIT_SOME_FAILED
+            ) from error
 
     def wait(self) -> None:
         """Wait for the other processes."""

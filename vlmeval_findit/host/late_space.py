@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes import space_from
-from ..protocol import SPACE_SETTING, STATED, Settings
+from ..protocol import SPACE_SETTING, STATED_SOURCE, Settings
 from ..storage import RunFiles, read_identity, write_identity
 
 
@@ -26,7 +26,7 @@ def complete_space(predictions: Path, settings: Settings) -> None:
     recorded = read_identity(predictions)
     if recorded is None or recorded.space is not None:
         return
-    space, source = settings.space, STATED
+    space, source = settings.space, STATED_SOURCE
     if space is None:
         space, source = settings.of_unknown.space, SPACE_SETTING.variable
     if space is None:

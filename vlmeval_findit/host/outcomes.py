@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import benchmarks, parse, resembles_dataset_name
-from ..core import NO_MORE, SOME_FAILED, is_disk_full, nearest, scrub
+from ..core import EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, is_disk_full, nearest, scrub
 
 
 @dataclass(slots=True)
@@ -98,7 +98,13 @@ class Outcomes:
     def status(self) -> int:
         """Return the exit status of a process with these outcomes."""
         bad = self.bad()
-        return NO_MORE if any(outcome.disk_full for outcome in bad) else SOME_FAILED if bad else 0
+        return (
+            EXIT_LIMIT_REACHED
+            if any(outcome.disk_full for outcome in bad)
+            else EXIT_SOME_FAILED
+            if bad
+            else 0
+        )
 
     def expect(self, model: str, dataset: str, mode: str | None) -> None:
         """Note that VLMEvalKit's loop begins a model over a dataset."""
@@ -202,4 +208,4 @@ def _leave() -> None:
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(OUTCOMES.status or SOME_FAILED)
+    os._exit(OUTCOMES.status or EXIT_SOME_FAILED)

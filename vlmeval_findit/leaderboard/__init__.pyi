@@ -2,8 +2,8 @@
 
 from .board import (
     OVERALL as OVERALL,
-    TIED as TIED,
-    UNTESTED as UNTESTED,
+    TIED_SIGN as TIED_SIGN,
+    UNTESTED_SIGN as UNTESTED_SIGN,
     RankedValue as RankedValue,
     Board as Board,
     boards as boards,
@@ -43,7 +43,7 @@ from .result_table import (
     count as count,
     value as value,
     TableCell as TableCell,
-    Value as Value,
+    FieldValue as FieldValue,
     Table as Table,
     text_of as text_of,
 )
@@ -79,7 +79,7 @@ from .run_tables import (
 
 from .cost_tables import (
     COSTS as COSTS,
-    AT_ONCE as AT_ONCE,
+    CALLS_AT_ONCE as CALLS_AT_ONCE,
     dull_counts as dull_counts,
     mean_costs as mean_costs,
     cost_table as cost_table,

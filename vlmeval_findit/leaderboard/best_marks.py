@@ -22,7 +22,7 @@ from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
 from ..marks import COLOURS, Shape
 from ..scoring import Run
 from .comparable import ExcludedRun, by_model, group_comparable, grouped
-from .result_table import Field, FieldType, Table, Value
+from .result_table import Field, FieldType, FieldValue, Table
 
 AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
 
@@ -99,7 +99,7 @@ class BestMarks:
     def table(self) -> Table:
         """A row for each model: its best mark, and the accuracy of every shape and colour."""
         names = (*SHAPES, *COLOURS)
-        rows: list[list[Value]] = []
+        rows: list[list[FieldValue]] = []
         for each in self.models:
             values = {name: mark.accuracy for name, mark in each.accuracies.items()}
             rows.append([each.model, each.best.name, *map(values.get, names)])

@@ -26,8 +26,8 @@ HOME = "FindIt"  # The benchmark that comes first; its files are in the folder i
 
 OVERALL = "Overall"  # Name of the mean over all datasets
 
-TIED = "≈"  # Sign of a rank whose difference to the rank above is not significant
-UNTESTED = "?"  # Sign of a rank whose difference to the rank above is not tested
+TIED_SIGN = "≈"  # Sign of a rank whose difference to the rank above is not significant
+UNTESTED_SIGN = "?"  # Sign of a rank whose difference to the rank above is not tested
 VOTED = "†"  # Sign of a value with reviews whose reviewers saw the model's answers
 
 
@@ -69,7 +69,7 @@ class RankedValue:
         """The sign of a difference to the rank above that may be chance; else empty."""
         if self.to_above is None or self.to_above.significant:
             return ""
-        return UNTESTED if self.to_above.p_value is None else TIED
+        return UNTESTED_SIGN if self.to_above.p_value is None else TIED_SIGN
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from .comparable import grouped
 from .cost_tables import cell_costs, cost_cells, cost_fields
 from .notes import format_note, formats_tried, formats_used, notes_of
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 # --- for people -----------------------------------------------------------------------------------
 
@@ -32,11 +32,11 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
         names: means and datasets, in the order of :meth:`.Board.names` (None: all).
     """
     names = board.names() if names is None else names
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
     tried = formats_tried(board)
     for model in sorted(ranks, key=lambda model: float(ranks[model].value or "inf")):
-        row: list[Value] = [ranks[model], model]
+        row: list[FieldValue] = [ranks[model], model]
         if tried:
             row.append(tried[model])
         for name in names:
@@ -57,12 +57,12 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     return Table(title, fields, [*rows, *published], notes, quoted=len(published))
 
 
-def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[Value]]:
+def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[FieldValue]]:
     """Make a row for each model and publication that has the metric."""
     known = (each for each in board.published if metric in each.values)
     rows = []
     for (model, _), group in grouped(known, lambda each: (each.model, each.where)).items():
-        row: list[Value] = ["published", model]
+        row: list[FieldValue] = ["published", model]
         if formats_tried(board):
             row.append("")
         values = {each.dataset: each.values[metric] for each in group}
@@ -104,7 +104,7 @@ def _fields(board: Board, name: str, note: str = "", is_mean: bool = False) -> l
     return [replace(field, folded=True) for field in (as_reported, tested)]
 
 
-def _cells(board: Board, entry: RankedValue | None) -> list[Value]:
+def _cells(board: Board, entry: RankedValue | None) -> list[FieldValue]:
     """Return the cells of :func:`_fields`."""
     if entry is None:
         return [TableCell(), TableCell()] if board.elsewhere else [TableCell()]
@@ -126,10 +126,10 @@ def overall_table(board: Board) -> Table:
     names = [metric.name for metric in board.shown]
     counted = board.counted_datasets
     tried = formats_tried(board)
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
     for model, cells in grouped(on_datasets, lambda cell: cell.model).items():
-        row: list[Value] = [_rank_cell(board, model, names[0]), model]
+        row: list[FieldValue] = [_rank_cell(board, model, names[0]), model]
         if tried:
             row.append(tried[model])
         for name in names:
@@ -158,9 +158,9 @@ def values_table(board: Board) -> Table:
     """Make a row for each model and dataset or mean, with all values; then published values."""
     datasets = {each.name: each for each in board.datasets}
     any_reviews = any(each.reviews is not None for each in board.datasets)
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for cell in board.ordered_cells():
-        row: list[Value]
+        row: list[FieldValue]
         if (dataset := datasets.get(cell.dataset)) is not None:
             row = [cell.model, cell.dataset, dataset.family, cell.format]
             row += [cell.queries, dataset.images]
@@ -205,11 +205,11 @@ def values_table(board: Board) -> Table:
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
 
 
-def _ranked_cells(board: Board, entry: RankedValue | None) -> list[Value]:
+def _ranked_cells(board: Board, entry: RankedValue | None) -> list[FieldValue]:
     """Return value, value elsewhere where formats were chosen, rank, p-values, sign of a tie."""
     if entry is None:
         return [None, *([None] if board.elsewhere else []), None, None, None, ""]
-    cells: list[Value] = [TableCell(entry.value, entry.interval)]
+    cells: list[FieldValue] = [TableCell(entry.value, entry.interval)]
     if board.elsewhere:
         cells.append(replace(tested_cell(entry), sign="", best=False))
     return [*cells, entry.rank, *_p_values(entry.to_above), entry.mark]
@@ -219,7 +219,7 @@ def _tests(name: str, correction: str) -> list[Field]:
     return [Field(name, FieldType.P), Field(f"{name} ({correction})", FieldType.P)]
 
 
-def _p_values(test: Difference | None) -> list[Value]:
+def _p_values(test: Difference | None) -> list[FieldValue]:
     return [test.p_value, test.corrected] if test else [None, None]
 
 
@@ -227,7 +227,7 @@ def _p_values(test: Difference | None) -> list[Value]:
 RUN_FIELDS = (Field("dataset"), Field("model"), Field("format"), Field("reported"))
 
 
-def run_cells(row: FormatRow) -> list[Value]:
+def run_cells(row: FormatRow) -> list[FieldValue]:
     """Return the values of :data:`RUN_FIELDS`."""
     reported = "yes" if row.reported else ""
     return [row.dataset, row.run.model, row.run.variant.format, reported]
@@ -235,7 +235,7 @@ def run_cells(row: FormatRow) -> list[Value]:
 
 def sweep_table(board: Board) -> Table:
     """Make a row for each comparable run: every format of every model."""
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for row in board.runs:
         test = row.to_reported
         cells = run_cells(row)
@@ -268,10 +268,10 @@ def excluded_table(board: Board) -> Table:
         Field(metric.name, FieldType.VALUE),
         Field("file"),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for excluded in board.excluded:
         run = excluded.run
-        row: list[Value] = [run.model, run.variant.name, excluded.reason]
+        row: list[FieldValue] = [run.model, run.variant.name, excluded.reason]
         row += [len(run.rows), run.failed, run.value(metric), str(run.path)]
         rows.append(row)
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
@@ -328,7 +328,7 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
                 cells[kind, part, run.model] = cell
     many = {kind: len(parts) for kind, parts in values.items() if len(parts) > _MOST_VALUES}
     models = list(dict.fromkeys(run.model for run in runs))
-    shown: list[list[Value]] = [
+    shown: list[list[FieldValue]] = [
         [f"{kind}: {part}", rows, *(cells.get((kind, part, model)) for model in models)]
         for (kind, part), rows in sorted(counts.items())
         if kind not in many

@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..analysis import other_images
-from ..protocol import SPACE, IdentityConflict, identity_conflicts, sources
+from ..protocol import SPACE_KEY, IdentityConflict, identity_conflicts, sources
 from ..scoring import (
     UNKNOWN_PROMPTS,
     Run,
@@ -322,7 +322,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
         others = other.provenance.identity
         conflicts = identity_conflicts(its, others) if its and others else []
         if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
-            conflicts.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
+            conflicts.append(IdentityConflict(SPACE_KEY, _spaces(run), _spaces(other)))
         answering = run.provenance.answered_by, other.provenance.answered_by
         if all(answering) and keys_of(answering[0]) != keys_of(answering[1]):
             names = [", ".join(each.name for each in models) for models in answering]

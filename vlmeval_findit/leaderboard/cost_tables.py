@@ -15,7 +15,7 @@ from ..analysis import CostDifference
 from ..scoring import RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
-from .result_table import NONE, Field, FieldType, Note, Table, TableCell, Value, count
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
 class CostColumn(NamedTuple):
@@ -100,13 +100,13 @@ _ANSWERS = "answers"
 
 
 # Without it, seconds of runs with another --api-nproc would be compared
-AT_ONCE = Field("calls at once", FieldType.AMOUNT)
+CALLS_AT_ONCE = Field("calls at once", FieldType.AMOUNT)
 
 
 def cost_fields() -> list[Field]:
     """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
     fields = [Field(column.name, FieldType.AMOUNT) for column in COSTS]
-    fields += [AT_ONCE, Field("USD source"), Field("image size"), count(_ANSWERS)]
+    fields += [CALLS_AT_ONCE, Field("USD source"), Field("image size"), count(_ANSWERS)]
     return fields + [count(column.name) for column in _COUNTS]
 
 
@@ -128,11 +128,11 @@ def dull_counts(costs: Sequence[RunCosts]) -> set[str]:
     return {_ANSWERS, *(column.name for column in _COUNTS)} - telling
 
 
-def cost_cells(costs: RunCosts | None) -> list[Value]:
+def cost_cells(costs: RunCosts | None) -> list[FieldValue]:
     """Return the values of :func:`cost_fields`; empty without costs."""
     if costs is None:
         return [None] * len(cost_fields())
-    cells: list[Value] = [column.value(costs) for column in COSTS]
+    cells: list[FieldValue] = [column.value(costs) for column in COSTS]
     cells += [costs.calls_at_once, costs.usd_source, costs.image_size, costs.queries]
     return cells + [column.value(costs) for column in _COUNTS]
 
@@ -206,7 +206,7 @@ def cost_table(board: Board) -> Table:
         if any(column.value(costs) is not None for costs in known.values())
     ]
     fields = [Field("model"), *(Field(each.short_name, FieldType.AMOUNT) for each in columns)]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for model, costs in known.items():
         rows.append([model, *(column.short(costs) for column in columns)])
     if any(numbers[model] < len(datasets) for model in known):
@@ -258,11 +258,11 @@ def cost_comparison_table(
 
     Notes have what a reader of the costs of ``run`` (A) and ``other`` (B) must know.
     """
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for each in differences:
         test = each.difference
         star = "*" if test.p_value is not None and test.p_value < ALPHA else ""
-        row: list[Value] = [each.name, each.mean, each.other_mean]
+        row: list[FieldValue] = [each.name, each.mean, each.other_mean]
         row += [TableCell(test.value, test.interval), TableCell(test.p_value, sign=star)]
         rows.append([*row, each.queries])
     fields = [

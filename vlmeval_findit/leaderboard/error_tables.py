@@ -24,7 +24,7 @@ from ..statistics import Difference
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE = 2  # Most error types that a row names
@@ -42,7 +42,7 @@ def lost_table(board: Board) -> Table:
     """
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     names_of_datasets = board.counted_datasets
     on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in names_of_datasets)
     reported = by_model(cell.run for cell in on_datasets if cell.run is not None)
@@ -78,7 +78,7 @@ def errors_table(board: Board) -> Table:
             costs.append({})
     occurring = {name for by_name in costs for name, cost in by_name.items() if cost.events}
     names = [each.name for each in analysis.error_types if each.name in occurring]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for row, by_name in zip(board.runs, costs, strict=True):
         cells = [*run_cells(row), analysis.score.value(row.run.sums_of_rows)]
         for name in names:
@@ -101,7 +101,7 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     score = run.benchmark.errors.score
     reached = score.value(run.sums_of_rows)
     lost = sum(cost.points for cost in costs)
-    rows: list[list[Value]] = [[score.title, "", reached]]
+    rows: list[list[FieldValue]] = [[score.title, "", reached]]
     rows += [
         [cost.error_type.name, cost.events, TableCell(cost.points, cost.interval)]
         for cost in costs
@@ -119,7 +119,7 @@ def error_differences_table(
     other: Run, costs: Sequence[ErrorCost], differences: Mapping[str, Difference]
 ) -> Table:
     """Make a row for each error type: its cost in a run minus its cost in another."""
-    rows: list[list[Value]] = [
+    rows: list[list[FieldValue]] = [
         [
             cost.error_type.name,
             TableCell(difference.value, difference.interval),
@@ -136,7 +136,7 @@ def error_differences_table(
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:
     """Make a row for each slice of a run's queries, the whole first: points and main errors."""
     names = {each.key: each.name for each in analysis.error_types}
-    rows: list[list[Value]] = [["lost in all", "", sum(each.total for each in slices), ""]]
+    rows: list[list[FieldValue]] = [["lost in all", "", sum(each.total for each in slices), ""]]
     for each in slices:
         most = sorted(each.points.items(), key=lambda item: -item[1])[:_TYPES_OF_SLICE]
         mostly = ", ".join(names[key] for key, points in most if points)
@@ -149,7 +149,7 @@ def lenient_table(run: Run) -> Table:
     """Make a row for each repair of lenient parsing; no rows if it adds nothing."""
     gain = lenient_gain(run.rows)
     lenient = run.benchmark.lenient
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     if gain.replies and lenient is not None:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
         rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
@@ -162,7 +162,7 @@ def lenient_table(run: Run) -> Table:
 def rejection_table(run: Run) -> Table:
     """Make a row for each outcome of queries with nothing to find; no rows without them."""
     shares = rejection_shares(run)
-    rows: list[list[Value]] = [
+    rows: list[list[FieldValue]] = [
         [each.outcome.value, each.queries, TableCell(each.share, each.interval)] for each in shares
     ]
     if shares:
@@ -172,7 +172,9 @@ def rejection_table(run: Run) -> Table:
     return Table(title, [Field("outcome"), count("queries"), value("percent")], rows)
 
 
-def _metric_rows(run: Run, metrics: Sequence[Metric], empty: list[Value]) -> list[list[Value]]:
+def _metric_rows(
+    run: Run, metrics: Sequence[Metric], empty: list[FieldValue]
+) -> list[list[FieldValue]]:
     bounds, values = intervals(run), run.metric_values
     names = [metric.name for metric in metrics]
     return [[name, *empty, TableCell(values[name], bounds.get(name))] for name in names]

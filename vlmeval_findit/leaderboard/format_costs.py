@@ -15,7 +15,7 @@ from .board import Board
 from .comparable import grouped
 from .format_spread import loss
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, text_of
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
         Field("its tokens out", FieldType.AMOUNT),
         Field("saved in %", FieldType.VALUE),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for each in formats:
         reported, cheapest = each.reported.row, each.cheapest.row
         value = TableCell(reported.run.value(metric), reported.intervals.get(metric.name))
-        row: list[Value] = [each.model, each.dataset, each.reported.name, value]
+        row: list[FieldValue] = [each.model, each.dataset, each.reported.name, value]
         row += [each.reported.tokens_out, each.cheapest.name, _difference(cheapest)]
         rows.append([*row, each.cheapest.tokens_out, each.saved_share])
     lines = [

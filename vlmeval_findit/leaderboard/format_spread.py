@@ -18,7 +18,7 @@ from ..statistics import Difference
 from .board import Board
 from .comparable import grouped
 from .reported_formats import FormatRow, share_of_tests, tests_against
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, count
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
         Field("commonest"),
         Field("to commonest", FieldType.DIFFERENCE, interval=True),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for each in sorted(spreads, key=lambda each: loss(each.worst.to_best, metric), reverse=True):
         best = each.best
         value = TableCell(best.run.value(metric), best.intervals.get(metric.name))
-        row: list[Value] = [each.model, each.dataset, each.formats]
+        row: list[FieldValue] = [each.model, each.dataset, each.formats]
         row += [best.run.variant.format, value]
         for other in (each.median, each.worst, each.commonest):
             row.append(other.name if other else None)

@@ -9,7 +9,7 @@ from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
 from ..core import counted, short
 from ..protocol import Answer
 from ..statistics import FAULTS, DoubtCalibration, LabelFault
-from .result_table import NONE, Field, Note, Table, TableCell, Value, count
+from .result_table import NONE, Field, FieldValue, Note, Table, TableCell, count
 
 _ASKED = 18  # Characters of an expression
 _CHANGE = 24  # Characters of a correction
@@ -62,12 +62,12 @@ def calibration_text(audit: LabelAudit) -> str:
     return f"by the reviews of {reviewed}; the list is as without them"
 
 
-def _cells(audit: LabelAudit, row: AuditedRow) -> list[Value]:
+def _cells(audit: LabelAudit, row: AuditedRow) -> list[FieldValue]:
     asked = audit.dataset.queries[row.index].label
     kind = row.fault.value if row.fault is not None else ""
     sign = REVIEWED if row.index in audit.decided else ""
     index = TableCell(row.index, sign=sign)
-    cells: list[Value] = [index, short(asked, _ASKED), kind, f"{row.agreeing} of {row.models}"]
+    cells: list[FieldValue] = [index, short(asked, _ASKED), kind, f"{row.agreeing} of {row.models}"]
     if audit.has_probabilities:
         cells.append(probability_text(audit.calibrated(row)))
     return [*cells, short(change_of(row), _CHANGE)]

@@ -11,7 +11,7 @@ from .board_tables import elsewhere, metric_table, tested_cell
 from .comparable import asked_at
 from .cost_tables import cost_table
 from .notes import formats_used, notes_of
-from .result_table import Field, Table, Value, value
+from .result_table import Field, FieldValue, Table, value
 from .table_output import to_booktabs, to_latex
 
 
@@ -35,7 +35,7 @@ def with_format(board: Board, table: Table) -> Table:
         return table
     place = [field.name for field in table.fields].index("model") + 1
     fields = [*table.fields[:place], Field("format"), *table.fields[place:]]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for row in table.rows:
         model = row[place - 1]
         format_ = formats.get(model, "") if isinstance(model, str) else ""
@@ -110,9 +110,9 @@ def _datasets(board: Board) -> Table:
         fields.append(value(model, formats.get(model, "")))
         if model in chosen:
             fields.append(value(elsewhere(model)))
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for dataset in board.datasets:
-        row: list[Value] = [dataset.name]
+        row: list[FieldValue] = [dataset.name]
         for model in board.models:
             entry = board.entry(model, dataset.name, board.headline.name)
             row.append(entry.value if entry else None)

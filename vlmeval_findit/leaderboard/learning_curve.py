@@ -14,9 +14,16 @@ from dataclasses import dataclass
 from ..analysis import check_comparable, estimate
 from ..protocol import Better, Metric
 from ..scoring import Run
-from ..statistics import INTERVALS, Choice, Difference, Interval, alpha_share, metric_intervals
+from ..statistics import (
+    INTERVALS_LEGEND,
+    Choice,
+    Difference,
+    Interval,
+    alpha_share,
+    metric_intervals,
+)
 from ..sweeps import name_and_step
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _NAMED = 5  # Most steps that the verdict names
 
@@ -129,9 +136,9 @@ def curve_table(curve: LearningCurve) -> Table:
 
     ``≈``: the best is not significantly better; ``?``: too few images.
     """
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for point in curve.points:
-        row: list[Value] = [point.step, len(point.run.rows), point.run.failed]
+        row: list[FieldValue] = [point.step, len(point.run.rows), point.run.failed]
         row.append(TableCell(point.value, point.interval, best=point.to_best is None))
         if point.to_best is None:
             row += [None, None]
@@ -143,13 +150,13 @@ def curve_table(curve: LearningCurve) -> Table:
     notes = (
         Note("", [curve.verdict]),
         Note(curve.title, ["failed calls count as misses"]),
-        Note("Intervals", [INTERVALS]),
+        Note("Intervals", [INTERVALS_LEGEND]),
         Note("p", [CORRECTION]),
     )
     return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
 
 
-def _test_cells(test: Difference) -> list[Value]:
+def _test_cells(test: Difference) -> list[FieldValue]:
     sign = ""
     if test.p_value is None:
         sign = "?"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
-from ..analysis import ELSEWHERE, MEANING, UNEVEN, rule, transparent_rows
+from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, rule, transparent_rows
 from ..benchmarks.findit import rejection_line
 from ..core import counted
 from ..protocol import add_up
 from ..scoring import (
-    PACKAGE,
+    PACKAGE_KEY,
     Run,
     errata_lines,
     facts_of,
@@ -20,8 +20,8 @@ from ..scoring import (
     part_in_words,
     score_again,
 )
-from ..statistics import COUNTING, TOO_FEW
-from .board import OVERALL, TIED, UNTESTED, VOTED, Board, BoardCell
+from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
+from .board import OVERALL, TIED_SIGN, UNTESTED_SIGN, VOTED, Board, BoardCell
 from .comparable import ComparableRuns, grouped
 from .result_table import Note
 
@@ -30,24 +30,26 @@ MOST = 12  # Most models that notes name; the tables have all
 
 def signs_of(board: Board) -> list[str]:
     """Return the meaning of the signs of ranks and values."""
-    untested = f"{UNTESTED}: the difference to the rank above is not tested, as {TOO_FEW}"
-    signs = [f"{TIED}: the difference to the rank above is not significant"]
+    untested = (
+        f"{UNTESTED_SIGN}: the difference to the rank above is not tested, as {TOO_FEW_IMAGES}"
+    )
+    signs = [f"{TIED_SIGN}: the difference to the rank above is not significant"]
     if not board.elsewhere:
         return [*signs, untested]
     return [*signs, f"{untested}, or a value {ELSEWHERE} is not known", ELSEWHERE_SIGN]
 
 
-ELSEWHERE_SIGN = f"{ELSEWHERE}: {MEANING}; ranks, tests and intervals are of it"
+ELSEWHERE_SIGN = f"{ELSEWHERE}: {ELSEWHERE_MEANING}; ranks, tests and intervals are of it"
 
 
 def how_to_read(board: Board) -> str:
     """Say what the values of a board are, and how they are ranked and tested."""
     return (
         "Values in percent with 95 % intervals over images: queries of one image count together, "
-        f"and so does an image that datasets share; there is no interval where {TOO_FEW}, nor of a "
-        f"mean over that dataset ({COUNTING}). {'; '.join(signs_of(board))} (at 5 %: paired "
-        "t-test over images; p-values are corrected after Holm for the comparisons of their "
-        "column). "
+        f"and so does an image that datasets share; there is no interval where {TOO_FEW_IMAGES}, "
+        f"nor of a mean over that dataset ({WHICH_IMAGES_COUNT}). {'; '.join(signs_of(board))} "
+        "(at 5 %: paired t-test over images; p-values are corrected after Holm for the comparisons "
+        "of their column). "
         "Models are ordered by the headline metric with failed calls as misses; other metrics are "
         "over answered calls only, and rank no model that has failed calls. "
         "Means are given for models that have every dataset in them."
@@ -57,8 +59,8 @@ def how_to_read(board: Board) -> str:
 def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
     return (
-        f"A model is reported in one format {UNEVEN}, unless --format says otherwise, chosen by "
-        f"the {rule(board.benchmark)}."
+        f"A model is reported in one format {UNEVEN_DATASETS}, unless --format says otherwise, "
+        f"chosen by the {rule(board.benchmark)}."
     )
 
 
@@ -211,7 +213,7 @@ def _scored_earlier(dataset: ComparableRuns) -> str:
     runs = [run for run in dataset.runs if not is_present(run)]
     if not runs:
         return ""
-    by = part_in_words(runs[0].provenance.scored_with, PACKAGE)
+    by = part_in_words(runs[0].provenance.scored_with, PACKAGE_KEY)
     count = counted(len(runs), "run")
     return f"{count} by {by}, not by the present scorer; score again: {score_again(runs)}"
 

@@ -104,7 +104,7 @@ class TableCell:
         return (self.interval.low, self.interval.high) if self.interval else (None, None)
 
 
-Value = TableCell | str | float | None  # What a field of a table's row may hold
+FieldValue = TableCell | str | float | None  # What a field of a table's row may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Table:
 
     title: str
     fields: Sequence[Field]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[FieldValue]]
     notes: Sequence[Note] = ()
     quoted: int = 0
 

@@ -12,32 +12,32 @@ from ..analysis import (
     intervals,
     untested_metrics,
 )
-from ..boxes import MEANS
+from ..boxes import CONFIDENCE_MEANINGS
 from ..scoring import Run
 from ..statistics import (
     ALPHA,
     BOOTSTRAP_SAMPLES,
-    COUNTING,
-    FEWEST,
-    INTERVALS,
-    TOO_FEW,
+    FEWEST_IMAGES,
+    INTERVALS_LEGEND,
+    TOO_FEW_IMAGES,
+    WHICH_IMAGES_COUNT,
     Difference,
     Estimate,
     correct,
     metric_intervals,
 )
 from .cost_tables import cost_cells, cost_fields
-from .result_table import Field, FieldType, Note, Table, TableCell, Value, count, value
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
     """Make a row for each run of a benchmark: its metrics with intervals, model and dataset."""
     metrics = runs[0].benchmark.all_metrics
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for run in runs:
         variant = run.variant
         bounds = intervals(run) if run.rows else {}
-        row: list[Value] = [run.model, run.dataset_name, run.board_dataset, variant.format]
+        row: list[FieldValue] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
         row += cost_cells(run.provenance.costs)
@@ -51,7 +51,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
 
 # --- two runs -------------------------------------------------------------------------------------
 
-_NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
+_NOTES = (Note("Intervals", [INTERVALS_LEGEND]), Note("*", [f"p below {ALPHA:g}"]))
 
 OTHER_QUERIES = "≠"  # Sign of a difference between values over different queries
 
@@ -62,7 +62,7 @@ OTHER_QUERIES_NOTE = Note(
 )
 
 # Legend of values with too few images for a test
-TOO_FEW_NOTE = Note("–", [f"no test, no interval, as {TOO_FEW}: {COUNTING}"])
+TOO_FEW_NOTE = Note("–", [f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"])
 
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
@@ -145,7 +145,7 @@ def _compared(
     test: Difference,
     p_value: float | None,
     sign: str = "",
-) -> list[Value]:
+) -> list[FieldValue]:
     star = "*" if p_value is not None and p_value < ALPHA else ""
     difference = TableCell(test.value, test.interval, sign=sign)
     return [name, *values, difference, TableCell(p_value, sign=star)]
@@ -158,7 +158,7 @@ def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     """Make a row for the mean of several samples, their consensus, and the best by truth."""
     names = [metric.name for metric in score.metrics]
 
-    def row(name: str, summary: Estimate) -> list[Value]:
+    def row(name: str, summary: Estimate) -> list[FieldValue]:
         bounds = metric_intervals(summary)
         return [name, *(TableCell(summary.value(each), bounds.get(each)) for each in names)]
 
@@ -190,7 +190,7 @@ def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
         lines.append("consensus: boxes in more than half of a query's answers, as one reply")
     if score.passes is not None:
         lines.append("pass@k: one of k samples solves the query: all objects hit, no box too many")
-    return Note("", [*lines, f"brackets: {INTERVALS}"])
+    return Note("", [*lines, f"brackets: {INTERVALS_LEGEND}"])
 
 
 # --- confidences ----------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def ranking_table(run: CalibrationResult) -> Table:
     return Table(f"{run.model} on {run.dataset}", fields, rows)
 
 
-def _with_gain(precision: APValue) -> list[Value]:
+def _with_gain(precision: APValue) -> list[FieldValue]:
     value = TableCell(precision.value, precision.interval)
     bounds = precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
@@ -224,10 +224,10 @@ def calibration_table(run: CalibrationResult) -> Table:
         *(Field(name, FieldType.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
         count("unsure"),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for result in run.by_definition:
         error = None if result.error is None else 100 * result.error
-        row: list[Value] = [result.definition, error]
+        row: list[FieldValue] = [result.definition, error]
         if (cut := result.threshold) is None:
             row += [None, None, None, None, None]
         else:
@@ -240,11 +240,11 @@ def calibration_table(run: CalibrationResult) -> Table:
 def legend(runs: Sequence[CalibrationResult]) -> Note:
     """Explain the words of both tables."""
     names = {each.definition for run in runs for each in run.by_definition}
-    lines = [f"{name}: {means}" for name, means in MEANS.items() if name in names]
+    lines = [f"{name}: {means}" for name, means in CONFIDENCE_MEANINGS.items() if name in names]
     lines += [
         "gain: over the order of output; ≈: not significant",
         f"brackets: 95 %, images resampled {BOOTSTRAP_SAMPLES} times; none of fewer than "
-        f"{FEWEST} images",
+        f"{FEWEST_IMAGES} images",
         "best cut: without boxes of a lower confidence F1 is highest, chosen on these boxes; "
         "elsewhere: F1 with each half cut where the other is best",
     ]

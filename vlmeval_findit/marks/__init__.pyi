@@ -3,7 +3,7 @@
 from .style import (
     StyleError as StyleError,
     Shape as Shape,
-    ONLY as ONLY,
+    ONLY_VARIANT as ONLY_VARIANT,
     STYLES as STYLES,
     COLOURS as COLOURS,
     CONTRAST as CONTRAST,
@@ -31,7 +31,7 @@ from .region import (
 )
 
 from .shapes import (
-    SHAFT as SHAFT,
+    ARROW_SHAFT as ARROW_SHAFT,
 )
 
 from .scribble import (

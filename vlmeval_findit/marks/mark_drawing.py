@@ -17,7 +17,7 @@ from . import shapes
 from .region import Region
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points
-from .style import COLOURS, CONTRAST, ONLY, Shape, Style, contrasting
+from .style import COLOURS, CONTRAST, ONLY_VARIANT, Shape, Style, contrasting
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -102,7 +102,7 @@ PAINTERS: Mapping[tuple[Shape, str], Painter] = {
     (Shape.BOX, "square"): Painter(_box, shapes.box_with_squares, shapes.plain_box),
     (Shape.BOX, "round"): Painter(_box, shapes.box_with_discs, shapes.plain_box),
     (Shape.BOX, "none"): Painter(_box, shapes.plain_box, shapes.plain_box),
-    (Shape.OVAL, ONLY): Painter(_box, shapes.oval, shapes.oval),
+    (Shape.OVAL, ONLY_VARIANT): Painter(_box, shapes.oval, shapes.oval),
     (Shape.ARROW, "open"): Painter(_box, shapes.open_arrow, shapes.open_arrow),
     (Shape.ARROW, "filled"): Painter(_box, shapes.filled_arrow, shapes.open_arrow),
     (Shape.MASK, "outlined"): Painter(_outlines, shapes.outlined_mask, shapes.tight_contour),
@@ -115,7 +115,7 @@ PAINTERS: Mapping[tuple[Shape, str], Painter] = {
     (Shape.TAG, "letter round"): Painter(_letter, shapes.round_tag, shapes.square_plate),
     (Shape.POINT, "round"): Painter(_box, shapes.round_point, shapes.round_point),
     (Shape.POINT, "square"): Painter(_box, shapes.square_point, shapes.round_point),
-    (Shape.SCRIBBLE, ONLY): Painter(_each_scribble, scribble, scribble),
+    (Shape.SCRIBBLE, ONLY_VARIANT): Painter(_each_scribble, scribble, scribble),
 }
 
 

@@ -90,7 +90,7 @@ def _disc(canvas: Canvas, centre: Point, radius: int, colour: Colour) -> None:
 
 
 # Lengths in pixels
-SHAFT = 50
+ARROW_SHAFT = 50
 HEAD = 10  # Of the strokes of an open head
 SIDE = 20  # Of the sides of a filled head
 
@@ -98,7 +98,7 @@ SIDE = 20  # Of the sides of a filled head
 def open_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
     """Draw a shaft, and two strokes at 45 degrees to it with their ends rounded to pixels."""
     tail, tip = _shaft(canvas, at)
-    cv2.arrowedLine(canvas, tail, tip, colour, width, tipLength=HEAD / SHAFT)
+    cv2.arrowedLine(canvas, tail, tip, colour, width, tipLength=HEAD / ARROW_SHAFT)
 
 
 def filled_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
@@ -122,10 +122,10 @@ def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
     x, y = at.centre
     x2, y2 = at.far
     placements = (
-        ((at.x - SHAFT, y), (at.x, y)),
-        ((x2 + SHAFT, y), (x2, y)),
-        ((x, at.y - SHAFT), (x, at.y)),
-        ((x, y2 + SHAFT), (x, y2)),
+        ((at.x - ARROW_SHAFT, y), (at.x, y)),
+        ((x2 + ARROW_SHAFT, y), (x2, y)),
+        ((x, at.y - ARROW_SHAFT), (x, at.y)),
+        ((x, y2 + ARROW_SHAFT), (x, y2)),
     )
     height, width = canvas.shape[:2]
     for ends in placements:

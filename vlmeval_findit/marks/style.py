@@ -39,12 +39,12 @@ class MarkVariant(NamedTuple):
     has_width: bool = True  # Whether the line width shows
 
 
-ONLY = ""  # The single variant of a shape
+ONLY_VARIANT = ""  # The single variant of a shape
 
 # All variants of a shape; those of a box differ in its corners
 STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
     Shape.BOX: dict.fromkeys(("square", "round", "none"), MarkVariant("box")),
-    Shape.OVAL: {ONLY: MarkVariant("oval")},
+    Shape.OVAL: {ONLY_VARIANT: MarkVariant("oval")},
     Shape.ARROW: dict.fromkeys(("open", "filled"), MarkVariant("arrow")),
     Shape.MASK: {"outlined": MarkVariant("mask"), "plain": MarkVariant("mask", has_width=False)},
     Shape.CONTOUR: dict.fromkeys(("tight", "loose"), MarkVariant("contour")),
@@ -53,7 +53,7 @@ STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
         **dict.fromkeys(("letter square", "letter round"), MarkVariant("letter tag")),
     },
     Shape.POINT: dict.fromkeys(("round", "square"), MarkVariant("point")),
-    Shape.SCRIBBLE: {ONLY: MarkVariant("scribble")},
+    Shape.SCRIBBLE: {ONLY_VARIANT: MarkVariant("scribble")},
 }
 
 # RGB, 0 to 255, of the colours that a mark may have
@@ -83,7 +83,7 @@ class Style:
     """
 
     shape: Shape
-    variant: str = ONLY
+    variant: str = ONLY_VARIANT
     width: int = DEFAULT_WIDTH  # Of lines, in pixels
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ from .model_client import (
 )
 
 from .checkpoint_row import (
-    OTHER as OTHER,
+    ANY_CHECKPOINT as ANY_CHECKPOINT,
     row_to_run as row_to_run,
     row_of_checkpoint as row_of_checkpoint,
     contradiction as contradiction,
@@ -62,7 +62,7 @@ from .safetensors_header import (
 )
 
 from .revision import (
-    REMEMBERED as REMEMBERED,
+    HASH_CACHE as HASH_CACHE,
     fingerprint as fingerprint,
     known_revision as known_revision,
     base_settings as base_settings,
@@ -143,7 +143,7 @@ from .stopwatch import (
 )
 
 from .http.chat import (
-    LIMITS as LIMITS,
+    TOKEN_LIMITS as TOKEN_LIMITS,
     ChatModel as ChatModel,
     once_a_variant as once_a_variant,
     chat_model as chat_model,
@@ -166,7 +166,7 @@ from .http.completion import (
 )
 
 from .http.client import (
-    MOST_BYTES as MOST_BYTES,
+    MOST_REPLY_BYTES as MOST_REPLY_BYTES,
     HttpRequest as HttpRequest,
     HttpClient as HttpClient,
     retry_after as retry_after,
@@ -273,11 +273,11 @@ from .http.providers.google_content import (
 from .http.batch.services import (
     BatchService as BatchService,
     AnthropicBatches as AnthropicBatches,
-    SERVICES as SERVICES,
+    BATCH_SERVICES as BATCH_SERVICES,
 )
 
 from .http.batch.batch_services import (
-    HALF as HALF,
+    BATCH_PRICE as BATCH_PRICE,
     BatchKind as BatchKind,
     BatchRequest as BatchRequest,
     BatchStatus as BatchStatus,
@@ -285,7 +285,7 @@ from .http.batch.batch_services import (
 )
 
 from .prices import (
-    AS_OF as AS_OF,
+    PRICES_AS_OF as PRICES_AS_OF,
     TokenPrices as TokenPrices,
     prices_from as prices_from,
     PricesField as PricesField,
@@ -329,7 +329,7 @@ from .http.image_bounds import (
 )
 
 from .http.refused_fields import (
-    NEEDED as NEEDED,
+    NEEDED_FIELDS as NEEDED_FIELDS,
 )
 
 from .http.sent_whole import (
@@ -366,7 +366,7 @@ from .tiers import (
 )
 
 from .weight_files import (
-    UNREADABLE as UNREADABLE,
+    READ_ERRORS as READ_ERRORS,
     shards_of as shards_of,
     fault_of as fault_of,
     is_one_of_many as is_one_of_many,

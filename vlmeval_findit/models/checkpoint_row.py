@@ -22,7 +22,7 @@ def _stated_only(variant: DatasetVariant) -> Space:
 
 # Any checkpoint that transformers' AutoModelForImageTextToText loads, once its space is stated.
 # Its prompts are the variant's; its processor and chat template are used as they are.
-OTHER = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily({}))
+ANY_CHECKPOINT = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily({}))
 
 
 def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelRow, str]:
@@ -36,7 +36,7 @@ def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelR
     Raises:
         ValueError: the row is unknown, or the checkpoint contradicts it.
     """
-    row = OTHER if name == OTHER.name and checkpoint else MODELS.get(name)
+    row = ANY_CHECKPOINT if name == ANY_CHECKPOINT.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
         raise ValueError(f"unknown local model {name!r}{nearest(name, local)}")
@@ -54,7 +54,7 @@ def row_of_checkpoint(
         checkpoint: a folder or an identifier.
         like: a name in the model table, for its prompts and coordinates.
         space_stated: whether the user states the coordinate space: then ``like`` gives only
-            prompts, and a checkpoint without a row is :data:`OTHER`.
+            prompts, and a checkpoint without a row is :data:`ANY_CHECKPOINT`.
 
     Raises:
         ValueError: no row fits, several do, ``like`` or the name contradicts the files of the
@@ -89,7 +89,7 @@ def row_of_checkpoint(
         )
     _refuse_unloadable(where, checkpoint, architecture)
     if space_stated:
-        return OTHER
+        return ANY_CHECKPOINT
     raise ValueError(
         f"{where}: {architecture}, and no known model is of that type. State the space that it "
         "answers in when you run it: --space SPACE (names: run_findit.py score --help), or add a "
@@ -119,7 +119,7 @@ def fitting(
         raise ValueError(f"{where}: {why}. Type {_likes(decided)}")
     if not decided and architecture is not None:
         _refuse_unloadable(where, checkpoint, architecture)
-    return replace(row, local=(decided[0] if decided else OTHER).local)
+    return replace(row, local=(decided[0] if decided else ANY_CHECKPOINT).local)
 
 
 def contradiction(row: ModelRow, checkpoint: str) -> str | None:
@@ -261,7 +261,7 @@ def _not_here(checkpoint: str) -> str:
 
 
 def _refuse_unloadable(where: str, checkpoint: str, architecture: Architecture) -> None:
-    """Refuse a checkpoint that :data:`OTHER` cannot run, before anything is loaded."""
+    """Refuse a checkpoint that :data:`ANY_CHECKPOINT` cannot run, before anything is loaded."""
     types = loadable_types()
     if types and architecture.model_type not in types:
         raise ValueError(

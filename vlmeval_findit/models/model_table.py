@@ -18,7 +18,7 @@ from ..protocol import (
     READS_LIKE,
     SPACE_SETTING,
     THINK,
-    USUAL,
+    USUAL_THOUGHTS,
     Settings,
     ThoughtMarks,
     ThoughtRule,
@@ -308,7 +308,7 @@ def thought_rule(name: str, marks: ThoughtMarks | None) -> ThoughtRule:
     ``marks`` are those of :func:`.settings_of_model`.
     """
     row = find_model(name)
-    rule = row.thoughts if row is not None else USUAL
+    rule = row.thoughts if row is not None else USUAL_THOUGHTS
     return rule if marks is None else ThoughtRule(marks, rule.opened)
 
 

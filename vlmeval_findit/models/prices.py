@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from ..core import Checked
 
-AS_OF = "November 2026"  # Month of the prices below
+PRICES_AS_OF = "November 2026"  # Month of the prices below
 
 _LONGEST = 200_000  # tokens of a prompt
 _LONG_SENT = 2.0
@@ -37,7 +37,7 @@ class TokenPrices:
     cached: float  # read from the provider's cache
     written: float  # written to that cache
     least: int  # tokens; shorter beginnings are not cached
-    source: str = f"prices of {AS_OF}"  # as in records
+    source: str = f"prices of {PRICES_AS_OF}"  # as in records
     priority: float = 2.5  # multiple of the tier; by default the most that OpenAI asks
     fast: float = 6.0  # multiple of Anthropic's speed; by default the most that it asked
     are_given: bool = False  # by the user: for any prompt

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..protocol import USUAL, ThoughtRule, TokenLogprobs, split_thought
+from ..protocol import USUAL_THOUGHTS, ThoughtRule, TokenLogprobs, split_thought
 
 Span = tuple[int, int]  # of characters of a text, as of a slice
 
@@ -26,7 +26,7 @@ class GeneratedTokens(NamedTuple):
     ended: float | None = None  # of the token that ended the text, if any
 
 
-def answer_span(text: str, rule: ThoughtRule = USUAL) -> Span:
+def answer_span(text: str, rule: ThoughtRule = USUAL_THOUGHTS) -> Span:
     """Return the span of a text's answer, without surrounding white space.
 
     >>> answer_span("<think>hm</think> [] ")
@@ -59,7 +59,7 @@ def span_tokens(generated: GeneratedTokens, span: Span) -> TokenLogprobs:
 
 
 def answer_tokens(
-    generated: GeneratedTokens, before: str, text: str, rule: ThoughtRule = USUAL
+    generated: GeneratedTokens, before: str, text: str, rule: ThoughtRule = USUAL_THOUGHTS
 ) -> TokenLogprobs:
     """Return the tokens of a text's answer; the prompt began the text with ``before``."""
     moved = generated._replace(ends=tuple(len(before) + end for end in generated.ends))

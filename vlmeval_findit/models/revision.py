@@ -23,7 +23,7 @@ from .weight_files import names_of_weights
 log = logging.getLogger(__name__)
 
 # Cached hashes of large files, in VLMEvalKit's data folder; it may be deleted
-REMEMBERED = "findit_checkpoints.json"
+HASH_CACHE = "findit_checkpoints.json"
 _LARGE = 1 << 20  # bytes from which on a file's hash is cached
 _WORTH_SAYING = 4 << 30  # bytes from which on hashing is logged
 _AT_ONCE = 8  # files hashed in parallel: hashing releases the GIL
@@ -59,13 +59,13 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
     large = {at: state for at, state in seen if state.size > _LARGE and os.path.exists(at)}
     if large:
         with suppress(OSError, FolderError):
-            write_text_once(make_lmu_data_root() / REMEMBERED, json.dumps(large, indent=0))
+            write_text_once(make_lmu_data_root() / HASH_CACHE, json.dumps(large, indent=0))
     return result
 
 
 def _remembered() -> Mapping[str, HashedFile]:
     try:
-        stored = read_json(lmu_data_root() / REMEMBERED)
+        stored = read_json(lmu_data_root() / HASH_CACHE)
         return {path: HashedFile(*values) for path, values in stored.items()}
     except (AttributeError, OSError, TypeError, ValueError):
         return {}

@@ -24,7 +24,7 @@ _OF_MODEL = (
     "pytorch_model.bin.index.json",
 )
 # What reading a file raises that is cut off, deleted meanwhile, or something else
-UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
+READ_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 
 _POINTER = b"version https://git-lfs"
 _ZIP = b"PK"  # How torch.save begins a file; before torch 1.6, with a pickle
@@ -41,7 +41,7 @@ def loaded_file(folder: Path) -> Path | None:
 def shards_of(index: Path) -> list[Path]:
     """Return the files that an index lists.
 
-    Raises one of :data:`UNREADABLE` if it is no index.
+    Raises one of :data:`READ_ERRORS` if it is no index.
     """
     names = dict.fromkeys(read_json(index)["weight_map"].values())
     return [index.parent / name for name in names]
@@ -50,7 +50,7 @@ def shards_of(index: Path) -> list[Path]:
 def fault_of(file: Path) -> str | None:
     """Return why a file of weights is not whole; None if it is.
 
-    Raises one of :data:`UNREADABLE` if it is not there, or its header is none.
+    Raises one of :data:`READ_ERRORS` if it is not there, or its header is none.
     """
     size = file.stat().st_size
     with open_regular(file) as f:
@@ -87,7 +87,7 @@ def lacking_shards(folder: Path) -> str | None:
         index = loaded_file(folder)
         listed = shards_of(index) if index is not None and suffix_of(index) == ".json" else []
         numbered = [match for match in (_SHARD.search(each.name) for each in listed) if match]
-    except UNREADABLE:
+    except READ_ERRORS:
         return None
     most = max((int(match[2]) for match in numbered), default=0)
     if len(numbered) >= most or index is None:
@@ -135,7 +135,7 @@ def _tensors_of(file: Path) -> Mapping[str, Mapping[str, Any]]:
         why = fault_of(file)
         if why is None and suffix_of(file) == ".safetensors":
             header = read_header(file).values
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         why = f"cut off, or no safetensors file ({error_line(error)})"
     if why is not None:
         raise ValueError(f"{file}: {why}. Copy or save it again")
@@ -167,7 +167,7 @@ def _says_quantized(folder: Path) -> bool:
         return False  # An adapter's weights are not quantized
     try:
         return _names_any(read_json(config), _QUANTIZATION)
-    except UNREADABLE:
+    except READ_ERRORS:
         return True  # Its own fault is told elsewhere
 
 
@@ -213,7 +213,7 @@ def _names_its_own(config: Path) -> bool:
     """Return whether a config.json names the file of its weights, or cannot be read."""
     try:
         return _names_any(read_json(config), ("transformers_weights",))
-    except UNREADABLE:
+    except READ_ERRORS:
         return True
 
 
@@ -226,7 +226,7 @@ def _loaded_files(folder: Path) -> Sequence[Path]:
         return [first]
     try:
         shards = shards_of(first)
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         why = f"no index of shards ({error_line(error)})"
         raise ValueError(f"{first}: {why}. Copy or save it again") from None
     missing = [shard.name for shard in shards if not shard.is_file()]

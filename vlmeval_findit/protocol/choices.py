@@ -36,8 +36,8 @@ SETTINGS = (SPACE_SETTING, THOUGHT_MARKS, READS_LIKE, VP_MARK)
 """All settings that a variable states for models of which they are not known."""
 
 RECORDED = "recorded by the run"
-STATED = "setting"  # Source of a value that a user stated, by flag or file
-IN_PLACE = ", in place of "  # Stands in a source before the table's value that was overridden
+STATED_SOURCE = "setting"  # Source of a value that a user stated, by flag or file
+IN_PLACE_OF = ", in place of "  # Stands in a source before the table's value that was overridden
 
 
 def _typed(value: Any) -> str:
@@ -48,7 +48,9 @@ def _typed(value: Any) -> str:
 
 def is_stated(source: str | None) -> bool:
     """Return whether a value is a user's, or a variable's: not that of a table."""
-    return bool(source) and str(source).startswith((STATED, *(each.variable for each in SETTINGS)))
+    return bool(source) and str(source).startswith(
+        (STATED_SOURCE, *(each.variable for each in SETTINGS))
+    )
 
 
 class Known(NamedTuple):
@@ -86,10 +88,10 @@ def choose(
         return Choice(recorded, RECORDED, _ignored(setting, model, recorded, variable))
     if stated is not None:
         if known is None or known.value == stated:
-            return Choice(stated, STATED, _ignored(setting, model, stated, variable))
-        instead = f"{IN_PLACE}{in_words(known.value)} ({known.source})"
+            return Choice(stated, STATED_SOURCE, _ignored(setting, model, stated, variable))
+        instead = f"{IN_PLACE_OF}{in_words(known.value)} ({known.source})"
         remark = f"{model}: {setting.noun} {in_words(stated)}, as stated{instead}"
-        return Choice(stated, f"{STATED}{instead}", remark)
+        return Choice(stated, f"{STATED_SOURCE}{instead}", remark)
     if known is not None:
         return Choice(known.value, known.source, _ignored(setting, model, known.value, variable))
     if variable is not None:
@@ -117,10 +119,10 @@ def stated_note(spaces: Iterable[Mapping[str, Any]]) -> str | None:
     """
     notes = []
     for space in spaces:
-        _, in_place, known = str(space.get("source", "")).partition(IN_PLACE)
+        _, in_place, known = str(space.get("source", "")).partition(IN_PLACE_OF)
         if in_place:
             plain = {name: value for name, value in space.items() if name != "source"}
-            notes.append(f"read in {in_words(plain)}, as stated{IN_PLACE}{known}")
+            notes.append(f"read in {in_words(plain)}, as stated{IN_PLACE_OF}{known}")
     return "; ".join(notes) or None
 
 

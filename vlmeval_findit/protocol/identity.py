@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from ..core import Config, Text, Values, YesNo, plain
 from .dataset_variant import StoredRows
 
-ENGINES = ("torch", "transformers")  # Local answers depend on their versions
-SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
-GIVEN = "given when scored"  # Begins the source of a space other than the recorded space
-PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
+LOCAL_ENGINES = ("torch", "transformers")  # Local answers depend on their versions
+SPACE_KEY = "coordinate space"  # Key in :meth:`Identity.compared`
+GIVEN_SOURCE = "given when scored"  # Begins the source of a space other than the recorded space
+PROVIDER_KIND = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
-SAMPLE = "sample"  # Setting that is the number of one of several replies, if not the first
-SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
-IMAGES = "images"  # Key in :attr:`Identity.made_by`
+SAMPLE_SETTING = "sample"  # Setting that is the number of one of several replies, if not the first
+SOURCE_KEY = "source of the class"  # Key in :meth:`Identity.compared`
+IMAGES_KEY = "images"  # Key in :attr:`Identity.made_by`
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
 # Settings that runs of 1.0 recorded, and on which no answer depends
@@ -47,7 +47,7 @@ class Answering(Config):
     settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package
     attributes: Values | None = None  # Of an object that VLMEvalKit passed
-    runs_here: YesNo = False  # On this machine: the versions of :data:`ENGINES` matter
+    runs_here: YesNo = False  # On this machine: the versions of :data:`LOCAL_ENGINES` matter
     in_vlmevalkit: YesNo = False  # In VLMEvalKit's code: the host's version matters
 
     @property
@@ -57,7 +57,7 @@ class Answering(Config):
         if not temperature or _is_zero(temperature):
             return None
         how = f"replies were sampled at temperature {temperature}"
-        match self.settings.get(SAMPLE):
+        match self.settings.get(SAMPLE_SETTING):
             case None:
                 return how
             case int(number):
@@ -143,14 +143,16 @@ class Identity(Config):
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
         if self.space is not None:
             limit = self.space.get("scene_max_size")
-            values[IMAGES] = f"sent with at most {limit} pixels a side" if limit else "sent whole"
+            values[IMAGES_KEY] = (
+                f"sent with at most {limit} pixels a side" if limit else "sent whole"
+            )
         if who.source:
-            values[SOURCE] = who.source
+            values[SOURCE_KEY] = who.source
         if who.attributes:
             shown = json.dumps(who.attributes, sort_keys=True, default=str)
             values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
         if who.runs_here:
-            values |= {name: self.versions[name] for name in ENGINES if name in self.versions}
+            values |= {name: self.versions[name] for name in LOCAL_ENGINES if name in self.versions}
             values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
         return values | (dict(self.host) if who.in_vlmevalkit else {})
 
@@ -167,11 +169,11 @@ class Identity(Config):
             "revision": who.revision,
             "endpoint": who.endpoint,
             "server": who.server,
-            SOURCE: who.source,
+            SOURCE_KEY: who.source,
             "prompts": self.prompts,
             "hash of the prompts": self.prompt_hash,
             "SHA-256 of the table": self.table_sha256,
-            SPACE: dict(self.space) if self.space is not None else None,
+            SPACE_KEY: dict(self.space) if self.space is not None else None,
             "reads_like": self.reads_like,
         }
         values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
@@ -181,7 +183,7 @@ class Identity(Config):
             # Of an object None is a value like others.
             values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value
         if who.runs_here:
-            values |= {f"version of {name}": self.versions.get(name) for name in ENGINES}
+            values |= {f"version of {name}": self.versions.get(name) for name in LOCAL_ENGINES}
         if who.in_vlmevalkit:
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
@@ -198,7 +200,7 @@ class IdentityConflict:
 
     @property
     def is_space(self) -> bool:
-        return self.what.startswith(SPACE)
+        return self.what.startswith(SPACE_KEY)
 
     @property
     def advice(self) -> str:

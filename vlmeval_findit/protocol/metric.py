@@ -34,7 +34,7 @@ class SumKey(NamedTuple):
         return f"{self.name}[{self.kind}={self.value}]"
 
 
-Key: TypeAlias = str | SumKey  # Name of a sum, or of a slice's part of it
+SumName: TypeAlias = str | SumKey  # Name of a sum, or of a slice's part of it
 
 # By Key, which may be ``str`` throughout: numbers, or arrays that all have one shape
 Sums: TypeAlias = Mapping[Any, Any]
@@ -55,7 +55,7 @@ def slice_problem(kind: str, value: str) -> str | None:
     return None
 
 
-def name_of(key: Key) -> str:
+def name_of(key: SumName) -> str:
     """Return the name of a sum: the same over all queries and over any slice.
 
     >>> name_of("tp"), name_of(SumKey("tp", "size", "small"))
@@ -134,7 +134,7 @@ class Metric:
         """Return the share of hits, averaged over slices like the metric."""
         return Metric(self.name, hits.part, hits.whole, over=self.over, empty=self.empty)
 
-    def ratios(self, keys: Iterable[Key]) -> list[Ratio]:
+    def ratios(self, keys: Iterable[SumName]) -> list[Ratio]:
         """Return the ratios whose mean it is, given the keys of all sums."""
         if not self.over:
             return [Ratio(self.part, self.whole)]

@@ -24,12 +24,12 @@ from ..core import (
     shown,
     validate,
 )
-from .thoughts import USUAL, SplitReply, ThoughtRule, split_thought
+from .thoughts import USUAL_THOUGHTS, SplitReply, ThoughtRule, split_thought
 
 # --- logprobs, as ``--logprobs`` records them --------------------------------------------------
 
 _DECIMALS = 4
-LEAST = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)
+LOG_OF_ZERO = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class TokenLogprobs:
 
     @classmethod
     def rounded(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
-        """Round logprobs, with :data:`LEAST` for a probability of 0."""
+        """Round logprobs, with :data:`LOG_OF_ZERO` for a probability of 0."""
         # Adding 0.0 turns -0.0 into 0.0.
-        rounded = (round(max(each, LEAST), _DECIMALS) + 0.0 for each in logprobs)
+        rounded = (round(max(each, LOG_OF_ZERO), _DECIMALS) + 0.0 for each in logprobs)
         return cls(tuple(ends), tuple(rounded))
 
     def tokens_after(self, begin: int) -> TokenLogprobs:
@@ -85,9 +85,9 @@ class TokenLogprobs:
 
 # --- replies and their records --------------------------------------------------------------------
 
-FAILED = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
+FAILED_ANSWER = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
 
-PROCESSOR = "processor_revision"  # In what a reply records of a model on this machine
+PROCESSOR_KEY = "processor_revision"  # In what a reply records of a model on this machine
 
 RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
 
@@ -142,7 +142,7 @@ def call_failed(text: str, record: ReplyRecord) -> bool:
 
 # VLMEvalKit's message, alone or followed by the error
 _MESSAGE = re.compile(
-    rf"{FAILED}(?: via API)?[.:]?"
+    rf"{FAILED_ANSWER}(?: via API)?[.:]?"
     r"(?:\s*(?:<class '[\w.]+'>|\w+(?:Error|Exception|Timeout)\b|HTTP \d{3}\b|never asked$).*)?",
     re.DOTALL,
 )
@@ -182,7 +182,7 @@ class Reply:
     text: str  # With thoughts that other programs leave in it
     recorded: ReplyRecord = field(default_factory=ReplyRecord)
     stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
-    thoughts: ThoughtRule = USUAL  # How its model marks thoughts
+    thoughts: ThoughtRule = USUAL_THOUGHTS  # How its model marks thoughts
     shown: Mapping[str, str] = field(default_factory=dict)  # Contents of its images, by name
     time: CallTime = NOT_TIMED
     is_cut_by_sheet: bool = False  # A cell holds only its beginning, and no journal has it whole

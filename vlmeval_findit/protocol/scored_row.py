@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core import LARGEST_NUMBER, shown
-from .metric import Key, SumKey
+from .metric import SumKey, SumName
 
 Sums = Mapping[str, float]
 
@@ -62,7 +62,7 @@ class ScoredRow:
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
 
-def totals(rows: Sequence[ScoredRow]) -> dict[Key, float]:
+def totals(rows: Sequence[ScoredRow]) -> dict[SumName, float]:
     """Return the sums of all rows by name, and those of every slice by :class:`.SumKey`.
 
     Those of a table are identical to the last bit: added up row by row.
@@ -74,14 +74,14 @@ def totals(rows: Sequence[ScoredRow]) -> dict[Key, float]:
     return add_up((sums, _totals(parts))) if parts else sums
 
 
-def _totals(rows: Iterable[ScoredRow]) -> dict[Key, float]:
+def _totals(rows: Iterable[ScoredRow]) -> dict[SumName, float]:
     of_all: dict[str, float] = {}
     of_slices: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         _add(of_all, row.sums)
         for kind_and_value in row.slices.items():
             _add(of_slices.setdefault(kind_and_value, {}), row.sums)
-    result: dict[Key, float] = {}
+    result: dict[SumName, float] = {}
     result.update(of_all.items())
     for (kind, value), sums in of_slices.items():
         for name, total in sums.items():
@@ -267,8 +267,8 @@ def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
     return {name: values[at] for name, values in columns.items() if values[at] is not None}
 
 
-def _totals_of(rows: RowTable) -> dict[Key, float]:
-    totals: dict[Key, float] = {}
+def _totals_of(rows: RowTable) -> dict[SumName, float]:
+    totals: dict[SumName, float] = {}
     everywhere = np.zeros(len(rows), dtype=np.intp)
     for name, column in rows.sums.items():
         totals |= _added_up(column, everywhere, [name])

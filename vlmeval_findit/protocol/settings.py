@@ -51,7 +51,7 @@ LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"  # Asks runs under VLMEvalKit for logprobs
 ENCODER_VARIABLE = "FINDIT_ENCODER"  # Names the encoder that scores captions
 
 # Our keys of ``--judge-args``; others are the host's
-NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
+SETTING_NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
 
 
 def judge_args(text: str | None) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def judge_args(text: str | None) -> dict[str, Any]:
         return values
     words = [word.partition("=") for word in (text or "").split(",")]
     meant = {name.strip(): value.strip() for name, _, value in words}
-    if not all(name in NAMES and value for name, value in meant.items()):
+    if not all(name in SETTING_NAMES and value for name, value in meant.items()):
         meant = {"space": "grid1000"}
     raise SettingsError(
         f"--judge-args {text}: not a JSON object. Type: --judge-args '{json.dumps(meant)}'"

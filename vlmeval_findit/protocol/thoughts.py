@@ -77,7 +77,7 @@ class ThoughtRule:
     opened: bool = False  # Its chat template opens a thought, so replies lack that mark
 
 
-USUAL = ThoughtRule()  # Rule of models with no thought marks of their own
+USUAL_THOUGHTS = ThoughtRule()  # Rule of models with no thought marks of their own
 
 
 def rule_of(marks: ThoughtMarks | None, opened: bool = False) -> ThoughtRule:
@@ -115,7 +115,7 @@ class SplitReply(NamedTuple):
     begin: int = 0  # Of the answer in the text, in characters
 
 
-def split_thought(text: str, rule: ThoughtRule = USUAL) -> SplitReply:
+def split_thought(text: str, rule: ThoughtRule = USUAL_THOUGHTS) -> SplitReply:
     """Take the thoughts out of a text (prefixed with :func:`opened_by`).
 
     The answer is the last part that no marks enclose and that is not blank.

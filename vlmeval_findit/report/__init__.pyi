@@ -11,7 +11,7 @@ from .live_page import (
 )
 
 from .followed import (
-    JOURNAL as JOURNAL,
+    JOURNAL_NAME as JOURNAL_NAME,
     SweepState as SweepState,
     CellView as CellView,
     SweepFiles as SweepFiles,
@@ -26,7 +26,7 @@ from .review_page import (
 )
 
 from .review_rows import (
-    MOST as MOST,
+    MOST_REVIEW_ROWS as MOST_REVIEW_ROWS,
     Source as Source,
     ReviewRow as ReviewRow,
     rows_to_review as rows_to_review,
@@ -35,21 +35,21 @@ from .review_rows import (
 )
 
 from .cards import (
-    CARDS as CARDS,
+    CARDS_ON_A_PAGE as CARDS_ON_A_PAGE,
     choose_cards as choose_cards,
 )
 
 from .charts import (
     FormatCell as FormatCell,
-    RAMP as RAMP,
+    COLOUR_RAMP as COLOUR_RAMP,
     READ_IN_WHITE as READ_IN_WHITE,
     heat_maps as heat_maps,
 )
 
 from .standings import (
-    BEST as BEST,
-    LOWER as LOWER,
-    UNTESTED as UNTESTED,
+    BEST_STANDING as BEST_STANDING,
+    LOWER_STANDING as LOWER_STANDING,
+    UNTESTED_STANDING as UNTESTED_STANDING,
     panels_of as panels_of,
     headlines_of as headlines_of,
 )
@@ -59,7 +59,7 @@ from .lost_points import (
 )
 
 from .cost_points import (
-    AXES as AXES,
+    COST_AXES as COST_AXES,
     CostPoint as CostPoint,
     CostPanel as CostPanel,
     model_panels as model_panels,
@@ -74,7 +74,7 @@ from .cost_charts import (
 )
 
 from .curve_charts import (
-    CURVES as CURVES,
+    MOST_CURVES as MOST_CURVES,
     learning_chart as learning_chart,
 )
 
@@ -84,8 +84,8 @@ from .differences import (
 )
 
 from .pairs import (
-    FLAG as FLAG,
-    Side as Side,
+    COMPARE_FLAG as COMPARE_FLAG,
+    ModelInFormat as ModelInFormat,
     key_of as key_of,
     sides_of as sides_of,
     pair_runs as pair_runs,

@@ -18,7 +18,7 @@ from .doubtful_labels import Doubts
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
-CARDS = 4_000  # Answers on one page
+CARDS_ON_A_PAGE = 4_000  # Answers on one page
 FEWEST = 3  # Cards of a run
 
 
@@ -39,7 +39,7 @@ class Card:
 
 def choose_cards(
     transcripts: Sequence[Transcript],
-    limit: int = CARDS,
+    limit: int = CARDS_ON_A_PAGE,
     pairs: Sequence[Pair] = (),
     doubts: Doubts = MappingProxyType({}),
 ) -> list[Card]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core import printable, short
 from ..protocol import Metric
 from ..statistics import Interval
-from .standings import BEST, LOWER, NOT_WORSE, STANDINGS, UNTESTED, Panel
+from .standings import BEST_STANDING, LOWER_STANDING, NOT_WORSE, STANDINGS, UNTESTED_STANDING, Panel
 from .value_text import ends as ends_of
 from .value_text import spread, with_unit
 
@@ -134,10 +134,10 @@ def svg(spec: Spec, name: str = "chart") -> str:
 GREY = "#7d8896"  # Of what stands back
 # Fill, stroke and shape of dots
 _LOOKS = {
-    BEST: (COLOURS[0], COLOURS[0], "diamond"),
+    BEST_STANDING: (COLOURS[0], COLOURS[0], "diamond"),
     NOT_WORSE: (COLOURS[0], COLOURS[0], "circle"),
-    LOWER: ("transparent", GREY, "circle"),
-    UNTESTED: ("transparent", GREY, "triangle-up"),
+    LOWER_STANDING: ("transparent", GREY, "circle"),
+    UNTESTED_STANDING: ("transparent", GREY, "triangle-up"),
 }
 
 
@@ -206,7 +206,7 @@ class FormatCell:
 
 
 # Colours from the lowest to the highest value, by equal steps
-RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
+COLOUR_RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
 
 READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
@@ -250,7 +250,7 @@ def heat_maps(
     split = {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16, **plain}
     colour = number(
         "value",
-        scale={"domain": list(ends), "range": list(RAMP), "clamp": True},
+        scale={"domain": list(ends), "range": list(COLOUR_RAMP), "clamp": True},
         legend={"title": f"{metric.title} (%)" if metric.share else metric.title,
                 "orient": "bottom", "gradientLength": 240, "gradientThickness": 12},
     )  # fmt: skip

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from ..core import printable
 from ..protocol import Metric
 from .charts import COLOURS, GREY, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number, svg
-from .cost_points import AXES, CostPanel, known_axes
+from .cost_points import COST_AXES, CostPanel, known_axes
 from .label_places import place_labels
 from .value_text import ends
 
@@ -42,13 +42,13 @@ class CostCharts:
 
     @cached_property
     def axes(self) -> list[int]:
-        """The places of those of :data:`.AXES` of which something is known."""
+        """The places of those of :data:`.COST_AXES` of which something is known."""
         return known_axes(self.panels)
 
     @property
     def choices(self) -> list[str]:
         """The names of the costs that can be chosen."""
-        return [AXES[axis].name for axis in self.axes]
+        return [COST_AXES[axis].name for axis in self.axes]
 
     @property
     def first(self) -> int:
@@ -56,7 +56,7 @@ class CostCharts:
 
         def rank(place: int) -> tuple[int, bool]:
             axis = self.axes[place]
-            return len(self.panels[0].known(axis)), AXES[axis].key == self.preferred
+            return len(self.panels[0].known(axis)), COST_AXES[axis].key == self.preferred
 
         return max(range(len(self.axes)), key=rank)
 
@@ -90,7 +90,7 @@ class CostCharts:
         panel, axis = self.panels[0], self.axes[self.first]
         is_log = is_far_apart(panel.known(axis))
         rows = _with_label_places(self._first_rows, is_log)
-        return Markup(svg(cost_chart(panel.metric, AXES[axis].name, rows, is_log), self.key))
+        return Markup(svg(cost_chart(panel.metric, COST_AXES[axis].name, rows, is_log), self.key))
 
     def values(self) -> dict[str, Any]:
         """Return what the page's script draws the charts from."""
@@ -119,13 +119,13 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
     for at, point in enumerate(panel.points):
         costs: list[Spec | None] = []
         for axis in axes:
-            cost = AXES[axis].value(point.costs)
+            cost = COST_AXES[axis].value(point.costs)
             if cost is None:
                 costs.append(None)
                 continue
-            note = AXES[axis].note(point.costs)
+            note = COST_AXES[axis].note(point.costs)
             costs.append({
-                "cost": float(f"{cost:.6g}"), "digits": AXES[axis].text(point.costs),
+                "cost": float(f"{cost:.6g}"), "digits": COST_AXES[axis].text(point.costs),
                 "note": f" ({note})" if note else "", "front": at in panel.fronts[axis],
             })  # fmt: skip
         low, high = ends(point.interval)

@@ -11,10 +11,10 @@ from ..leaderboard import (
     Board,
     Field,
     FieldType,
+    FieldValue,
     FormatRow,
     Table,
     TableCell,
-    Value,
     cost_words,
     grouped,
     mean_costs,
@@ -43,7 +43,7 @@ class CostAxis:
     def text(self, costs: RunCosts) -> str:
         """Return the cost as tables write it.
 
-        >>> AXES[1].text(RunCosts(tokens_out=45.25))
+        >>> COST_AXES[1].text(RunCosts(tokens_out=45.25))
         '45.2'
         """
         return text_of(Field(self.name, FieldType.AMOUNT), TableCell(self.value(costs)))
@@ -51,7 +51,7 @@ class CostAxis:
     def note(self, costs: RunCosts) -> str:
         """Return who states it, and of how few answers; empty without a need.
 
-        >>> AXES[2].note(RunCosts(queries=9, usd_known=8, usd_source="given prices"))
+        >>> COST_AXES[2].note(RunCosts(queries=9, usd_known=8, usd_source="given prices"))
         'given prices, of 8 of 9 answers'
         """
         known = self.known(costs)
@@ -60,7 +60,7 @@ class CostAxis:
 
 
 # Costs that a chart may have as its horizontal axis
-AXES = (
+COST_AXES = (
     CostAxis(
         "seconds",
         "seconds a query (median)",
@@ -124,17 +124,17 @@ class CostPanel:
 
     @cached_property
     def fronts(self) -> list[frozenset[int]]:
-        """The places of the points that are on the front, for each of :data:`AXES`."""
+        """The places of the points that are on the front, for each of :data:`COST_AXES`."""
         scores = [point.score for point in self.points]
         fronts = []
-        for axis in range(len(AXES)):
+        for axis in range(len(COST_AXES)):
             front = pareto_front(scores, self.costs(axis), self.metric.better)
             fronts.append(frozenset(front))
         return fronts
 
     def costs(self, axis: int) -> list[float | None]:
         """Return the cost of every point; None where it is not known."""
-        return [AXES[axis].value(point.costs) for point in self.points]
+        return [COST_AXES[axis].value(point.costs) for point in self.points]
 
     def known(self, axis: int) -> list[float]:
         """Return the costs that are known."""
@@ -219,8 +219,8 @@ def _with_costs(panels: Sequence[CostPanel]) -> list[CostPanel]:
 
 
 def known_axes(panels: Sequence[CostPanel]) -> list[int]:
-    """Return the places of those of :data:`AXES` of which something is known."""
-    places = range(len(AXES))
+    """Return the places of those of :data:`COST_AXES` of which something is known."""
+    places = range(len(COST_AXES))
     return [at for at in places if any(panel.known(at) for panel in panels)]
 
 
@@ -235,17 +235,17 @@ def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
         Field("format"),
         Field("dataset"),
         Field(board.headline.name, FieldType.VALUE, interval=True),
-        *(Field(AXES[axis].name, FieldType.AMOUNT) for axis in axes),
+        *(Field(COST_AXES[axis].name, FieldType.AMOUNT) for axis in axes),
         Field("on the front by"),
         Field("costs"),
     ]
-    rows: list[list[Value]] = []
+    rows: list[list[FieldValue]] = []
     for panel in panels:
         for at, point in enumerate(panel.points):
-            row: list[Value] = [point.model, point.format or None, panel.dataset]
+            row: list[FieldValue] = [point.model, point.format or None, panel.dataset]
             row.append(TableCell(point.score, point.interval))
-            row += [AXES[axis].value(point.costs) for axis in axes]
-            fronts = [AXES[axis].key for axis in axes if at in panel.fronts[axis]]
+            row += [COST_AXES[axis].value(point.costs) for axis in axes]
+            fronts = [COST_AXES[axis].key for axis in axes if at in panel.fronts[axis]]
             row.append(", ".join(fronts) or None)
             row.append("; ".join(cost_words(point.costs)))
             rows.append(row)

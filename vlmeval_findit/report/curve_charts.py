@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..boxes import MEANS
+from ..boxes import CONFIDENCE_MEANINGS
 from ..leaderboard import LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
@@ -15,7 +15,7 @@ _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down
 
 # Most models whose curves a chart shows, the best: more are not readable. No two share both
 # colour and shape.
-CURVES = 2 * len(COLOURS)
+MOST_CURVES = 2 * len(COLOURS)
 
 # --- curves ---------------------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ _HALF = 0.5  # The threshold of scores; every curve has it
 
 
 def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
-    """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
+    """Draw precision, recall and F1 by IoU threshold; at most :data:`MOST_CURVES` models."""
     what = ["precision", "recall", "F1"]
     rows = []
     for model, curve in by_model.items():
@@ -82,11 +82,11 @@ def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
 
 
 def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
-    """Draw the checkpoints of trainings on a dataset, a line for each; at most :data:`CURVES`.
+    """Draw the checkpoints of trainings on a dataset, a line for each; at most :data:`MOST_CURVES`.
 
     The best checkpoint of a training is a diamond; the title has its verdict.
     """
-    learning = learning[:CURVES]
+    learning = learning[:MOST_CURVES]
     rows = []
     for curve in learning:
         for point in curve.points:
@@ -158,7 +158,7 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
     used = set()
     for definitions in runs.values():
         used |= {definition for definition, bins in definitions.items() if bins}
-    colours = {mean: COLOURS[at] for at, mean in enumerate(MEANS) if mean in used}
+    colours = {mean: COLOURS[at] for at, mean in enumerate(CONFIDENCE_MEANINGS) if mean in used}
     percent = {"scale": {"domain": [0, 100]}}
     line = {
         "x": number("confidence", title="confidence (%)", **percent),

@@ -16,12 +16,12 @@ from typing import Any
 from .. import benchmarks
 from ..core import open_text
 from ..engine import CellBuilder, JournalTail, lock_path
-from ..protocol import SAMPLE, DatasetVariant, Identity, parse_record
+from ..protocol import SAMPLE_SETTING, DatasetVariant, Identity, parse_record
 from ..storage import RunFiles, files_below, is_held, read_identity, run_of
 
 IDENTITY = "_identity.json"
-JOURNAL = "calls.jsonl"  # Name of a sweep's journal in its folder
-_LOCKS = (".sweep.lock", f"{JOURNAL}.lock")
+JOURNAL_NAME = "calls.jsonl"  # Name of a sweep's journal in its folder
+_LOCKS = (".sweep.lock", f"{JOURNAL_NAME}.lock")
 
 
 class SweepState(Enum):
@@ -120,7 +120,7 @@ class Followed:
         """
         named = self._files.journal
         paths = sorted(files_below(self._files.folder))
-        journals = dict.fromkeys(path for path in paths if path.name.endswith(JOURNAL))
+        journals = dict.fromkeys(path for path in paths if path.name.endswith(JOURNAL_NAME))
         if named is not None:
             journals = {named: None} | journals
         locks = {path for path in paths if path.name.endswith(_LOCKS)}
@@ -242,7 +242,7 @@ class _Journal:
             self.calls = {}
         for record in self.tail.records():
             # Of several samples the first is shown.
-            if SAMPLE not in record.get("settings", {}):
+            if SAMPLE_SETTING not in record.get("settings", {}):
                 key = record["model"], record["dataset"]
                 self.calls.setdefault(key, _CellCalls()).add(record)
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from markupsafe import Markup
 
-from ..analysis import HIT_SCORE, MEANING
+from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
 from ..core import counted
 from ..leaderboard import (
     EXCLUDED,
@@ -30,8 +30,8 @@ from ..leaderboard import (
     to_html,
 )
 from ..scoring import Run
-from ..statistics import COUNTING, FAULTS, TOO_FEW, LabelFault
-from .cards import CARDS, FEWEST, choose_cards
+from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, LabelFault
+from .cards import CARDS_ON_A_PAGE, FEWEST, choose_cards
 from .charts import DRAWN_MAPS
 from .charts import script as charts_script
 from .cost_points import cost_table
@@ -41,7 +41,7 @@ from .gallery import gallery_data
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
-from .pairs import Pair, Side, first_pairs, key_of, pair_runs, pairs_note
+from .pairs import ModelInFormat, Pair, first_pairs, key_of, pair_runs, pairs_note
 from .rendering import fill, joined_script, json_in_html, json_object, render
 from .sections import (
     Details,
@@ -74,7 +74,9 @@ class PageSource:
         sides: two sides to compare first, or none.
     """
 
-    def __init__(self, board: Board, cards: int = CARDS, sides: Sequence[Side] = ()) -> None:
+    def __init__(
+        self, board: Board, cards: int = CARDS_ON_A_PAGE, sides: Sequence[ModelInFormat] = ()
+    ) -> None:
         self.board = board
         self.cards = cards
         self.sides = sides
@@ -115,7 +117,7 @@ class PageSource:
         rank = {model: at for at, model in enumerate(self.board.models)}
         by_rank = sorted(self.runs, key=lambda run: rank.get(run.model, len(rank)))
         # The others have no answer on the page.
-        most = max(self.cards, CARDS) // FEWEST
+        most = max(self.cards, CARDS_ON_A_PAGE) // FEWEST
         return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
 
 
@@ -135,7 +137,7 @@ def _best(page: PageSource) -> Contents:
     values = {
         "board": board,
         "forest": forest,
-        "elsewhere": MEANING,
+        "elsewhere": ELSEWHERE_MEANING,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -237,9 +239,9 @@ def _compare(page: PageSource) -> Contents | None:
     compared = pair_values(pairs, board.shown, page.runs, elsewhere)
     values = {
         "board": board,
-        "elsewhere": MEANING,
-        "too_few": TOO_FEW,
-        "counting": COUNTING,
+        "elsewhere": ELSEWHERE_MEANING,
+        "too_few": TOO_FEW_IMAGES,
+        "counting": WHICH_IMAGES_COUNT,
         "hit_score": HIT_SCORE,
         "pairs_note": pairs_note(board),
     }
@@ -307,8 +309,8 @@ def _raise(failure: SectionFailure) -> None:
 def make_page(
     board: Board,
     time: datetime,
-    cards: int = CARDS,
-    sides: Sequence[Side] = (),
+    cards: int = CARDS_ON_A_PAGE,
+    sides: Sequence[ModelInFormat] = (),
     report_failure: Callable[[SectionFailure], None] = _raise,
 ) -> str:
     """Make the report of a leaderboard as HTML.
@@ -368,7 +370,7 @@ def _empty_data(board: Board) -> dict[str, str]:
     values = {
         **gallery_data([], [row.run for row in board.runs]),
         "error_types": [(each.key, each.name, each.meaning) for each in error_types],
-        "too_few": TOO_FEW,
+        "too_few": TOO_FEW_IMAGES,
         "pairs": [],
     }
     return {key: json_in_html(value) for key, value in values.items()}

@@ -19,10 +19,10 @@ from ..scoring import Run
 
 MODELS = 20  # The best models of a board: only these are paired
 
-FLAG = "--compare"  # Flag of ``report`` that names the pairs
+COMPARE_FLAG = "--compare"  # Flag of ``report`` that names the pairs
 
 
-class Side(NamedTuple):
+class ModelInFormat(NamedTuple):
     """A side of a pair: a model in a format; "" is its reported format."""
 
     model: str
@@ -52,7 +52,7 @@ def key_of(run: Run) -> Key:
 # --- --compare ------------------------------------------------------------------------------------
 
 
-def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
+def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[ModelInFormat, ...]:
     """Resolve ``MODEL`` or ``MODEL=FORMAT``.
 
     Args:
@@ -66,24 +66,26 @@ def sides_of(names: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
     sides = tuple(_side_of(entry, runs) for entry in names)
     if sides and not any(first_pairs(board, sides) for board in boards):
         what = " ".join(names)
-        raise ValueError(f"{FLAG} {what}: no dataset has two runs of these that can be compared")
+        raise ValueError(
+            f"{COMPARE_FLAG} {what}: no dataset has two runs of these that can be compared"
+        )
     return sides
 
 
-def _side_of(entry: str, runs: Sequence[Run]) -> Side:
+def _side_of(entry: str, runs: Sequence[Run]) -> ModelInFormat:
     models = {run.model for run in runs}
     if entry in models:
-        return Side(entry, "")
+        return ModelInFormat(entry, "")
     if "=" not in entry:
-        raise ValueError(f"{FLAG} {entry}: unknown model{nearest(entry, sorted(models))}")
-    ((model, format_),) = formats_by_model([entry], runs, FLAG).items()
-    return Side(model, format_)
+        raise ValueError(f"{COMPARE_FLAG} {entry}: unknown model{nearest(entry, sorted(models))}")
+    ((model, format_),) = formats_by_model([entry], runs, COMPARE_FLAG).items()
+    return ModelInFormat(model, format_)
 
 
 # --- the pairs of a page --------------------------------------------------------------------------
 
 
-def pair_runs(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
+def pair_runs(board: Board, sides: Sequence[ModelInFormat] = ()) -> list[Pair]:
     """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
     unique: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
@@ -91,7 +93,7 @@ def pair_runs(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
     return list(unique.values())
 
 
-def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
+def first_pairs(board: Board, sides: Sequence[ModelInFormat]) -> list[Pair]:
     """Return the pairs that ``sides`` name, one for each dataset."""
     pairs = []
     for dataset in board.datasets if sides else ():
@@ -138,7 +140,7 @@ def pairs_note(board: Board) -> str:
         left_out.append("two models in formats that they are not reported in")
     if not left_out:
         return ""
-    return f"Not among the pairs: {', '.join(left_out)}; {FLAG} adds two of them."
+    return f"Not among the pairs: {', '.join(left_out)}; {COMPARE_FLAG} adds two of them."
 
 
 def most_different(pair: Pair, most: int) -> list[int]:

@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
-from ..analysis import SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
+from ..analysis import RANDOM_ROWS_SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
 from ..protocol import Answer, Box, Drawn, iou, row_hash
 from ..storage import image_folder
 
 RowT = TypeVar("RowT")
 
-MOST = 100  # Listed rows of a page: an hour's work is saved well before its end
+MOST_REVIEW_ROWS = 100  # Listed rows of a page: an hour's work is saved well before its end
 _OTHER = 0.3  # IoU below which a box is of another object
 
 
@@ -50,7 +50,7 @@ class ReviewRow:
 
 
 def rows_to_review(
-    audit: LabelAudit, listed: Sequence[AuditedRow], most: int = MOST
+    audit: LabelAudit, listed: Sequence[AuditedRow], most: int = MOST_REVIEW_ROWS
 ) -> list[ReviewRow]:
     """Return the rows of a page: of those not yet decided the first listed ones, and random ones.
 
@@ -62,7 +62,7 @@ def rows_to_review(
     drawn = draw_rows(audit, listed)
     doubted = [each for each in drawn if each.drawn is Drawn.LISTED]
     others = [each for each in drawn if each.drawn is Drawn.RANDOM]
-    mixed = mix(doubted, others, SEED)
+    mixed = mix(doubted, others, RANDOM_ROWS_SEED)
     left = [each for each in mixed if each.row.index not in audit.decided]
     boxes = _boxes_of_images(audit)
     single = audit.asks_for_one

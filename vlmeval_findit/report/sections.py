@@ -16,7 +16,7 @@ from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .cost_charts import CostCharts
 from .cost_points import format_panels, model_panels
-from .curve_charts import CURVES, curves, learning_chart, reliability_chart
+from .curve_charts import MOST_CURVES, curves, learning_chart, reliability_chart
 from .pairs import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
@@ -109,7 +109,7 @@ def format_costs_of(board: Board) -> CostCharts | None:
 class Details:
     """The charts of a board that need the details of all rows of a run.
 
-    They show the first :data:`.curve_charts.CURVES` models of every dataset.
+    They show the first :data:`.curve_charts.MOST_CURVES` models of every dataset.
     """
 
     def __init__(self, board: Board) -> None:
@@ -117,7 +117,7 @@ class Details:
         self.runs: dict[str, list[Run]] = {}  # By dataset, by the rank of their models
         for name in (dataset.name for dataset in board.datasets):
             self.runs[name] = [run for model in board.models if (run := board.run(model, name))]
-        self.keys = {key_of(run) for runs in self.runs.values() for run in runs[:CURVES]}
+        self.keys = {key_of(run) for runs in self.runs.values() for run in runs[:MOST_CURVES]}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
@@ -145,7 +145,7 @@ class Details:
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
         for name, runs in self.runs.items():
-            models = {key_of(run): run.model for run in runs[:CURVES]}
+            models = {key_of(run): run.model for run in runs[:MOST_CURVES]}
             lines = {models[key]: self.curves[key] for key in models if key in self.curves}
             if lines:
                 thresholds.append((name, curves(name, lines)))
@@ -162,8 +162,8 @@ class Details:
     @property
     def note(self) -> str:
         """A sentence if models are left out of charts, else empty."""
-        more = any(len(runs) > CURVES for runs in self.runs.values())
-        return f"Of every dataset the first {CURVES} models." if more else ""
+        more = any(len(runs) > MOST_CURVES for runs in self.runs.values())
+        return f"Of every dataset the first {MOST_CURVES} models." if more else ""
 
 
 def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..analysis import ELSEWHERE
 from ..core import counted
 from ..leaderboard import Board, RankedValue, formats_tried, formats_used
-from ..statistics import TOO_FEW, Choice, Difference
+from ..statistics import TOO_FEW_IMAGES, Choice, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
@@ -17,11 +17,11 @@ MODELS = 24  # The first models of a board are drawn and tested against the best
 
 _PANELS = 8
 
-BEST = "best"  # First in its panel, so tested against no other
+BEST_STANDING = "best"  # First in its panel, so tested against no other
 NOT_WORSE = "not told apart from the best"
-LOWER = "significantly worse"  # Below the best with a corrected p under 0.05
-UNTESTED = "not tested"  # No p-value: too few images, or other queries
-STANDINGS = (BEST, NOT_WORSE, LOWER, UNTESTED)
+LOWER_STANDING = "significantly worse"  # Below the best with a corrected p under 0.05
+UNTESTED_STANDING = "not tested"  # No p-value: too few images, or other queries
+STANDINGS = (BEST_STANDING, NOT_WORSE, LOWER_STANDING, UNTESTED_STANDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Dot:
     def standing(self) -> str:
         """The result of the test against the best: one of :data:`STANDINGS`."""
         if self.to_best is None:
-            return BEST
+            return BEST_STANDING
         if self.to_best.p_value is None:
-            return UNTESTED
-        return LOWER if self.to_best.significant else NOT_WORSE
+            return UNTESTED_STANDING
+        return LOWER_STANDING if self.to_best.significant else NOT_WORSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     p_text = ""
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
-    if next_.standing == UNTESTED:
-        why = f"{margin} between {best.model} and {next_.model}, {UNTESTED}"
+    if next_.standing == UNTESTED_STANDING:
+        why = f"{margin} between {best.model} and {next_.model}, {UNTESTED_STANDING}"
         yield Headline(question, "Not known", f"{why}: {_why_untested(best, next_)}")
-    elif next_.standing == LOWER:
+    elif next_.standing == LOWER_STANDING:
         yield Headline(question, "Yes", f"{margin} ahead of {next_.model}{p_text}")
     else:
         rivals = sum(dot.standing == NOT_WORSE for dot in others)
@@ -186,7 +186,7 @@ def _why_untested(best: Dot, other: Dot) -> str:
     for dot in (best, other):
         if dot.entry.elsewhere is not None and dot.entry.elsewhere.value is None:
             return f"no value {ELSEWHERE} of {dot.model} is known (see Notes)"
-    return TOO_FEW
+    return TOO_FEW_IMAGES
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:

@@ -63,7 +63,7 @@ from .picture_size_causes import (
 )
 
 from .asked_causes import (
-    PICTURES as PICTURES,
+    PICTURES_A_DATASET as PICTURES_A_DATASET,
     check_prompt as check_prompt,
     check_bounds as check_bounds,
     check_decoding as check_decoding,

@@ -12,8 +12,8 @@ from typing import Any
 from .. import benchmarks
 from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import counted
-from ..data import UNKNOWN, Decoding, told_values
-from ..models import LIMITS, ORIGINAL_TILES, Bounds, bounds_in_request
+from ..data import NOT_STATED, Decoding, told_values
+from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
 from ..statistics import ALPHA, Difference, difference
 from .cause_evidence import Evidence, sentence
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
@@ -22,7 +22,7 @@ from .reproduction_records import Attempt, Cause, CauseLook, Setup
 # Asks another setup about the first pictures of its sample, so many of each dataset
 Ask = Callable[[Setup, int], Attempt]
 
-PICTURES = 50  # Pictures of each dataset that another setup is asked about
+PICTURES_A_DATASET = 50  # Pictures of each dataset that another setup is asked about
 
 # What gains so much on few pictures may be a cause, even if chance may gain as much.
 _GAINS_MUCH = 0.5
@@ -41,7 +41,7 @@ def check_prompt(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask in the published words and format, where the user states others."""
     conditions = evidence.figure.conditions
     differs = evidence.differs("prompt") or evidence.differs("format")
-    told = [name for name in (conditions.prompt, conditions.format) if name != UNKNOWN]
+    told = [name for name in (conditions.prompt, conditions.format) if name != NOT_STATED]
     if not told:
         return CauseLook("prompt", "the figure's is not told")
     if not differs:
@@ -56,7 +56,7 @@ def _with_published_prompt(evidence: Evidence) -> Asked:
     prompts = setup.prompts
     form = conditions.format
     words = f"the published format ({form})"
-    if conditions.prompt != UNKNOWN:
+    if conditions.prompt != NOT_STATED:
         prompts = conditions.prompt
         entry = replace(entry, system=None, prompt_template=None)
         form = FAMILY_PROMPTS[prompts].format
@@ -107,7 +107,7 @@ def _nothing_to_ask(evidence: Evidence, name: str) -> CauseLook:
 
 def check_decoding(evidence: Evidence, ask: Ask) -> CauseLook:
     """Ask with the published decoding, where the user states another one."""
-    if evidence.figure.conditions.decoding == UNKNOWN:
+    if evidence.figure.conditions.decoding == NOT_STATED:
         return CauseLook("decoding", "the figure's is not told")
     if not evidence.differs("decoding"):
         return _nothing_to_ask(evidence, "decoding")
@@ -121,7 +121,7 @@ def _with_published_decoding(evidence: Evidence) -> Asked:
     names = [each.name for each in fields(Decoding) if each.name != "thinking"]
     told = {name: getattr(decoding, name) for name in names}
     limit = told.pop("max_tokens")
-    settings = _without(setup.entry.settings, [*names, *LIMITS])
+    settings = _without(setup.entry.settings, [*names, *TOKEN_LIMITS])
     settings |= {name: value for name, value in told.items() if value}
     if limit is not None:
         settings["max_new_tokens"] = limit
@@ -141,7 +141,7 @@ def _without(settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
 
 def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> CauseLook:
     """Ask a setup about the first pictures and compare it with the attempt on the same rows."""
-    other = ask(asked.setup, PICTURES)
+    other = ask(asked.setup, PICTURES_A_DATASET)
     change = paired_change(evidence, other)
     pictures = counted(other.pictures, "picture")
     if change is None:

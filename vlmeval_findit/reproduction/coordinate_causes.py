@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..benchmarks.findit import FindItVariant, format_problem
-from ..boxes import KINDS, REPRESENTATIONS, Space
+from ..boxes import REPRESENTATIONS, SPACE_KINDS, Space
 from ..coords import (
     SPACES,
     Convention,
@@ -23,7 +23,7 @@ from ..coords import (
     Verdict,
     row_of,
 )
-from ..data import UNKNOWN
+from ..data import NOT_STATED
 from .cause_evidence import Evidence
 from .figure_metric import row_shares
 from .reproduction_records import Cause, CauseLook, ConditionAgreement
@@ -136,7 +136,7 @@ def _is_typed(evidence: Evidence) -> bool:
 def _is_default(evidence: Evidence, space: Space) -> bool:
     """Return whether replies are read in a space where the user states none."""
     published = evidence.figure.conditions.space
-    if published != UNKNOWN:
+    if published != NOT_STATED:
         return space.kind == published
     row = evidence.row
     return row is not None and row.space(evidence.attempt.setup.variants[0]) == space
@@ -283,11 +283,11 @@ def check_space(evidence: Evidence) -> CauseLook:
 
 def _published_space(evidence: Evidence, kind: str) -> Space | None:
     """Return the published space with published bounds, else with those of the model's row."""
-    needs = KINDS[kind].needs
+    needs = SPACE_KINDS[kind].needs
     if not needs:
         return Space(kind)
     bounds = evidence.figure.conditions.bounds
-    if bounds != UNKNOWN and bounds.min_pixels and bounds.max_pixels:
+    if bounds != NOT_STATED and bounds.min_pixels and bounds.max_pixels:
         return Space(kind, min_pixels=bounds.min_pixels, max_pixels=bounds.max_pixels)
     row = evidence.row
     usual = row.space(evidence.attempt.setup.variants[0]) if row is not None else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import sha256_of, write_text_once
 from ..protocol import Predictions
-from ..storage import PROBE
+from ..storage import PROBE_FILE
 from ..sweeps import Sweep
 from .figure_metric import measure
 from .reproduction_records import Attempt, Setup
@@ -74,7 +74,7 @@ class Experiments:
         folder = self._deployment_folder(setup) / "experiments"
         # Commands over a folder of runs leave experiments out, as they do probes.
         mark = {"written by": "vlmeval_findit reproduce"}
-        write_text_once(folder / PROBE, f"{json.dumps(mark)}\n")
+        write_text_once(folder / PROBE_FILE, f"{json.dumps(mark)}\n")
         sweep = self.sweep(smaller, folder / self.folder(smaller).name)
         return measure(smaller, self.ask_sweep(sweep, smaller.prompts))
 

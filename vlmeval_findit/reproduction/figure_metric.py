@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import BOXES, POINTS, NegativeOutcome, ScoredReply, match_replies
+from ..benchmarks.findit import (
+    BOX_METRICS,
+    POINT_METRICS,
+    NegativeOutcome,
+    ScoredReply,
+    match_replies,
+)
 from ..boxes import iou
 from ..coords import Convention, matched_in, replies_of_run
 from ..core import nearest
@@ -74,7 +80,7 @@ def _accuracy(name: str, *thresholds: float) -> FigureMetric:
 
 
 def _f1_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
-    return [BOXES.sums(each.reading, each.match, each.query.truth) for each in scored]
+    return [BOX_METRICS.sums(each.reading, each.match, each.query.truth) for each in scored]
 
 
 # --- points ---------------------------------------------------------------------------------------
@@ -82,7 +88,8 @@ def _f1_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
 
 def _point_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
     return [
-        {**POINTS.sums(each.reading, each.match, each.query.truth), "asked": 1} for each in scored
+        {**POINT_METRICS.sums(each.reading, each.match, each.query.truth), "asked": 1}
+        for each in scored
     ]
 
 
@@ -94,8 +101,8 @@ FIGURE_METRICS: Mapping[str, FigureMetric] = {
     "acc@0.75": _accuracy("acc@0.75", 0.75),
     "acc@0.9": _accuracy("acc@0.9", 0.9),
     "mean of acc@0.5 to acc@0.95": _accuracy("mean of acc@0.5 to acc@0.95", *_ALL_THRESHOLDS),
-    "F1@0.5": FigureMetric(BOXES.headline_counting_failures, _f1_sums),
-    "point in box": FigureMetric(POINTS.headline_counting_failures, _point_sums),
+    "F1@0.5": FigureMetric(BOX_METRICS.headline_counting_failures, _f1_sums),
+    "point in box": FigureMetric(POINT_METRICS.headline_counting_failures, _point_sums),
     "points in mask": FigureMetric(
         Metric("points in mask", {"inside": 1}, {"asked": 1}), _point_sums
     ),

@@ -10,7 +10,7 @@ from ..benchmarks.findit import FindItVariant, ScoredReply
 from ..boxes import NO_BOX, FormatFailure
 from ..coords import find_other_format
 from ..core import counted
-from ..data import UNKNOWN
+from ..data import NOT_STATED
 from ..protocol import Reply
 from .cause_evidence import Evidence
 from .figure_metric import ReadReplies, read_predictions
@@ -223,7 +223,7 @@ def check_truncation(evidence: Evidence) -> CauseLook:
 def _limit_advice(evidence: Evidence, thinking: bool) -> str:
     conditions = evidence.figure.conditions
     decoding = conditions.decoding
-    limit = None if decoding == UNKNOWN else decoding.max_tokens
+    limit = None if decoding == NOT_STATED else decoding.max_tokens
     here = max(variant.max_new_tokens for variant in evidence.attempt.setup.variants)
     stated = evidence.attempt.setup.entry.settings
     here = next((stated[name] for name in ("max_new_tokens", "max_tokens") if name in stated), here)

@@ -19,11 +19,11 @@ from ..benchmarks.findit import (
     FindItVariant,
     box_prompts,
 )
-from ..boxes import KEYS, KINDS, MatchRule, default_key, space_from
+from ..boxes import JSON_KEYS, SPACE_KINDS, MatchRule, default_key, space_from
 from ..core import nearest
 from ..data import (
     MAKERS,
-    UNKNOWN,
+    NOT_STATED,
     Decoding,
     ImageBounds,
     PublishedFigure,
@@ -33,7 +33,7 @@ from ..data import (
     told_values,
 )
 from ..models import (
-    LIMITS,
+    TOKEN_LIMITS,
     Bounds,
     LocalFamily,
     ModelEntry,
@@ -45,7 +45,7 @@ from ..models import (
     row_of_checkpoint,
 )
 from ..protocol import DatasetNameError, DatasetVariant, PictureSample, settings_from
-from ..serving import BOUNDS, PROGRAMS
+from ..serving import BOUNDS_FIELD, PROGRAMS
 from ..storage import table_facts, table_folders
 from .figure_metric import FIGURE_METRICS
 from .reproduction_records import ConditionAgreement, ConditionSet, Setup
@@ -86,7 +86,7 @@ class Deployment:
     def takes_bounds(self) -> bool:
         """Return whether requests to it may bound images."""
         program = PROGRAMS.get(self.engine.partition(" ")[0])
-        return program is not None and BOUNDS in program.fields
+        return program is not None and BOUNDS_FIELD in program.fields
 
 
 def plan_setup(
@@ -146,7 +146,7 @@ def _row_of(entry: ModelEntry) -> ModelRow | None:
 
 def _published_words(value: object) -> str:
     """Return a published condition in words; "" if it is not told."""
-    if value == UNKNOWN:
+    if value == NOT_STATED:
         return ""
     if isinstance(value, ImageBounds | Decoding):
         return _listed(told_values(value))
@@ -177,18 +177,18 @@ def _agreement(published: str, here: str) -> ConditionAgreement:
 
 # --- prompt and format ----------------------------------------------------------------------------
 
-_OUR_WORDS = f"the dataset's words ({box_prompts.NAME})"
+_OUR_WORDS = f"the dataset's words ({box_prompts.PROMPTS_NAME})"
 
 
 def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple[str, ConditionSet]:
     """Return the prompt set of a family, "" for ours, and how it agrees."""
     published = _published_words(figure.conditions.prompt)
-    name = stated.prompts or published or box_prompts.NAME
-    if name not in FAMILY_PROMPTS and name != box_prompts.NAME:
-        near = nearest(name, [*FAMILY_PROMPTS, box_prompts.NAME])
+    name = stated.prompts or published or box_prompts.PROMPTS_NAME
+    if name not in FAMILY_PROMPTS and name != box_prompts.PROMPTS_NAME:
+        near = nearest(name, [*FAMILY_PROMPTS, box_prompts.PROMPTS_NAME])
         raise SetupError(f"--prompts {name}: unknown prompt set{near}")
     agreement = _agreement(published, name)
-    here = _OUR_WORDS if name == box_prompts.NAME else name
+    here = _OUR_WORDS if name == box_prompts.PROMPTS_NAME else name
     files = [file for file in (entry.system, entry.prompt_template) if file is not None]
     if files:
         # Without folders, as somebody else may read it.
@@ -197,8 +197,8 @@ def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple
     if entry.prompt_template is not None:
         if stated.prompts:
             raise SetupError("--prompt-template and --prompts exclude each other: leave one out")
-        name = box_prompts.NAME
-    in_force = "" if name == box_prompts.NAME else name
+        name = box_prompts.PROMPTS_NAME
+    in_force = "" if name == box_prompts.PROMPTS_NAME else name
     return in_force, ConditionSet("prompt", published, here, agreement)
 
 
@@ -230,7 +230,7 @@ def _usual_format(figure: PublishedFigure, row: ModelRow | None, prompts: str) -
     if scheme is None:
         return "xyxy_json"
     # Prompts that name a format know no other keys.
-    key = scheme.key if scheme.key in KEYS else default_key(scheme.representation)
+    key = scheme.key if scheme.key in JSON_KEYS else default_key(scheme.representation)
     parts = scheme.representation, scheme.output, key, scheme.structure
     return FindItVariant(_ANY_DATASET, *parts).format
 
@@ -262,7 +262,8 @@ def _refuse_unfit(
                 raise SetupError(f"--prompts {prompts}: {error}. Leave it out") from None
             raise SetupError(
                 f"--format {form}: the prompt {prompts} is answered as {wanted.format}. Type "
-                f"--format {wanted.format}, or ask in other words: --prompts {box_prompts.NAME}"
+                f"--format {wanted.format}, or ask in other words: --prompts "
+                f"{box_prompts.PROMPTS_NAME}"
             ) from None
 
 
@@ -355,7 +356,7 @@ def _space(
 
 def _space_within(kind: str, bounds: ImageBounds | Literal["unknown"]) -> Any:
     """Return a published space with published bounds; None where it needs them and has none."""
-    needs = KINDS[kind].needs
+    needs = SPACE_KINDS[kind].needs
     told = {name: value for name, value in told_values(bounds).items() if name in needs}
     return {"kind": kind, **told} if len(told) == len(needs) else None
 
@@ -377,10 +378,10 @@ def _bounds(
     pixels = local.pixels_counted if local is not None else 1
     converted = bounds_in_request(Bounds(**told), pixels)
     original = bounds_in_request(Bounds(**told), pixels, original=True)
-    yours = {name: entry.settings[name] for name in (*told, BOUNDS) if name in entry.settings}
+    yours = {name: entry.settings[name] for name in (*told, BOUNDS_FIELD) if name in entry.settings}
     if yours:
         is_published = yours in (told, converted, original)
-        here = published if is_published else _listed(yours.get(BOUNDS, yours))
+        here = published if is_published else _listed(yours.get(BOUNDS_FIELD, yours))
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
         here = _bounds_of_processor(local, deployment, variant)
@@ -421,7 +422,7 @@ def _why_not_bounded(
         case Answerer.SERVED if not deployment.takes_bounds:
             return f"{deployment.engine} takes none in a request: --serve vllm does"
         case Answerer.SERVER if not deployment.takes_bounds:
-            keywords = json.dumps(wanted[BOUNDS])
+            keywords = json.dumps(wanted[BOUNDS_FIELD])
             return (
                 f"they are the server's. Start it with them (vllm: --mm-processor-kwargs "
                 f"'{keywords}')"
@@ -493,7 +494,7 @@ def _stated_decoding(entry: ModelEntry, stated: Stated) -> dict[str, Any]:
     """Return what the user states of decoding, by the names of published conditions."""
     names = [each.name for each in fields(Decoding) if each.name != "thinking"]
     yours = {name: entry.settings[name] for name in names if name in entry.settings}
-    limits = [entry.settings[name] for name in LIMITS if name in entry.settings]
+    limits = [entry.settings[name] for name in TOKEN_LIMITS if name in entry.settings]
     if stated.max_tokens is not None:
         limits = [stated.max_tokens]
     return {**yours, "max_tokens": limits[0]} if limits else yours

@@ -83,7 +83,7 @@ from .reply_note import (
 )
 
 from .query_costs import (
-    COST as COST,
+    COST_KEY as COST_KEY,
     QueryCost as QueryCost,
     cost_values as cost_values,
     cost_in as cost_in,
@@ -136,7 +136,7 @@ from .errata import (
 )
 
 from .scored_with import (
-    PACKAGE as PACKAGE,
+    PACKAGE_KEY as PACKAGE_KEY,
     versions_now as versions_now,
     scored_with_now as scored_with_now,
     scorer as scorer,

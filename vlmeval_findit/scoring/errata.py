@@ -18,11 +18,11 @@ from .. import __version__
 from ..benchmarks import benchmark_of
 from ..core import Config, Name, Text, counted, read_json, row_of, validate
 from ..models import find_model
-from ..protocol import GIVEN, PROVIDER, DatasetVariant, Identity
+from ..protocol import GIVEN_SOURCE, PROVIDER_KIND, DatasetVariant, Identity
 from .new_identity import DISTRIBUTION
 from .run_score import RunScore
 from .scored_run import Run
-from .scored_with import CODE, PACKAGE, score_again
+from .scored_with import CODE, PACKAGE_KEY, score_again
 
 PAGE = "docs/reference/errata.md"
 
@@ -62,7 +62,7 @@ def facts_of(run: Run) -> RunFacts:
 def facts_of_score(run: RunScore, predictions: Path) -> RunFacts:
     """Return the facts of a run that was scored just now."""
     meta = run.dataset.table.with_suffix(".meta.json")
-    stated = any(space["source"].startswith(GIVEN) for space in run.spaces)
+    stated = any(space["source"].startswith(GIVEN_SOURCE) for space in run.spaces)
     return RunFacts(
         path=predictions,
         variant=run.dataset.variant,
@@ -81,7 +81,7 @@ def _answered(run: RunFacts) -> list[str]:
     if run.identity is None:
         return ["not recorded"]
     who = run.identity.answering
-    if (who.kind or "").startswith(PROVIDER):
+    if (who.kind or "").startswith(PROVIDER_KIND):
         return ["server", "provider"]
     if who.endpoint:
         return ["server"]
@@ -155,7 +155,7 @@ class Erratum(Config):
 
 def _scored_by(run: RunFacts) -> str:
     """Return the release that scored a run; "" for commits after 1.0.0 under its name."""
-    version = run.scored_with.get(PACKAGE, "")
+    version = run.scored_with.get(PACKAGE_KEY, "")
     return "" if version == FIRST_RELEASE and CODE in run.scored_with else version
 
 
@@ -228,7 +228,7 @@ def errata_lines(runs: Iterable[RunFacts]) -> list[str]:
         versions = ", ".join(sorted({each for row in rows.values() for each in row.versions}))
         names = ", ".join(list(rows)[:_MOST])
         lines.append(
-            f"{which} may be affected by errors of {PACKAGE} {versions}: {names}{more}. "
+            f"{which} may be affected by errors of {PACKAGE_KEY} {versions}: {names}{more}. "
             f"{advice(affected)}"
         )
     return lines

@@ -9,15 +9,23 @@ from typing import Any
 from .. import __version__
 from ..benchmarks import benchmark_of, prefix_of, prefixes
 from ..benchmarks.findit import FindItVariant
-from ..boxes import KINDS, REPRESENTATIONS
+from ..boxes import REPRESENTATIONS, SPACE_KINDS
 from ..core import Group, Plugin, PluginTable, file_sha256, installed
 from ..models import MODELS, PROVIDERS
-from ..protocol import ENGINES, PROVIDER, Answering, AnyDataset, DatasetVariant, Identity, PromptSet
+from ..protocol import (
+    LOCAL_ENGINES,
+    PROVIDER_KIND,
+    Answering,
+    AnyDataset,
+    DatasetVariant,
+    Identity,
+    PromptSet,
+)
 
 DISTRIBUTION = "vlmeval-findit"  # The package among the versions of a run
 
 # Other packages whose version at inference a run records
-_AT_INFERENCE = (*ENGINES, "pillow")
+_AT_INFERENCE = (*LOCAL_ENGINES, "pillow")
 
 
 def run_identity(
@@ -61,7 +69,7 @@ def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
     # Imported late: its rows are read from a file, which a score need not wait for.
     from ..data import SOURCES
 
-    tables = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
+    tables = (MODELS, PROVIDERS, prefixes(), SPACE_KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in tables}
 
 
@@ -73,8 +81,8 @@ def plugins_used(
     ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
     """
     plugins = [*scoring_plugins(variant, row, spaces)]
-    if kind is not None and kind.startswith(PROVIDER):
-        provider = PROVIDERS.plugin_of(kind.removeprefix(PROVIDER))
+    if kind is not None and kind.startswith(PROVIDER_KIND):
+        provider = PROVIDERS.plugin_of(kind.removeprefix(PROVIDER_KIND))
         plugins += [provider] if provider is not None else []
     return {plugin.name: plugin.version for plugin in plugins}
 
@@ -84,7 +92,7 @@ def scoring_plugins(
 ) -> list[Plugin]:
     """Return the plug-ins whose rows decide a score: benchmark, model, spaces, representation."""
     plugins = [prefixes().plugin_of(prefix_of(variant.name)), MODELS.plugin_of(row)]
-    plugins += [KINDS.plugin_of(space) for space in spaces]
+    plugins += [SPACE_KINDS.plugin_of(space) for space in spaces]
     if isinstance(variant, FindItVariant):
         plugins.append(REPRESENTATIONS.plugin_of(variant.representation))
     return [plugin for plugin in plugins if plugin is not None]

@@ -15,7 +15,7 @@ from ..data import load_dataset
 from ..models import find_model, settings_of_model, thought_rule
 from ..protocol import (
     OF_SOMETHING_ELSE,
-    USUAL,
+    USUAL_THOUGHTS,
     AnyDataset,
     Identity,
     IdentityError,
@@ -77,7 +77,7 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
         like = identity.reads_like if identity is not None else None
         settings = settings_of_model(settings, model, row, like)
         rule = thought_rule(recorded_row or model, settings.thought_marks)
-        if rule != USUAL:
+        if rule != USUAL_THOUGHTS:
             replies = [replace(reply, thoughts=rule) for reply in replies]
         of_benchmark = benchmark.identity_conflicts(dataset, replies, settings, identity)
         predictions = Predictions(model, dataset, benchmark, replies, settings, identity, path)

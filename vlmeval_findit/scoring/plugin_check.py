@@ -34,7 +34,7 @@ from ..boxes import (
 from ..data import DataSource, load_dataset
 from ..models import ModelRow
 from ..protocol import (
-    FAILED,
+    FAILED_ANSWER,
     AnyDataset,
     Benchmark,
     Better,
@@ -199,7 +199,7 @@ def _replies(
         "Wrong": wrong,
         "Unreadable": dict.fromkeys(indexes, UNREADABLE),
         "Empty": dict.fromkeys(indexes, ""),
-        "Failed": dict.fromkeys(indexes, FAILED),
+        "Failed": dict.fromkeys(indexes, FAILED_ANSWER),
     }
 
 

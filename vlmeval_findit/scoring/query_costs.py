@@ -16,7 +16,7 @@ import numpy as np
 from ..core import Finite, Text, Whole, count_of, mapping, number_of, objects
 from ..protocol import Reply
 
-COST = "cost"  # The key of a query's details that has what :func:`cost_values` returns
+COST_KEY = "cost"  # The key of a query's details that has what :func:`cost_values` returns
 
 STATED = "stated by the service"
 
@@ -72,7 +72,7 @@ def _source(call: Mapping[str, Any]) -> str:
 
 def cost_in(details: Mapping[str, Any]) -> QueryCost:
     """Return the cost of a query, given its details; those of earlier versions have less."""
-    cost = mapping(details.get(COST))
+    cost = mapping(details.get(COST_KEY))
     tokens = mapping(details.get("tokens"))
     if tokens.get("prompt") == 0:  # Of a server that does not count: earlier versions kept it
         tokens = {}

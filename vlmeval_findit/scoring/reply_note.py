@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..core import as_called
-from ..protocol import PROCESSOR, Reply
+from ..protocol import PROCESSOR_KEY, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign
@@ -46,7 +46,7 @@ def count_replies(replies: Iterable[Reply]) -> Counter[str]:
         if reply.answer.strip() or reply.ends_in_thought or reply.cut:
             continue
         counts[EMPTY] += 1
-        counts[HERE] += PROCESSOR in recorded.model
+        counts[HERE] += PROCESSOR_KEY in recorded.model
         counts[IN_TOOLS] += bool(recorded.call.get("tool_calls"))
         counts[IN_THOUGHT] += bool(recorded.thought.strip())
     return +counts

@@ -16,17 +16,17 @@ from ..boxes import SpaceError
 from ..coords import AnsweredQuery, score_check
 from ..models import EncoderError, UnknownModelError
 from ..protocol import (
-    GIVEN,
+    GIVEN_SOURCE,
     AnyDataset,
     Benchmark,
     DatasetVariant,
     Identity,
-    Key,
     Metric,
     Predictions,
     Reply,
     ScoredRow,
     Scorer,
+    SumName,
     ThoughtMarks,
     add_up,
     metric_values,
@@ -35,10 +35,10 @@ from ..protocol import (
     unnamed_marks,
 )
 from ..statistics import sums_of_all_rows, value_of_all_rows
-from ..storage import OTHER_SPACE, REVIEWED, SHOWN
+from ..storage import OTHER_SPACE, REVIEWED, SHOWN_COLUMN
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
-from .query_costs import COST, QueryCost, cost_in, cost_values
+from .query_costs import COST_KEY, QueryCost, cost_in, cost_values
 from .reply_note import count_replies, reply_note
 from .score_reviews import ScoreReviews
 
@@ -50,7 +50,7 @@ class RunScore:
     model: str
     dataset: AnyDataset
     rows: tuple[ScoredRow, ...]
-    sums: Mapping[Key, float]  # Of all rows, and of their slices
+    sums: Mapping[SumName, float]  # Of all rows, and of their slices
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
@@ -92,7 +92,7 @@ class RunScore:
     @property
     def _space_mark(self) -> str:
         for space in self.spaces:
-            if space["source"].startswith(GIVEN):
+            if space["source"].startswith(GIVEN_SOURCE):
                 more = [f"{k}={v}" for k, v in space.items() if k not in ("kind", "source")]
                 return "-".join([f"{OTHER_SPACE}{space['kind']}", *more])
         return ""
@@ -201,9 +201,9 @@ def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
     if recorded.images:
         more["images"] = list(recorded.images)
     if cost := cost_values(reply):
-        more[COST] = cost
+        more[COST_KEY] = cost
     if reply.shown:
-        more[SHOWN] = dict(reply.shown)
+        more[SHOWN_COLUMN] = dict(reply.shown)
     return replace(row, details={**row.details, **more}) if more else row
 
 
@@ -278,7 +278,7 @@ class CellResult:
 
     model: str
     variant: DatasetVariant
-    sums: Mapping[Key, float]
+    sums: Mapping[SumName, float]
     rows: int
     failed: int
     path: Path

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import Config, PlainNumber, Text, Whole, counted
-from ..protocol import Key, ScoredRow, totals
+from ..protocol import ScoredRow, SumName, totals
 from ..statistics import RandomRows
 
 
@@ -95,14 +95,14 @@ class ScoreReviews(Config):
             return None
         labelled = {each.index: each.row for each in self.labelled}
         after = {row.index: row for row in reviewed if row.index in labelled}
-        changes: list[Mapping[Key, float]] = []
+        changes: list[Mapping[SumName, float]] = []
         for index, row in labelled.items():
             changes.append(_difference([after[index]] if index in after else [], [row]))
         changes += [{}] * (self.random - len(changes))
         return RandomRows(tuple(changes), self.unlisted, self.rows)
 
 
-def _difference(after: Sequence[ScoredRow], before: Sequence[ScoredRow]) -> dict[Key, Any]:
+def _difference(after: Sequence[ScoredRow], before: Sequence[ScoredRow]) -> dict[SumName, Any]:
     """Return the sums of rows minus those of others."""
     old = totals(before)
     new = totals(after)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core import file_sha256, read_json, sha256_of
-from ..protocol import Key, SumKey
+from ..protocol import SumKey, SumName
 from ..storage import RunFiles
 from .run_score import RunScore
 
@@ -38,7 +38,7 @@ class SealedScore:
         return ScoreBasis(*self._seal["basis"])
 
     @property
-    def sums(self) -> dict[Key, float]:
+    def sums(self) -> dict[SumName, float]:
         """The sums of the run, in their order."""
         return {_key(*words): total for *words, total in self._seal["sums"]}
 
@@ -99,10 +99,10 @@ def _sha256(values: Mapping[str, Any]) -> str:
     return sha256_of(json.dumps(values).encode())
 
 
-def _words(key: Key) -> tuple[str, ...]:
+def _words(key: SumName) -> tuple[str, ...]:
     """Return a key as its name, or as name, kind and value of a slice."""
     return tuple(key) if isinstance(key, SumKey) else (key,)
 
 
-def _key(*words: str) -> Key:
+def _key(*words: str) -> SumName:
     return SumKey(*words) if len(words) > 1 else words[0]

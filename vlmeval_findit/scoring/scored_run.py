@@ -21,14 +21,14 @@ import numpy as np
 from ..benchmarks import benchmark_of, parse
 from ..core import file_sha256
 from ..protocol import (
-    GIVEN,
+    GIVEN_SOURCE,
     Benchmark,
     DatasetNameError,
     DatasetVariant,
-    Key,
     Metric,
     RowTable,
     ScoredRow,
+    SumName,
     add_up,
     columns_of,
     exceeds_floats,
@@ -42,7 +42,7 @@ from ..statistics import RandomRows, sums_of_all_rows, value_of_all_rows
 from ..storage import (
     PROVENANCE,
     REVIEWED,
-    SHOWN,
+    SHOWN_COLUMN,
     PredictionError,
     RunFiles,
     Shown,
@@ -98,12 +98,12 @@ class Run:
         return benchmark_of(self.variant)
 
     @cached_property
-    def sums_of_rows(self) -> Mapping[Key, float]:
+    def sums_of_rows(self) -> Mapping[SumName, float]:
         """The sums of its rows, each once, of their slices too."""
         return totals(self.rows)
 
     @cached_property
-    def sums(self) -> Mapping[Key, float]:
+    def sums(self) -> Mapping[SumName, float]:
         """The sums that metrics are of: where random rows stand for others, they are weighted."""
         if self.random is None:
             return self.sums_of_rows
@@ -147,7 +147,7 @@ class Run:
     @property
     def other_space(self) -> bool:
         """Whether it was scored in another space than it recorded; its model's name says so."""
-        return any(f"({GIVEN}" in space for space in self.provenance.spaces)
+        return any(f"({GIVEN_SOURCE}" in space for space in self.provenance.spaces)
 
     @property
     def voted(self) -> bool:
@@ -293,7 +293,7 @@ def _read_rows(stored: StoredProvenance, details: Path) -> _ReadRows:
     rows = tuple(stored_rows(details))
     return _ReadRows(
         rows=rows,
-        shown={row.index: shown_in(row.details.get(SHOWN)) for row in rows},
+        shown={row.index: shown_in(row.details.get(SHOWN_COLUMN)) for row in rows},
         costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
         random=stored.reviews.random_rows(rows) if stored.reviews else None,
     )

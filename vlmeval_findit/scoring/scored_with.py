@@ -27,7 +27,7 @@ ROOMS = (
     "benchmarks", "coords", "data", "scoring",
 )  # fmt: skip
 
-PACKAGE = "vlmeval_findit"  # Key of the package's version in ``scored_with``
+PACKAGE_KEY = "vlmeval_findit"  # Key of the package's version in ``scored_with``
 CODE = "code"  # Key of the hash of the code there
 _PLUGIN = "plug-in "  # How the names of plug-ins begin
 
@@ -35,7 +35,7 @@ _PLUGIN = "plug-in "  # How the names of plug-ins begin
 def versions_now() -> dict[str, str]:
     """Return the versions that score now, and the hash of the code."""
     return {
-        PACKAGE: __version__,
+        PACKAGE_KEY: __version__,
         CODE: package_sha256(ROOMS),
         "python": sys.version.split()[0],
         **installed(("numpy", "scipy")),
@@ -56,16 +56,16 @@ def scorer(scored_with: Mapping[str, str]) -> dict[str, str]:
     numpy and scipy do not decide rows (docs/reference/files.md), nor does a version whose code was
     recorded: two may have the same code.
     """
-    version = f"version {scored_with.get(PACKAGE, 'unknown')}"
+    version = f"version {scored_with.get(PACKAGE_KEY, 'unknown')}"
     plugins = {name: code for name, code in scored_with.items() if name.startswith(_PLUGIN)}
-    return {PACKAGE: scored_with.get(CODE, version), **plugins}
+    return {PACKAGE_KEY: scored_with.get(CODE, version), **plugins}
 
 
 def scorer_now(names: Iterable[str]) -> dict[str, str]:
     """Return the parts of the scorer that is here, of those that are named."""
     names = list(names)
-    here = {PACKAGE: package_sha256(ROOMS)}
-    if names != [PACKAGE]:
+    here = {PACKAGE_KEY: package_sha256(ROOMS)}
+    if names != [PACKAGE_KEY]:
         rows = (row for table in plugin_tables().values() for row in table.added().values())
         here |= {f"{_PLUGIN}{row.plugin.name}": row.plugin.code for row in rows}
     return {name: here[name] for name in names if name in here}
@@ -83,11 +83,11 @@ def part_in_words(scored_with: Mapping[str, str], name: str) -> str:
     >>> part_in_words({"vlmeval_findit": "1.0.0"}, "vlmeval_findit")
     'vlmeval_findit 1.0.0 (code not recorded)'
     """
-    if name != PACKAGE:
+    if name != PACKAGE_KEY:
         return f"{name} {scored_with.get(name, '(unknown)')}"
     code = scored_with.get(CODE)
     recorded = f"code {code[:12]}" if code else "code not recorded"
-    return f"{PACKAGE} {scored_with.get(PACKAGE, '(version unknown)')} ({recorded})"
+    return f"{PACKAGE_KEY} {scored_with.get(PACKAGE_KEY, '(version unknown)')} ({recorded})"
 
 
 def other_parts(its: Mapping[str, str], others: Mapping[str, str]) -> list[str]:

@@ -1,9 +1,9 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .programs import (
-    BOUNDS as BOUNDS,
-    TEMPLATE as TEMPLATE,
-    ALL_TOKENS as ALL_TOKENS,
+    BOUNDS_FIELD as BOUNDS_FIELD,
+    TEMPLATE_FIELD as TEMPLATE_FIELD,
+    ALL_TOKENS_FIELD as ALL_TOKENS_FIELD,
     ServerProgram as ServerProgram,
     PROGRAMS as PROGRAMS,
     programs_with as programs_with,

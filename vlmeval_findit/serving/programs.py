@@ -18,9 +18,9 @@ from ..core import Checked, Config, Count, Expected, Name, nearest
 
 log = logging.getLogger(__name__)
 
-BOUNDS = "mm_processor_kwargs"  # the field of a request that bounds its images
-TEMPLATE = "chat_template_kwargs"  # … that has switches of the chat template
-ALL_TOKENS = "skip_special_tokens"  # … that may keep special tokens in replies
+BOUNDS_FIELD = "mm_processor_kwargs"  # the field of a request that bounds its images
+TEMPLATE_FIELD = "chat_template_kwargs"  # … that has switches of the chat template
+ALL_TOKENS_FIELD = "skip_special_tokens"  # … that may keep special tokens in replies
 
 _WRONG_USAGE = 2  # argparse's status
 _HELP_SECONDS = 300.0  # a program imports torch before it prints its help
@@ -110,7 +110,11 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
             takes_adapters=True,
-            fields={BOUNDS: "--trust-request-mm-kwargs", TEMPLATE: "", ALL_TOKENS: ""},
+            fields={
+                BOUNDS_FIELD: "--trust-request-mm-kwargs",
+                TEMPLATE_FIELD: "",
+                ALL_TOKENS_FIELD: "",
+            },
         ),
         ServerProgram(
             "sglang",
@@ -118,7 +122,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
             "--tp-size {parallel} --sampling-defaults openai",
             calls=64,
-            fields={TEMPLATE: "", ALL_TOKENS: ""},
+            fields={TEMPLATE_FIELD: "", ALL_TOKENS_FIELD: ""},
         ),
         ServerProgram(
             "transformers",
@@ -127,7 +131,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             calls=4,
             needs=("fastapi", "uvicorn"),
             names_models=False,
-            fields={TEMPLATE: ""},
+            fields={TEMPLATE_FIELD: ""},
         ),
     )
 }
@@ -136,7 +140,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
 def programs_with(name: str) -> list[str]:
     """Return the programs that take a field of a request.
 
-    >>> programs_with(BOUNDS)
+    >>> programs_with(BOUNDS_FIELD)
     ['vllm']
     """
     return [program.name for program in PROGRAMS.values() if name in program.fields]
@@ -145,7 +149,7 @@ def programs_with(name: str) -> list[str]:
 def flag_of(name: str) -> str:
     """Return the flag with which newer versions are started so that they take a field; "": none.
 
-    >>> flag_of(BOUNDS), flag_of(TEMPLATE)
+    >>> flag_of(BOUNDS_FIELD), flag_of(TEMPLATE_FIELD)
     ('--trust-request-mm-kwargs', '')
     """
     flags = (program.fields.get(name, "") for program in PROGRAMS.values())

@@ -1,8 +1,8 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .influences import (
-    FEWEST as FEWEST,
-    Places as Places,
+    FEWEST_IMAGES as FEWEST_IMAGES,
+    Indices as Indices,
     ClusteredSums as ClusteredSums,
     clustered_sums as clustered_sums,
     Estimate as Estimate,
@@ -13,9 +13,9 @@ from .influences import (
 
 from .intervals import (
     ALPHA as ALPHA,
-    TOO_FEW as TOO_FEW,
-    COUNTING as COUNTING,
-    INTERVALS as INTERVALS,
+    TOO_FEW_IMAGES as TOO_FEW_IMAGES,
+    WHICH_IMAGES_COUNT as WHICH_IMAGES_COUNT,
+    INTERVALS_LEGEND as INTERVALS_LEGEND,
     Interval as Interval,
     Difference as Difference,
     bounds as bounds,
@@ -44,7 +44,7 @@ from .sequential_tests import (
 )
 
 from .student import (
-    LEVEL as LEVEL,
+    CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
 )
 
 from .error_estimates import (
@@ -72,7 +72,7 @@ from .reliability import (
 from .label_doubts import (
     Flags as Flags,
     CORRELATION as CORRELATION,
-    IN_FAMILY as IN_FAMILY,
+    FAMILY_CORRELATION as FAMILY_CORRELATION,
     LabelFault as LabelFault,
     FAULTS as FAULTS,
     UNNAMED as UNNAMED,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..protocol import Array, ErrorAnalysis, Key, Metric, SumKey, weighted
-from .influences import FEWEST, ClusteredSums, Estimate, add_up_at
+from ..protocol import Array, ErrorAnalysis, Metric, SumKey, SumName, weighted
+from .influences import FEWEST_IMAGES, ClusteredSums, Estimate, add_up_at
 
 
 def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estimate:
@@ -27,7 +27,7 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     whole = np.asarray(weighted(by_image, analysis.score.whole), dtype=float)
     counted = int((whole > 0).sum())
     scale, weight, queries = 0.0, np.zeros(images), 0.0
-    if counted >= FEWEST:
+    if counted >= FEWEST_IMAGES:
         scale = np.sqrt((counted - 1) / counted)
         weight = whole / whole.sum()
         queries = float(counted)
@@ -42,10 +42,10 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     )
 
 
-def _by_image(clustered: ClusteredSums, kind: str) -> dict[Key, Array]:
+def _by_image(clustered: ClusteredSums, kind: str) -> dict[SumName, Array]:
     """Add up the sums of each image, and those of its slices of a kind."""
     images = len(clustered.images)
-    sums: dict[Key, Array] = {}
+    sums: dict[SumName, Array] = {}
     for name, values in clustered.sums.items():
         sums[name] = add_up_at(clustered.image, values, images)
     if kind in clustered.slices:

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol import Array, Key, Metric, SumKey, Texts, name_of
+from ..protocol import Array, Metric, SumKey, SumName, Texts, name_of
 from .influences import ClusteredSums
 
 Mask = NDArray[np.bool_]  # Which rows, or images, are meant: a boolean each
@@ -48,9 +48,9 @@ def names_of_sums(metrics: Iterable[Metric]) -> tuple[set[str], set[str]]:
     return names, kinds
 
 
-def totals_of(clustered: ClusteredSums, rows: Mask) -> dict[Key, float]:
+def totals_of(clustered: ClusteredSums, rows: Mask) -> dict[SumName, float]:
     """Return the sums of some rows, and those of their slices."""
-    totals: dict[Key, float] = {}
+    totals: dict[SumName, float] = {}
     for name, values in clustered.sums.items():
         here = values[rows]
         totals[name] = float(here.sum())
@@ -61,7 +61,7 @@ def totals_of(clustered: ClusteredSums, rows: Mask) -> dict[Key, float]:
 
 def _totals_of_slices(
     name: str, kind: str, slicing: Texts, values: Array, rows: Mask
-) -> dict[Key, float]:
+) -> dict[SumName, float]:
     place = slicing.place[rows]
     inside = place >= 0
     sums = np.bincount(place[inside], values[inside], len(slicing.values))

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from ..protocol import (
     Array,
-    Key,
     Metric,
     RowTable,
     ScoredRow,
     SumKey,
+    SumName,
     Texts,
     Weights,
     as_floats,
@@ -31,11 +31,11 @@ from ..protocol import (
 )
 from .sampled_changes import SampledChanges
 
-FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
+FEWEST_IMAGES = 4  # Images that an interval or a test needs; fewer would say next to nothing
 
 _ROUNDING = 1e-6  # Sums so near to a whole number are counts
 
-Places = NDArray[np.intp]  # Array of indices of rows, images or classes
+Indices = NDArray[np.intp]  # Array of indices of rows, images or classes
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -46,12 +46,12 @@ class ClusteredSums:
     """Rows as arrays: sums by name, an entry per row (per image, once added up). Parts are rows."""
 
     images: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
-    image: Places  # Index of each row's image
+    image: Indices  # Index of each row's image
     sums: Mapping[str, Array]
     slices: Mapping[str, Texts]
-    query: Places | None = None  # Index of each row's query; None: not known
+    query: Indices | None = None  # Index of each row's query; None: not known
 
-    def of_queries(self, queries: Places) -> NDArray[np.bool_]:
+    def of_queries(self, queries: Indices) -> NDArray[np.bool_]:
         """Return which rows are of some queries."""
         assert self.query is not None, "sums of scored rows know their queries"
         mask: NDArray[np.bool_] = np.isin(self.query, queries)
@@ -204,7 +204,7 @@ def _estimate_metric(
     weight = add_up_at(sums.image, sums.weights(), len(no_image))
     # Of a mean over classes, those of rare classes alone may decide.
     images = effective_number(weight) if metric.over else (weight > 0).sum()
-    if images < FEWEST:
+    if images < FEWEST_IMAGES:
         return _MetricEstimate(value, no_image, no_image, 0.0)
     influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
     queries = float(effective_number(_weigh_rows(metric.whole, clustered)))
@@ -227,10 +227,10 @@ def _hits_of(metrics: Sequence[_MetricEstimate]) -> Hits | None:
 class ImagesOfSlices(NamedTuple):
     """An entry for each image of each slice."""
 
-    slice: Places
-    image: Places
+    slice: Indices
+    image: Indices
     inside: NDArray[np.bool_]  # Of each row: whether it is in a slice
-    of_row: Places  # The entry of each row inside
+    of_row: Indices  # The entry of each row inside
 
 
 def images_of_slices(kind: str, clustered: ClusteredSums) -> ImagesOfSlices:
@@ -258,9 +258,9 @@ def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
     return np.broadcast_to(np.asarray(total, dtype=float), len(clustered.image))
 
 
-def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
+def _sums(clustered: ClusteredSums, keys: Iterable[SumName]) -> dict[SumName, Array]:
     """Return the sums of keys by row; those of a slice are 0 in other rows."""
-    sums: dict[Key, Array] = {}
+    sums: dict[SumName, Array] = {}
     for key in keys:
         values = clustered.sums.get(name_of(key))
         if values is None:
@@ -279,11 +279,11 @@ def _sums(clustered: ClusteredSums, keys: Iterable[Key]) -> dict[Key, Array]:
 class SliceSums:
     """The part and the whole of a metric by slice, and an entry for each image of each slice."""
 
-    number: Places  # Of each slice that has a whole: its place in all values of its kind
+    number: Indices  # Of each slice that has a whole: its place in all values of its kind
     parts: Array  # Of each of these slices
     wholes: Array
-    slice: Places  # Of each entry: the place of its slice in the three above
-    image: Places
+    slice: Indices  # Of each entry: the place of its slice in the three above
+    image: Indices
     part: Array
     whole: Array
 
@@ -385,7 +385,7 @@ def _add_up(part: Array, whole: Array, entries: ImagesOfSlices) -> SliceSums:
     )
 
 
-def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
+def add_up_at(places: Indices, values: Array, length: int = 0) -> Array:
     """Return the sum of the values at each place."""
     sums: Array = np.bincount(places, values, length).astype(float)
     return sums
@@ -435,7 +435,7 @@ def aligned(
 @lru_cache(maxsize=16)
 def _all_images(
     names_by_part: tuple[tuple[str, ...], ...],
-) -> tuple[tuple[str, ...], list[Places]]:
+) -> tuple[tuple[str, ...], list[Indices]]:
     """Return all images in order, and where those of each part are among them."""
     images = tuple(sorted({name for names in names_by_part for name in names}))
     place = {name: at for at, name in enumerate(images)}

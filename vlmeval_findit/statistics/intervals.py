@@ -13,21 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from ..protocol import Array, Metric, divide
-from .influences import FEWEST, Estimate, aligned
+from .influences import FEWEST_IMAGES, Estimate, aligned
 from .sampled_changes import SampledChanges, reaches_of_mean
 from .share_intervals import UNSEEN, Sampled, mean_ends, reaches_of_share
-from .student import LEVEL, quantile, tail, total_freedom
+from .student import CONFIDENCE_LEVEL, quantile, tail, total_freedom
 
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-TOO_FEW = f"fewer than {FEWEST} images count"  # Why a value has no interval and no test, for notes
+TOO_FEW_IMAGES = (
+    f"fewer than {FEWEST_IMAGES} images count"  # Why a value has no interval and no test, for notes
+)
 # Which images count towards a metric, for notes
-COUNTING = (
+WHICH_IMAGES_COUNT = (
     "an image counts in a metric if it adds to what the metric divides by: in precision, if a box "
     "was predicted on it"
 )
 # What the intervals of a table are, for its legend
-INTERVALS = f"95 % over images; none where {TOO_FEW}"
+INTERVALS_LEGEND = f"95 % over images; none where {TOO_FEW_IMAGES}"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
 _EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
@@ -58,11 +60,11 @@ class Difference:
 
 
 def bounds(value: float, variance: float, images: float) -> Interval | None:
-    """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST` images.
+    """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST_IMAGES`.
 
     All images weigh the same. See :func:`.share_intervals.mean_ends`.
     """
-    if images < FEWEST:
+    if images < FEWEST_IMAGES:
         return None
     one = np.ones((1, 1))
     sampled = Sampled(
@@ -180,7 +182,9 @@ def _reaches_of_means(estimate: Estimate) -> Array:
 # --- differences ----------------------------------------------------------------------------------
 
 
-def difference(left: Estimate, right: Estimate, metric: str, level: float = LEVEL) -> Difference:
+def difference(
+    left: Estimate, right: Estimate, metric: str, level: float = CONFIDENCE_LEVEL
+) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
     The interval leaves out 0 exactly where the test rejects at 1 minus its ``level``: both have the
@@ -305,7 +309,7 @@ _SEED = 11
 
 def bootstrap_weights(images: int) -> Array:
     """Return how often each bootstrap sample draws each image: (samples, images), seeded."""
-    if images < FEWEST:
+    if images < FEWEST_IMAGES:
         return np.zeros((0, images))
     generator = np.random.default_rng(_SEED)
     return generator.multinomial(images, [1 / images] * images, BOOTSTRAP_SAMPLES).astype(float)
@@ -315,7 +319,7 @@ def bootstrap_interval(values: Array) -> Interval | None:
     """Return the 95 % interval of values over :func:`bootstrap_weights`; None without any."""
     if not len(values):
         return None
-    ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    ends = ((1 - CONFIDENCE_LEVEL) / 2, (1 + CONFIDENCE_LEVEL) / 2)
     low, high = np.nanquantile(values, ends, method="nearest")
     return Interval(float(low), float(high))
 

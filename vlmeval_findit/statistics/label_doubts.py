@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..protocol import Array
-from .influences import Places
+from .influences import Indices
 
 Flags = NDArray[np.bool_]  # Array of booleans of any shape
 
 CORRELATION = 0.3  # Of the errors of two models of different families
-IN_FAMILY = 0.6  # Of the errors of two models of one family, or two samples of one model
+FAMILY_CORRELATION = 0.6  # Of the errors of two models of one family, or two samples of one model
 
 _PASSES = 10
 _SHARE = 0.02  # Share of each fault that is expected beforehand …
@@ -72,11 +72,11 @@ UNKNOWN_CLASS = -2  # A class that no label has
 class LabelledObjects:
     """The g objects of the labels of all queries, and what K models answered about each."""
 
-    row: Places  # (g,) place of its query
+    row: Indices  # (g,) place of its query
     boxes: Array  # (g, 4) x1, y1, x2, y2 in pixels
-    classes: Places  # (g,) from 0
+    classes: Indices  # (g,) from 0
     answered: Array  # (g, K, 4) box of each model; NaN: it did not find the object
-    named: Places  # (g, K) class that each model named; UNNAMED: it did not find the object
+    named: Indices  # (g, K) class that each model named; UNNAMED: it did not find the object
 
     @property
     def detected(self) -> Flags:
@@ -95,9 +95,9 @@ class LabelledObjects:
 class OtherObjects:
     """The c objects that models answered and labels lack: boxes that overlap are one object."""
 
-    row: Places  # (c,) place of its query
+    row: Indices  # (c,) place of its query
     boxes: Array  # (c, 4) median of the models' boxes
-    classes: Places  # (c,) class that most of them named
+    classes: Indices  # (c,) class that most of them named
     seen: Flags  # (c, K) whether each model has it
 
 
@@ -135,7 +135,7 @@ class Votes:
 class Claims:
     """All claims of one fault."""
 
-    row: Places  # (m,) place of the query of each
+    row: Indices  # (m,) place of the query of each
     odds: Array  # (m,)
 
 
@@ -147,7 +147,7 @@ class LabelDoubts:
     by_fault: Array  # (n, 6) its parts, in the order of FAULTS
     claims: Mapping[LabelFault, Claims]  # About labelled or other objects, one each
     middle: Array  # (g, 4) median of the models' boxes of each labelled object
-    rival: Places  # (g,) class that most models named instead; UNKNOWN_CLASS: none
+    rival: Indices  # (g,) class that most models named instead; UNKNOWN_CLASS: none
     recall: Array  # (K,) share of the objects that each model finds
     shares: Mapping[LabelFault, float]  # Of rows with each fault
 
@@ -230,13 +230,13 @@ class _Evidence:
         total = np.where(self.detected[:, :, None], apart, 0).sum((1, 2))
         self.spread = total / np.maximum(4 * counts, 1)
 
-    def add_up(self, log_ratios: Array, rows: Places) -> Array:
+    def add_up(self, log_ratios: Array, rows: Indices) -> Array:
         """Add up the models' log likelihood ratios (m, K), discounted; ``rows`` are (m,)."""
         voiced: Array = self.power[rows] * (log_ratios * self.votes.spoke[rows]).sum(1)
         return voiced
 
 
-def _most_named(named: Places, where: Flags) -> Places:
+def _most_named(named: Indices, where: Flags) -> Indices:
     """Return the known class that most models named, (g,), among those of ``where`` (g, K)."""
     most = np.full(len(named), UNKNOWN_CLASS)
     known = where & (named >= 0)

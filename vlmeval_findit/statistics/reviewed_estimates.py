@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..protocol import Key, Metric, add_up, weighted
+from ..protocol import Metric, SumName, add_up, weighted
 from .influences import Estimate, Hits
 from .sampled_changes import SampledChanges
-from .student import LEVEL
+from .student import CONFIDENCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def count_wrong(listed_wrong: int, random_wrong: int, random: int, unlisted: int
     from scipy.stats import hypergeom
 
     possible = np.arange(random_wrong, unlisted - (random - random_wrong) + 1)
-    rest = (1 - LEVEL) / 2
+    rest = (1 - CONFIDENCE_LEVEL) / 2
     as_many = hypergeom.sf(random_wrong - 1, unlisted, possible, random)
     as_few = hypergeom.cdf(random_wrong, unlisted, possible, random)
     fitting = possible[(as_many >= rest) & (as_few >= rest)]
@@ -67,7 +67,7 @@ class RandomRows:
     """Reviewed random rows of a run, and how many rows they stand for."""
 
     # Of each row: its sums as reviewed, minus those as labelled; an excluded row loses all
-    changes: tuple[Mapping[Key, float], ...]
+    changes: tuple[Mapping[SumName, float], ...]
     unlisted: int  # Rows that they were drawn from
     rows: int  # Of the run
 
@@ -77,7 +77,9 @@ class RandomRows:
         return self.unlisted / len(self.changes) - 1
 
 
-def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> dict[Key, float]:
+def sums_of_all_rows(
+    as_reviewed: Mapping[SumName, float], random: RandomRows
+) -> dict[SumName, float]:
     """Return the sums of all rows, were unlisted rows reviewed like the random rows among them.
 
     >>> random = RandomRows(({"hits": 1}, {}, {}, {}), unlisted=40, rows=100)
@@ -88,7 +90,7 @@ def sums_of_all_rows(as_reviewed: Mapping[Key, float], random: RandomRows) -> di
     return add_up([as_reviewed, {key: random.others * total for key, total in changed.items()}])
 
 
-def value_of_all_rows(metric: Metric, sums: Mapping[Key, float]) -> float | None:
+def value_of_all_rows(metric: Metric, sums: Mapping[SumName, float]) -> float | None:
     """Return a metric by :func:`sums_of_all_rows`: a share is at most 100 %.
 
     Few random rows may say that there are more hits than rows.
@@ -98,7 +100,7 @@ def value_of_all_rows(metric: Metric, sums: Mapping[Key, float]) -> float | None
 
 
 def estimate_all_rows(
-    as_reviewed: Estimate, sums: Mapping[Key, float], random: RandomRows
+    as_reviewed: Estimate, sums: Mapping[SumName, float], random: RandomRows
 ) -> Estimate:
     """Correct an estimate by what random rows changed, and carry their sampling.
 
@@ -120,7 +122,7 @@ def estimate_all_rows(
     )
 
 
-def _hits_of_all_rows(as_reviewed: Estimate, sums: Mapping[Key, float]) -> Hits | None:
+def _hits_of_all_rows(as_reviewed: Estimate, sums: Mapping[SumName, float]) -> Hits | None:
     """Correct the shares of hits like the values; those that metrics do not name stay."""
     if as_reviewed.hits is None:
         return None
@@ -132,7 +134,9 @@ def _hits_of_all_rows(as_reviewed: Estimate, sums: Mapping[Key, float]) -> Hits 
     return replace(as_reviewed.hits, share=share)
 
 
-def _derivative(metric: Metric, sums: Mapping[Key, float], changed: Mapping[Key, float]) -> float:
+def _derivative(
+    metric: Metric, sums: Mapping[SumName, float], changed: Mapping[SumName, float]
+) -> float:
     """Return by how much a small change of sums changes a metric, in hundredths."""
     changes = []
     for ratio in metric.ratios(sums):

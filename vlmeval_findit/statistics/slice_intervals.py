@@ -12,7 +12,7 @@ import numpy as np
 
 from ..protocol import Metric, divide
 from .influences import (
-    FEWEST,
+    FEWEST_IMAGES,
     ClusteredSums,
     SliceSums,
     effective_number_of,
@@ -62,7 +62,7 @@ def slice_intervals(
     reach = quantile(freedom) * np.sqrt(sampled.variance[0])
     intervals = {}
     for at, (value_of_slice, metric) in enumerate(places):
-        if sampled.images[0, at] < FEWEST:
+        if sampled.images[0, at] < FEWEST_IMAGES:
             continue
         ends = value[at] - reach[at], value[at] + reach[at]
         if metric.share:

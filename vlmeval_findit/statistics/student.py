@@ -6,11 +6,11 @@ import numpy as np
 
 from ..protocol import Array, divide
 
-LEVEL = 0.95  # Of intervals
+CONFIDENCE_LEVEL = 0.95  # Of intervals
 
 
 # Imported late: SciPy takes half a second, and most commands need no interval.
-def quantile(freedom: Array | float, level: float = LEVEL) -> Array:
+def quantile(freedom: Array | float, level: float = CONFIDENCE_LEVEL) -> Array:
     """Return how many standard errors Student's two-sided interval reaches to either side.
 
     >>> float(quantile(9.0).round(3))

@@ -27,10 +27,10 @@ from .folders import (
 from .table_files import (
     TableError as TableError,
     CellError as CellError,
-    NESTED as NESTED,
+    NESTED_CONFIG as NESTED_CONFIG,
     ImagePath as ImagePath,
-    Paths as Paths,
-    Side as Side,
+    ImagePaths as ImagePaths,
+    ImageSide as ImageSide,
     PlainQuery as PlainQuery,
     WrittenTable as WrittenTable,
     write_table as write_table,
@@ -46,9 +46,9 @@ from .predictions import (
     PredictionError as PredictionError,
     read_predictions as read_predictions,
     check_model_name as check_model_name,
-    SHOWN as SHOWN,
+    SHOWN_COLUMN as SHOWN_COLUMN,
     shown_column as shown_column,
-    TIME as TIME,
+    TIME_COLUMN as TIME_COLUMN,
     call_time_column as call_time_column,
     write_rows as write_rows,
     holds_rows as holds_rows,
@@ -68,7 +68,7 @@ from .run_files import (
     sample_path as sample_path,
     CHECKSUMS as CHECKSUMS,
     WRITTEN_BY as WRITTEN_BY,
-    PROBE as PROBE,
+    PROBE_FILE as PROBE_FILE,
     files_below as files_below,
     marked as marked,
 )
@@ -107,7 +107,7 @@ from .image_files import (
 
 from .image_content import (
     TRANSPARENT as TRANSPARENT,
-    DIGITS as DIGITS,
+    HASH_DIGITS as HASH_DIGITS,
     Shown as Shown,
     ImageChangedError as ImageChangedError,
     content_of as content_of,

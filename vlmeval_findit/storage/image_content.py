@@ -17,7 +17,7 @@ from .image_files import MOST, ImageFileError, header, shows_transparency
 
 TRANSPARENT = "+alpha"  # Ends the content of a transparent image
 
-DIGITS = 16  # Of a hash in prediction files and scores; the journal has all 64
+HASH_DIGITS = 16  # Of a hash in prediction files and scores; the journal has all 64
 _WHOLE = 64
 _JPEG = b"\xff\xd8\xff"
 
@@ -143,7 +143,7 @@ def shown_text(names: Iterable[str], contents: Iterable[str]) -> str:
 
 def short(content: str) -> str:
     """Shorten a content as prediction files and scores have it."""
-    return sha256_in(content)[:DIGITS] + (TRANSPARENT if is_transparent(content) else "")
+    return sha256_in(content)[:HASH_DIGITS] + (TRANSPARENT if is_transparent(content) else "")
 
 
 def shown_in(value: object) -> dict[str, str]:

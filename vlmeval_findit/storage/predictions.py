@@ -139,28 +139,30 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     if thought and not record.thought:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(cells["index"], text, record, stated, shown=cells[SHOWN], time=cells[TIME])
+    return Reply(
+        cells["index"], text, record, stated, shown=cells[SHOWN_COLUMN], time=cells[TIME_COLUMN]
+    )
 
 
 # Columns of a prediction file that repeat what the table says
 STATED = ("label", "width", "height")
 
 # Column with the contents of the images that a row showed (:func:`.shown_text`)
-SHOWN = "image_sha256"
+SHOWN_COLUMN = "image_sha256"
 
 
 def shown_column(reply: Reply) -> dict[str, str]:
     """Return what a reply's row showed as a column, to be written again; empty if not known."""
-    return {SHOWN: json.dumps(dict(reply.shown))} if reply.shown else {}
+    return {SHOWN_COLUMN: json.dumps(dict(reply.shown))} if reply.shown else {}
 
 
 # Column with the time of a row's call
-TIME = "call_time"
+TIME_COLUMN = "call_time"
 
 
 def call_time_column(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the values of a :class:`.CallTime` as a column; empty if nothing is known."""
-    return {TIME: json.dumps(dict(values))} if values else {}
+    return {TIME_COLUMN: json.dumps(dict(values))} if values else {}
 
 
 class IndexCellError(ValueError):
@@ -184,8 +186,8 @@ _CELL_READERS: Mapping[str, Callable[[Any], Any]] = {
     "index": _index,
     "prediction": stored_reply,
     "extra_records": parse_record,
-    SHOWN: shown_in,
-    TIME: parse_call_time,
+    SHOWN_COLUMN: shown_in,
+    TIME_COLUMN: parse_call_time,
 }
 
 

@@ -123,7 +123,7 @@ def sample_path(first: Path, sample: int | str) -> Path:
 CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
 WRITTEN_BY = "vlmeval_findit export"  # How :data:`CHECKSUMS` says that ``export`` made a folder
 
-PROBE = "probe.json"  # In every folder of a probe, which is no run of a benchmark
+PROBE_FILE = "probe.json"  # In every folder of a probe, which is no run of a benchmark
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -151,7 +151,7 @@ def files_below(folder: Path) -> list[Path]:
 def _is_of_probe(place: Path, folder: Path) -> bool:
     """Tell whether a place below a folder is in a probe that is below the folder, too."""
     while place != folder:
-        if (place / PROBE).is_file():
+        if (place / PROBE_FILE).is_file():
             return True
         place = place.parent
     return False

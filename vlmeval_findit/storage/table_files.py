@@ -58,12 +58,12 @@ def _pixels(side: int) -> int:
 
 
 # ``__pydantic_config__`` of dataclasses in cells
-NESTED: Any = {"allow_inf_nan": False, "extra": "forbid"}
+NESTED_CONFIG: Any = {"allow_inf_nan": False, "extra": "forbid"}
 
 # A path below an image folder, checked not to leave it
 ImagePath = Annotated[str, Checked(image_path)]
-Paths = tuple[ImagePath, ...]  # A query's images, in the order in which they are shown
-Side = Annotated[int, Checked(_pixels)]  # Width or height of an image in pixels, at least 1
+ImagePaths = tuple[ImagePath, ...]  # A query's images, in the order in which they are shown
+ImageSide = Annotated[int, Checked(_pixels)]  # Width or height of an image in pixels, at least 1
 AsQuery = TypeVar("AsQuery", bound=Query)
 
 
@@ -72,12 +72,12 @@ class PlainQuery:
     """The columns of every benchmark's table, to be extended; see :class:`.Query`."""
 
     index: int
-    images: Paths
+    images: ImagePaths
     cluster: str
     label: str = ""
-    support: Paths = ()
-    width: Side = 0
-    height: Side = 0
+    support: ImagePaths = ()
+    width: ImageSide = 0
+    height: ImageSide = 0
 
 
 class _Column(NamedTuple):

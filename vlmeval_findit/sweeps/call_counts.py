@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from ..boxes import Space
 from ..engine import Cell, CellBuilder, Images, JournalView, Plan, Prompts, shared_key, unread
 from ..models import (
+    BATCH_PRICE,
     CHARACTERS_A_TOKEN,
-    HALF,
     ChatModel,
     ImageRule,
     ImageToSend,
@@ -258,7 +258,7 @@ def sweep_groups(
         FileNotFoundError: a table is missing; the message says how to make it.
     """
     tables = CellBuilder(skip_missing=None)
-    share = 1.0 if sweep.batch is None else HALF
+    share = 1.0 if sweep.batch is None else BATCH_PRICE
 
     def group(entry: ModelEntry) -> CallGroup:
         variants = all_variants(sweep, entry.name)

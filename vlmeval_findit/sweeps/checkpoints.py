@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core import some
-from ..models import UNREADABLE, fault_of, is_one_of_many, refuse_missing, shards_of
+from ..models import READ_ERRORS, fault_of, is_one_of_many, refuse_missing, shards_of
 from ..protocol import error_line
 from ..storage import check_model_name
 
@@ -122,7 +122,7 @@ def lacks(folder: Path) -> str | None:
             return "shards without their index"  # It is written after the last
         faults = {file.name: fault_of(file) for file in sorted(weights)}
         return next((f"{name}: {why}" for name, why in faults.items() if why is not None), None)
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         # It is being written, was just deleted, or is something else
         return error_line(error)
 

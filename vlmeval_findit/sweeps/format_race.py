@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from ..analysis import ROUNDS, rank_round, rounds_of
+from ..analysis import RACE_ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
 from ..engine import Backend, Engine, ModelStoppedError, Output, begin, in_memory
 from ..models import ModelEntry
@@ -71,7 +71,7 @@ class FormatRace:
         formats, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
         backend = self.engine.factories[self.entry.name].backend(self.entry)
-        for number in range(1, 1 + len(ROUNDS)):
+        for number in range(1, 1 + len(RACE_ROUNDS)):
             if len(formats) == 1:
                 break
             formats = self._ask(formats, number, backend, results)
@@ -82,7 +82,7 @@ class FormatRace:
         for cells in others:
             results += self._write(cells, None)
         if self._done == self.stages:
-            whole = self._ask({"": self._front}, len(ROUNDS), backend, results)
+            whole = self._ask({"": self._front}, len(RACE_ROUNDS), backend, results)
             results += self._write(whole[""], None)
         return results
 

@@ -7,8 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
-from ..benchmarks.findit import AXIS_VALUES, WINNER, AnnotationTable, FindItVariant, FormatAxes
-from ..boxes import KEYS, MatchRule
+from ..benchmarks.findit import (
+    AXIS_VALUES,
+    STAGE_WINNER,
+    AnnotationTable,
+    FindItVariant,
+    FormatAxes,
+)
+from ..boxes import JSON_KEYS, MatchRule
 from ..core import nearest
 from ..models import ModelEntry
 from ..protocol import DatasetVariant
@@ -16,7 +22,7 @@ from .sweep_file import Sweep, grid_tables, refuse_race
 
 STAGES = (
     FormatAxes(keys=("bbox_2d",)),
-    FormatAxes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+    FormatAxes(representations=(STAGE_WINNER,), outputs=("json",), keys=JSON_KEYS),
 )
 """The paper's two stages: all representations in both outputs, then all keys of the winner."""
 
@@ -41,7 +47,9 @@ def search_sweep(
     if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
         raise ValueError(f"--marks: {over.name} shows no reference images. Leave --marks out")
     if isinstance(over, AnnotationTable):
-        marked = FormatAxes(**{**dict.fromkeys(AXIS_VALUES, (WINNER,)), "marks": tuple(marks)})
+        marked = FormatAxes(
+            **{**dict.fromkeys(AXIS_VALUES, (STAGE_WINNER,)), "marks": tuple(marks)}
+        )
         return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
     sweep = replace(sweep, variants=tuple(benchmark_of(over).formats(over)))
     if len(sweep.variants) < 2:

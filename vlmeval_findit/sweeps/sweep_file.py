@@ -12,7 +12,7 @@ from ..analysis import BestFormats
 from ..benchmarks import baselines, begins_with_prefix, benchmark_of, benchmarks, parse
 from ..benchmarks.findit import (
     AXIS_VALUES,
-    WINNER,
+    STAGE_WINNER,
     AnnotationTable,
     FindIt,
     FindItVariant,
@@ -332,7 +332,7 @@ def _views(file: SweepFile) -> Views:
 
 def _refuse_several_judgements(sweep: Sweep, file: SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
-    names = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
+    names = [name for axes in sweep.stages for name in axes.representations if name != STAGE_WINNER]
     rules = {REPRESENTATIONS[name].match_rule: name for name in reversed(names)}
     if len(rules) > 1:
         clashing = " and ".join(f"{name} ({rule.value})" for rule, name in rules.items())
@@ -343,7 +343,7 @@ def _refuse_several_judgements(sweep: Sweep, file: SweepFile) -> None:
 def _refuse_unused(sweep: Sweep, file: SweepFile) -> None:
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(
-            f"{WINNER}: `datasets` names no table whose formats are compared", "datasets"
+            f"{STAGE_WINNER}: `datasets` names no table whose formats are compared", "datasets"
         )
     cells = _cells_by_stage(sweep)
     for table in sweep.tables:
@@ -358,7 +358,7 @@ def _refuse_unused(sweep: Sweep, file: SweepFile) -> None:
         else:
             stated = {**file.named(), "frames": file.frames, "captions": file.captions}
         for axis, values in stated.items():
-            if values is None or values in ("all", (WINNER,)):
+            if values is None or values in ("all", (STAGE_WINNER,)):
                 continue
             for place, value in enumerate(values):
                 if value not in fits[axis]:

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit import (
-    LONGEST,
+    LONGEST_REFERENCE_SIDE,
     MARKS,
-    RECIPE,
+    REFERENCE_RECIPE,
     FindItQuery,
     MarkedReference,
     ReferenceOrigin,
@@ -85,7 +85,7 @@ CHECKSUMS = {
 
 def test_the_pixels_of_a_mark() -> None:
     """After a change that is meant, raise ``RECIPE`` and write the checksums again."""
-    assert RECIPE == 1
+    assert REFERENCE_RECIPE == 1
     drawn = {m: marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), m) for m in MARKS}
     assert {pixels.shape for pixels in drawn.values()} == {(270, 256, 3)}
     checksums = {mark: sha256(pixels.tobytes()).hexdigest() for mark, pixels in drawn.items()}
@@ -95,7 +95,7 @@ def test_the_pixels_of_a_mark() -> None:
 def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
     scene = scenery(2000, 1500)
     drawn = marked(scene, (500.0, 500.0, 900.0, 700.0), "box")
-    assert drawn.shape == (512, LONGEST, 3)
+    assert drawn.shape == (512, LONGEST_REFERENCE_SIDE, 3)
     left, top, right, bottom = 341, 171, 683, 341  # from x 100, y 300, by 1024 / 1200
     assert drawn[top, 500].tolist() == drawn[bottom, 500].tolist() == RED
     assert drawn[250, left].tolist() == drawn[250, right].tolist() == RED

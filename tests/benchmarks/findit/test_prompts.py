@@ -24,7 +24,7 @@ from vlmeval_findit.benchmarks.findit import (
     parse,
 )
 from vlmeval_findit.boxes import BOX_KEYS, OUTPUTS, REPRESENTATIONS, Truth
-from vlmeval_findit.boxes import GRID as BOXES
+from vlmeval_findit.boxes import PAPER_REPRESENTATIONS as BOXES
 from vlmeval_findit.protocol import Message, Part, PartKind, image, prompt_hash, text
 
 GOLDEN = GOLDEN_FOLDER / "prompts.txt"

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED, METRICS, FindItQu
 from vlmeval_findit.boxes import SpaceError, Truth
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import (
-    FAILED,
+    FAILED_ANSWER,
     Answering,
     DatasetNameError,
     Identity,
@@ -100,7 +100,7 @@ def test_values_by_hand(predicted: Predict) -> None:
     values = {"Precision": 200 / 3, "Recall": 50, "F1@0.5": 400 / 7, "mIoU": 37.5, "Adherence": 75}
     assert {name: run.metric_values[name] for name in values} == pytest.approx(values)
     assert run.reasons == {"no box": 1}
-    run = score_file(predicted(SVG, [RIGHT, FAILED, FAILED + " via API.", WRONG]))
+    run = score_file(predicted(SVG, [RIGHT, FAILED_ANSWER, FAILED_ANSWER + " via API.", WRONG]))
     assert (run.sums["responses"], run.sums["failed"], run.sums["n_gt"]) == (2, 2, 2)
     assert (run.metric_values["F1@0.5"], run.metric_values["Adherence"]) == (50, 100)
     assert F1_FAILED_MISSED.value(run.sums) == pytest.approx(100 / 3)
@@ -238,7 +238,7 @@ def test_a_file_of_any_name_is_scored_with_its_identity(
 
 def test_the_files_of_a_score(predicted: Predict) -> None:
     broken = '[{"bbox": [100, 100, 600, 600]}, {"box": []}]'
-    texts = ['[{"bbox": [100, 100, 600, 600]}]', broken, FAILED]
+    texts = ['[{"bbox": [100, 100, 600, 600]}]', broken, FAILED_ANSWER]
     path = predicted(PASCAL, texts, spaces=[GRID] * 3)
     record(path, GRID, rows=(0, 1, 2), left_out=(3,))
     run = score_file(path)

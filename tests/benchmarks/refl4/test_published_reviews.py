@@ -13,8 +13,8 @@ from published_lists import entries_of, entry_of, write_list
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
 from vlmeval_findit.benchmarks.refl4 import (
+    JoinKey,
     PublishedReviews,
-    Way,
     image_number,
     is_published_list,
     join,
@@ -72,7 +72,7 @@ def verdicts(result: PublishedReviews) -> dict[int, str]:
 def test_errors_are_excluded_and_the_rest_keeps_its_label(joined: Joining) -> None:
     result = joined(entries_of(dict(enumerate(ROWS)), errors={1, 4}))
     assert verdicts(result) == {0: "label", 1: "exclude", 2: "label", 3: "label", 4: "exclude"}
-    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 5, Way.BOX: 0}
+    assert result.ways == {JoinKey.ANNOTATION: 0, JoinKey.IMAGE: 5, JoinKey.BOX: 0}
     assert result.contradicted == result.without_entry == result.without_row == ()
     first = result.reviews[0]
     assert first.accept[0].boxes == (LEFT,)
@@ -94,7 +94,7 @@ def test_annotation_and_expression_are_joined_before_images(joined: Joining) -> 
     entries = [{**entry_of(ROWS[0], 0, 12), "image_id": 99}, entry_of(ROWS[1], 1, 13)]
     result = joined(entries, *rows)
     assert verdicts(result) == {0: "exclude", 1: "label"}
-    assert result.ways == {Way.ANNOTATION: 2, Way.IMAGE: 0, Way.BOX: 0}
+    assert result.ways == {JoinKey.ANNOTATION: 2, JoinKey.IMAGE: 0, JoinKey.BOX: 0}
 
 
 def test_numbers_that_a_copy_gave_anew_are_not_followed(joined: Joining) -> None:
@@ -102,7 +102,7 @@ def test_numbers_that_a_copy_gave_anew_are_not_followed(joined: Joining) -> None
     entries = [entry_of(ROWS[0], 0, 12), entry_of(ROWS[1], 1, 13)]
     result = joined(entries, *renumbered)
     assert verdicts(result) == {0: "exclude", 1: "label"}
-    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 2, Way.BOX: 0}
+    assert result.ways == {JoinKey.ANNOTATION: 0, JoinKey.IMAGE: 2, JoinKey.BOX: 0}
 
 
 def test_images_by_other_names_need_the_very_box(joined: Joining) -> None:
@@ -111,7 +111,7 @@ def test_images_by_other_names_need_the_very_box(joined: Joining) -> None:
     near = {**entry_of(ROWS[2], 0), "bbox": [100.4, 9.6, 60.0, 80.0]}
     result = joined([entry_of(ROWS[0], 0), entry_of(ROWS[1], 1), near], *hashed)
     assert verdicts(result) == {0: "exclude", 1: "label", 2: "exclude"}
-    assert result.ways == {Way.ANNOTATION: 0, Way.IMAGE: 0, Way.BOX: 3}
+    assert result.ways == {JoinKey.ANNOTATION: 0, JoinKey.IMAGE: 0, JoinKey.BOX: 3}
     other_box = {**entry_of(ROWS[0], 0), "bbox": [11.0, 10.0, 50.0, 80.0]}
     assert not joined([other_box], *hashed).reviews
     other_image = {**entry_of(ROWS[0], 0), "image_id": 8}

@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.refl4 import (
     read_table,
 )
 from vlmeval_findit.protocol import (
-    FAILED,
+    FAILED_ANSWER,
     DatasetNameError,
     Reply,
     Role,
@@ -150,7 +150,7 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
             "I cannot see it",
             reply_with([1e300, 0, 1e308, 5]),
             '[{"bbox": [NaN, 1, 2, 3]}]',
-            FAILED,
+            FAILED_ANSWER,
         ]
     )
     assert [row.sums["hits_0.5"] for row in result] == [1, 0, 0, 0, 0, 0, 0]

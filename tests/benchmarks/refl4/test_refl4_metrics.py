@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4 import (
-    AUTHORS,
-    CORRECTED,
+    AUTHORS_CLASSES,
+    CORRECTED_CLASSES,
     CORRECTED_METRICS,
     MACC,
     METRICS,
@@ -142,16 +142,16 @@ def test_sizes() -> None:
 
 
 def test_the_ten_mended_classes_are_named_alike() -> None:
-    for table in (AUTHORS, CORRECTED):
+    for table in (AUTHORS_CLASSES, CORRECTED_CLASSES):
         assert len(table) == 80
         assert class_of("refcoco_37", table) == "sports ball"
         assert class_of("refcoco_12", table) == "refcoco_12"  # COCO does not use 12
         assert class_of("o365_56", table) == "Bus"
-    changed = {key for key in AUTHORS if AUTHORS[key] != CORRECTED[key]}
+    changed = {key for key in AUTHORS_CLASSES if AUTHORS_CLASSES[key] != CORRECTED_CLASSES[key]}
     assert changed == {f"refcoco_{number}" for number in ONE_TOO_LOW}
-    assert class_of("refcoco_67", AUTHORS) == "Cake"
-    assert class_of("refcoco_67", CORRECTED) == "Dining Table"
-    assert class_of("cat_1", AUTHORS) == "cat_1"
+    assert class_of("refcoco_67", AUTHORS_CLASSES) == "Cake"
+    assert class_of("refcoco_67", CORRECTED_CLASSES) == "Dining Table"
+    assert class_of("cat_1", AUTHORS_CLASSES) == "cat_1"
 
 
 def test_slices_of_an_expression() -> None:
@@ -202,7 +202,7 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         some = [each for each in judged if size_of(each[0]) == size]
         result = both(some) if some else (None, None)
         expected |= {f"{size}_acc": result[0], f"{size}_macc": result[1]}
-    for table, more in ((AUTHORS, ""), (CORRECTED, " (corrected)")):
+    for table, more in ((AUTHORS_CLASSES, ""), (CORRECTED_CLASSES, " (corrected)")):
         classes: dict[str, list[tuple[Annotation, int]]] = {}
         for each in judged:
             classes.setdefault(class_of(str(each[0].ori_category_id), table), []).append(each)
@@ -238,7 +238,7 @@ def authors(judged: list[tuple[Annotation, int]]) -> dict[str, float | None]:
         result[f"{size}_macc"] = statistics.mean(percent) if percent else None
     classes: dict[str, list[tuple[Annotation, int]]] = {}
     for each in judged:
-        classes.setdefault(class_of(str(each[0].ori_category_id), AUTHORS), []).append(each)
+        classes.setdefault(class_of(str(each[0].ori_category_id), AUTHORS_CLASSES), []).append(each)
     tables = [[share * 100 for share in shares(some)] for some in classes.values()]
     by_threshold = [statistics.mean(column) for column in zip(*tables, strict=True)]
     result["class_acc"] = by_threshold[0]

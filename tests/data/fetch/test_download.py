@@ -14,7 +14,7 @@ from web import Answer, Web, web_server
 from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS
 from vlmeval_findit.data import (
     BASE_ADDRESSES,
-    CHUNK,
+    DOWNLOAD_CHUNK,
     SOURCES,
     Client,
     DownloadError,
@@ -83,7 +83,7 @@ def test_a_broken_download_is_resumed_or_restarted(tmp_path, web: Web) -> None:
     fetch(web.serve("whole", Answer(PHOTO, cut=HALF), PHOTO), target=target)
     asked = re.fullmatch(r"bytes=(\d+)-", str(web.asked[1][1]))
     assert asked is not None
-    assert HALF - CHUNK <= int(asked[1]) <= HALF
+    assert HALF - DOWNLOAD_CHUNK <= int(asked[1]) <= HALF
     # A server may give other bytes the same ETag.
     same = {"etag": '"same"'}
     wrong = web.serve("wrong", Answer(jpeg(5), cut=30_000, **same), Answer(PHOTO, **same))

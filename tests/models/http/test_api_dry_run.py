@@ -15,7 +15,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import prepare_demo
-from vlmeval_findit.models import AS_OF, ChatRequest, Load, chat_model
+from vlmeval_findit.models import PRICES_AS_OF, ChatRequest, Load, chat_model
 from vlmeval_findit.protocol import image, text
 from vlmeval_findit.sweeps import count_calls, parse_sweep, sweep_groups
 
@@ -93,7 +93,7 @@ def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> N
     price = 6 * 768 * 15 / 1e6
     assert f"at most {6 * 768:,} out; " in weighed
     assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
-    assert f"prices are of {AS_OF}, unless --prices is given" in swept
+    assert f"prices are of {PRICES_AS_OF}, unless --prices is given" in swept
     assert "FullImage over HTTP" not in swept
 
 

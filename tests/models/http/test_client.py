@@ -17,7 +17,7 @@ import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 
 from vlmeval_findit.models import (
-    MOST_BYTES,
+    MOST_REPLY_BYTES,
     CallError,
     Endpoint,
     HttpClient,
@@ -26,7 +26,7 @@ from vlmeval_findit.models import (
 )
 
 
-def post(timeout: float, url: str, key: str = "", most: int = MOST_BYTES) -> bytes:
+def post(timeout: float, url: str, key: str = "", most: int = MOST_REPLY_BYTES) -> bytes:
     """Return the body of the reply to one request of a new client."""
     endpoint = Endpoint(url, key)
     where = endpoint.at("chat/completions")

@@ -29,7 +29,7 @@ from vlmeval_findit.models import (
     read_headers,
     usage_of,
 )
-from vlmeval_findit.protocol import USUAL
+from vlmeval_findit.protocol import USUAL_THOUGHTS
 
 Reply = dict[str, Any]
 
@@ -306,5 +306,5 @@ def test_results_of_batches_state_costs_alike(place: str, shape: str) -> None:
     message = {"content": [{"type": "text", "text": "[]"}], "stop_reason": "end_turn", **stated}
     anthropic = {"result": {"type": "succeeded", "message": message}}
     for service, result in ((BatchService, openai), (AnthropicBatches, anthropic)):
-        usage = service.completion(result, False, USUAL).usage
+        usage = service.completion(result, False, USUAL_THOUGHTS).usage
         assert usage.stated == pytest.approx(0.05)

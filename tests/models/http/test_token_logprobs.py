@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.models import answer_span, byte_ends, read_completion, reply_logprobs
-from vlmeval_findit.protocol import LEAST, TokenLogprobs, split_thought
+from vlmeval_findit.protocol import LOG_OF_ZERO, TokenLogprobs, split_thought
 
 # --- the part of a text ---------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ def with_bytes(*pieces: bytes) -> list[dict[str, Any]]:
         ("", [entry("<|im_end|>", -1)], (0,), (-1,)),
         ("", [], (), ()),
         # What rounding makes of a certainty, and of what is as good as impossible.
-        ("ab", [entry("a", 1e-6), entry("b", -math.inf)], (1, 2), (0.0, LEAST)),
+        ("ab", [entry("a", 1e-6), entry("b", -math.inf)], (1, 2), (0.0, LOG_OF_ZERO)),
         ("a", [entry("a", -0.123456, bytes=None)], (1,), (-0.1235,)),
     ],
 )

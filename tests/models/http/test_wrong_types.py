@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.engine import run_sync
 from vlmeval_findit.models import (
-    SERVICES,
+    BATCH_SERVICES,
     BatchKind,
     BatchLine,
     Budget,
@@ -270,7 +270,9 @@ def test_an_image_that_cannot_be_read_is_still_no_call(tmp_path: Any) -> None:
     ],
 )
 def test_a_batch_s_result_of_other_types_is_an_answer(kind: BatchKind, line: bytes) -> None:
-    found = SERVICES[kind](chat_model("Qwen3-VL"), Endpoint("http://127.0.0.1/v1"), 1.0, Budget())
+    found = BATCH_SERVICES[kind](
+        chat_model("Qwen3-VL"), Endpoint("http://127.0.0.1/v1"), 1.0, Budget()
+    )
     answer = run_sync(
         found.answer(
             found.call(WORDS, QUESTION), "batch", BatchLine(json.loads(line), "line 1"), "none"

@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.selfretrieval import (
     similarities,
 )
 from vlmeval_findit.core import nearest
-from vlmeval_findit.protocol import FAILED, Reply
+from vlmeval_findit.protocol import FAILED_ANSWER, Reply
 
 from .cases import Case, reason_in_cases, unlike
 
@@ -48,7 +48,7 @@ def _right(pair: Case) -> list[float]:
 
 
 def _reply(case: Case) -> str | None:
-    reply = Reply(0, FAILED if case["reply"] is None else case["reply"])
+    reply = Reply(0, FAILED_ANSWER if case["reply"] is None else case["reply"])
     captions = read_captions(reply)
     actual = {
         "left": captions.left.caption,

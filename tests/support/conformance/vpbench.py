@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vlmeval_findit.benchmarks.vpbench import published_letter, read_letter
-from vlmeval_findit.protocol import FAILED, ParseFailure, Reply, read_reply
+from vlmeval_findit.protocol import FAILED_ANSWER, ParseFailure, Reply, read_reply
 
 from .cases import Case, reason_in_cases, unlike
 
@@ -12,7 +12,7 @@ def difference(case: Case) -> str | None:
     """Return how our letter of a reply differs."""
     reply, answer = case["reply"], case["answer"]
     published = published_letter(reply)
-    parsed = Reply(0, FAILED if reply is None else reply)
+    parsed = Reply(0, FAILED_ANSWER if reply is None else reply)
     choice = read_reply(parsed, lambda text: read_letter(text, case["options"]))
     letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
     sensible = {

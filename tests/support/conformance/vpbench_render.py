@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from vlmeval_findit.marks import (
-    ONLY,
+    ONLY_VARIANT,
     MarkedImage,
     Region,
     Shape,
@@ -65,7 +65,7 @@ def background(case: Case) -> np.ndarray:
 def style_of(case: Case) -> Style:
     """Return the style of a case, whose tags are separate shapes."""
     kind, _, text = case["shape"].partition("_")
-    variant = f"{text} {case['variant'] or ONLY}".strip()
+    variant = f"{text} {case['variant'] or ONLY_VARIANT}".strip()
     return Style(Shape(kind), variant, case["line_width"])
 
 

@@ -41,7 +41,7 @@ from .findit_query import (
 
 from .grid import (
     AnswerFormat as AnswerFormat,
-    WINNER as WINNER,
+    STAGE_WINNER as STAGE_WINNER,
     AnnotationTable as AnnotationTable,
     all_tables as all_tables,
     release_tables as release_tables,
@@ -66,7 +66,7 @@ from .annotation_tables import (
 )
 
 from .box_prompts import (
-    NAME as NAME,
+    PROMPTS_NAME as PROMPTS_NAME,
     message as message,
 )
 
@@ -92,8 +92,8 @@ from .box_metrics import (
     lenient_matches as lenient_matches,
     kind_of as kind_of,
     NegativeOutcome as NegativeOutcome,
-    OUTCOMES as OUTCOMES,
-    SHARES as SHARES,
+    NEGATIVE_OUTCOMES as NEGATIVE_OUTCOMES,
+    NEGATIVE_SHARES as NEGATIVE_SHARES,
     REJECTION_ACCURACY as REJECTION_ACCURACY,
     FALSE_ALARM_RATE as FALSE_ALARM_RATE,
     rejections as rejections,
@@ -108,14 +108,14 @@ from .box_metrics import (
     METRICS as METRICS,
     RANKING as RANKING,
     POINTS_INSIDE as POINTS_INSIDE,
-    BOXES as BOXES,
-    POINTS as POINTS,
-    RULES as RULES,
+    BOX_METRICS as BOX_METRICS,
+    POINT_METRICS as POINT_METRICS,
+    METRICS_BY_RULE as METRICS_BY_RULE,
 )
 
 from .error_costs import (
-    SIZE as SIZE,
-    OBJECTS as OBJECTS,
+    SIZE_SLICES as SIZE_SLICES,
+    OBJECT_COUNT_SLICES as OBJECT_COUNT_SLICES,
     ERROR_TYPES as ERROR_TYPES,
     F1Errors as F1Errors,
     event_sums as event_sums,
@@ -139,9 +139,9 @@ from .box_drawing import (
 )
 
 from .marked_references import (
-    RECIPE as RECIPE,
-    LONGEST as LONGEST,
-    REFERENCE as REFERENCE,
+    REFERENCE_RECIPE as REFERENCE_RECIPE,
+    LONGEST_REFERENCE_SIDE as LONGEST_REFERENCE_SIDE,
+    REFERENCE_SLICES as REFERENCE_SLICES,
     ReferenceOrigin as ReferenceOrigin,
     MarkedReference as MarkedReference,
     references as references,

@@ -18,11 +18,11 @@ from ...core import Checked
 from ...marks import PackedMask
 from ...protocol import LoadedDataset, slice_problem
 from ...storage import (
-    NESTED,
+    NESTED_CONFIG,
     CellError,
     ImagePath,
-    Paths,
-    Side,
+    ImagePaths,
+    ImageSide,
     WrittenTable,
     folders,
     meta_path,
@@ -45,14 +45,14 @@ def _tags(stated: Mapping[str, str]) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class _SightingCell:
-    __pydantic_config__: ClassVar[Any] = NESTED
+    __pydantic_config__: ClassVar[Any] = NESTED_CONFIG
     image: ImagePath
     box: Corners
 
 
 @dataclass(frozen=True)
 class _IgnoredCell:
-    __pydantic_config__: ClassVar[Any] = NESTED
+    __pydantic_config__: ClassVar[Any] = NESTED_CONFIG
     box: Corners
     frame: int = 0
     label: str = ""
@@ -66,12 +66,12 @@ class AnnotationRow:
 
     index: int
     label: str
-    width: Side
-    height: Side
+    width: ImageSide
+    height: ImageSide
     boxes: list[list[Corners]]
-    image_path: Paths
+    image_path: ImagePaths
     box_labels: list[list[str]] = field(default_factory=list)
-    support_shots: Paths = ()
+    support_shots: ImagePaths = ()
     frame_indices: tuple[int, ...] = ()
     caption: str = ""
     sightings: tuple[_SightingCell, ...] = ()  # Images that the shots are crops of

@@ -32,7 +32,7 @@ from ...storage import header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_drawing import curve, draw
-from .box_metrics import BOXES, POINTS, NegativeOutcome
+from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
 from .family_prompts import FAMILY_PROMPTS
@@ -73,11 +73,11 @@ class FindIt(Benchmark):
     """Boxes of named, described or shown objects, in every format of the grid."""
 
     name = "FindIt"
-    metrics = BOXES.metrics
-    ranking = BOXES.ranking
-    headline_counting_failures = BOXES.headline_counting_failures
-    lenient = BOXES.lenient
-    counts = BOXES.counts
+    metrics = BOX_METRICS.metrics
+    ranking = BOX_METRICS.ranking
+    headline_counting_failures = BOX_METRICS.headline_counting_failures
+    lenient = BOX_METRICS.lenient
+    counts = BOX_METRICS.counts
     extra_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
@@ -92,7 +92,7 @@ class FindIt(Benchmark):
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        return BOXES.metrics[0].name, POINTS.metrics[0].name
+        return BOX_METRICS.metrics[0].name, POINT_METRICS.metrics[0].name
 
     def parse(self, name: str) -> FindItVariant:
         return parse(name)
@@ -117,7 +117,7 @@ class FindIt(Benchmark):
 
     def prompts(self) -> Sequence[PromptSet]:
         families = [PromptSet(row.name, row.message) for row in FAMILY_PROMPTS.values()]
-        ours = PromptSet(box_prompts.NAME, box_prompts.message)
+        ours = PromptSet(box_prompts.PROMPTS_NAME, box_prompts.message)
         return [PromptSet(*prompt_set()), ours, *families]
 
     def template_values(self, query: Any, variant: Any) -> Mapping[str, Any]:
@@ -184,13 +184,13 @@ class FindItPoints(FindIt):
     """Points on the objects of the same queries; a hit lies inside the object."""
 
     name = "FindIt-points"
-    metrics = POINTS.metrics
-    ranking = POINTS.ranking
-    headline_counting_failures = POINTS.headline_counting_failures
-    lenient = POINTS.lenient
-    counts = POINTS.counts
+    metrics = POINT_METRICS.metrics
+    ranking = POINT_METRICS.ranking
+    headline_counting_failures = POINT_METRICS.headline_counting_failures
+    lenient = POINT_METRICS.lenient
+    counts = POINT_METRICS.counts
     errors: ErrorAnalysis = PointErrors(
-        POINTS.headline_counting_failures,
+        POINT_METRICS.headline_counting_failures,
         tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL),
     )
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...boxes import HIT
+from ...boxes import HIT_IOU
 from ...protocol import Curve, Drawing, DrawnBox, DrawnImage, Metric, Role, ScoredRow, add_up
 from .box_metrics import F1, PRECISION, RECALL
 from .findit_query import FindItQuery
@@ -46,7 +46,7 @@ def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
     result: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
     for pair in pairs(row):
         role = Role.HIT if pair.hit else Role.MISS
-        if pair.iou is not None and pair.iou >= HIT and not pair.labels_agree:
+        if pair.iou is not None and pair.iou >= HIT_IOU and not pair.labels_agree:
             role = Role.WRONG_LABEL
         result[pair.box] = (role, pair.iou)
     for box in row.details.get("ignored", ()):

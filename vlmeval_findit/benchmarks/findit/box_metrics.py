@@ -126,7 +126,7 @@ class NegativeOutcome(Enum):
 
 
 # Outcome, by kind of answer, of a query without objects
-OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
+NEGATIVE_OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
     AnswerKind.NO_BOX: NegativeOutcome.REJECTED,
     AnswerKind.BOXES: NegativeOutcome.FALSE_ALARM,
     AnswerKind.UNREADABLE: NegativeOutcome.UNREADABLE,
@@ -138,7 +138,9 @@ OUTCOMES: Mapping[AnswerKind, NegativeOutcome] = {
 _ALL = {item.sum: 1 for item in NegativeOutcome}
 
 # The share of each outcome, failed calls included
-SHARES = tuple(Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome)
+NEGATIVE_SHARES = tuple(
+    Metric(item.value, {item.sum: 1}, _ALL, empty=None) for item in NegativeOutcome
+)
 
 _ANSWERED = {item.sum: 1 for item in NegativeOutcome if item is not NegativeOutcome.FAILED}
 # Share of answered queries without objects that were rejected rightly
@@ -339,7 +341,7 @@ class RuleMetrics:
 
 
 # Metrics and sums of variants that ask for boxes
-BOXES = RuleMetrics(
+BOX_METRICS = RuleMetrics(
     metrics=METRICS,
     ranking=RANKING,
     headline_counting_failures=F1_FAILED_MISSED,
@@ -352,7 +354,7 @@ BOXES = RuleMetrics(
     },
 )
 # Metrics and sums of variants that ask for points
-POINTS = RuleMetrics(
+POINT_METRICS = RuleMetrics(
     metrics=_POINT_METRICS,
     ranking=(_POINTING_FAILED_MISSED, POINTS_INSIDE, ADHERENCE),
     headline_counting_failures=_POINTING_FAILED_MISSED,
@@ -366,4 +368,4 @@ POINTS = RuleMetrics(
     omitted_details=("ious", "tp", "n_pred", "n_gt"),
 )
 # Metrics and sums by the rule that matches answers with objects
-RULES = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}
+METRICS_BY_RULE = {MatchRule.BOX_OVERLAP: BOX_METRICS, MatchRule.POINT_IN_OBJECT: POINT_METRICS}

@@ -18,7 +18,7 @@ from .marked_references import words
 from .variant import FindItVariant
 
 VERSION = 1  # Increase it when the wording changes
-NAME = f"findit-own-{VERSION}"  # Name of our prompt set, as runs record it
+PROMPTS_NAME = f"findit-own-{VERSION}"  # Name of our prompt set, as runs record it
 
 MessageMaker = Callable[[FindItQuery, FindItVariant], Message]
 

@@ -12,9 +12,9 @@ from difflib import get_close_matches
 
 from ...boxes import (
     DEFAULT_STRUCTURE,
-    GRID,
-    KEYS,
+    JSON_KEYS,
     OUTPUTS,
+    PAPER_REPRESENTATIONS,
     REPRESENTATIONS,
     STRUCTURES,
     default_key,
@@ -96,7 +96,7 @@ def parse_format(
     output = rest.take(OUTPUTS)
     if output is None:
         return None, rest.wrong("output format", OUTPUTS, "text or json")
-    key = rest.take(KEYS)
+    key = rest.take(JSON_KEYS)
     structure = rest.take(STRUCTURES)
     centre = rest.take_match(r"cx-([a-z]+)")
     mark = rest.take_match(r"vp-([a-z]+)")
@@ -104,7 +104,7 @@ def parse_format(
     if rest.text:
         centres = [f"cx-{each}" for each in CENTRES]
         marks = [f"vp-{each}" for each in MARKS]
-        last = [*KEYS, *STRUCTURES, *centres, *marks, *DECODINGS]
+        last = [*JSON_KEYS, *STRUCTURES, *centres, *marks, *DECODINGS]
         return None, f"unknown JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
@@ -170,7 +170,7 @@ def parse_alias(name: str) -> FindItVariant | None:
     subset = rest.take(SUBSETS)
     family = rest.take(f.value for f in Family)
     output = rest.take(OUTPUTS)
-    representation = rest.take(GRID)
+    representation = rest.take(PAPER_REPRESENTATIONS)
     if subset is None or family is None or output is None or representation is None:
         return None
     row, multilabel = SUBSETS[subset]

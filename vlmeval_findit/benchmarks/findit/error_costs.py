@@ -22,8 +22,8 @@ from ...boxes import (
 from ...protocol import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, ScoredRow, Sums
 from .box_metrics import F1_FAILED_MISSED
 
-SIZE = "size"  # Slices by the size of the object, else of the box
-OBJECTS = "objects"  # Slices by the number of objects
+SIZE_SLICES = "size"  # Slices by the size of the object, else of the box
+OBJECT_COUNT_SLICES = "objects"  # Slices by the number of objects
 ERRORS = "errors"  # Key of the events in a row's details
 
 # COCO's areas: small is below, large from
@@ -39,7 +39,7 @@ class F1Errors(ErrorAnalysis):
 
     error_types = tuple(ERROR_TYPES.values())
     score = F1_FAILED_MISSED
-    cuts = (SIZE, OBJECTS, LABEL)
+    cuts = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL)
     in_sums = True
 
     @property
@@ -67,9 +67,9 @@ class F1Errors(ErrorAnalysis):
         return points
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
-        if by == OBJECTS:
+        if by == OBJECT_COUNT_SLICES:
             yield str(row.details["n_gt"]), self.events(row)
-        elif by in row.slices or by not in (SIZE, LABEL):
+        elif by in row.slices or by not in (SIZE_SLICES, LABEL):
             yield from super().parts(row, by)
         else:
             default = row.details[LABEL] if by == LABEL else None
@@ -130,7 +130,7 @@ def details_of(
 
 
 def _size_and_label(at: int, boxes: Sequence[Corners], labels: Sequence[str]) -> dict[str, str]:
-    size = {SIZE: size_of(boxes[at])}
+    size = {SIZE_SLICES: size_of(boxes[at])}
     return size | {LABEL: labels[at]} if labels else size
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from ...boxes import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
-    GRID,
-    KEYS,
+    JSON_KEYS,
     OUTPUTS,
+    PAPER_REPRESENTATIONS,
     REPRESENTATIONS,
     STRUCTURES,
     default_key,
@@ -39,8 +39,8 @@ class AnswerFormat:
     decoding: str | None = None
 
 
-NONE = "none"  # In files: no centre experiment, no mark, free decoding
-WINNER = "winner"  # In stages: the previous stage's best format
+AXIS_NONE = "none"  # In files: no centre experiment, no mark, free decoding
+STAGE_WINNER = "winner"  # In stages: the previous stage's best format
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,42 +80,42 @@ def release_tables() -> tuple[AnnotationTable, ...]:
 class FormatAxes:
     """Values of each axis of a format."""
 
-    representations: tuple[str, ...] = GRID  # Or (WINNER,)
+    representations: tuple[str, ...] = PAPER_REPRESENTATIONS  # Or (STAGE_WINNER,)
     outputs: tuple[str, ...] = OUTPUTS
     keys: tuple[str, ...] = (DEFAULT_KEY,)  # The default: bbox for boxes, point for points
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
-    centres: tuple[str, ...] = (NONE,)
-    marks: tuple[str, ...] = (NONE,)
-    decodings: tuple[str, ...] = (NONE,)
+    centres: tuple[str, ...] = (AXIS_NONE,)
+    marks: tuple[str, ...] = (AXIS_NONE,)
+    decodings: tuple[str, ...] = (AXIS_NONE,)
 
     @property
     def has_winner(self) -> bool:
-        return any(WINNER in getattr(self, axis) for axis in AXIS_VALUES)
+        return any(STAGE_WINNER in getattr(self, axis) for axis in AXIS_VALUES)
 
     def after_some(self, first: FormatAxes) -> FormatAxes:
         """Replace ``winner`` by an arbitrary format with the match rule of ``first``."""
         name = first.representations[0]
-        name = "xyxy" if name in GRID else name
+        name = "xyxy" if name in PAPER_REPRESENTATIONS else name
         return self.after(AnswerFormat(name, "json", default_key(name)))
 
     def after(self, winner: AnswerFormat | FindItVariant | None) -> FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
-        axes = [axis for axis in AXIS_VALUES if WINNER in getattr(self, axis)]
+        axes = [axis for axis in AXIS_VALUES if STAGE_WINNER in getattr(self, axis)]
         if axes and winner is None:
-            raise ValueError(f"{axes[0]}: {WINNER} needs an earlier stage")
-        values: dict[str, Any] = {axis: (_value(winner, axis) or NONE,) for axis in axes}
+            raise ValueError(f"{axes[0]}: {STAGE_WINNER} needs an earlier stage")
+        values: dict[str, Any] = {axis: (_value(winner, axis) or AXIS_NONE,) for axis in axes}
         return replace(self, **values)
 
 
 # The values that ``all`` means, by axis
 AXIS_VALUES: dict[str, tuple[str, ...]] = {
-    "representations": GRID,
+    "representations": PAPER_REPRESENTATIONS,
     "outputs": OUTPUTS,
-    "keys": KEYS,
+    "keys": JSON_KEYS,
     "structures": STRUCTURES,
-    "centres": (NONE, *CENTRES),
-    "marks": (NONE, *MARKS),
-    "decodings": (NONE, *DECODINGS),
+    "centres": (AXIS_NONE, *CENTRES),
+    "marks": (AXIS_NONE, *MARKS),
+    "decodings": (AXIS_NONE, *DECODINGS),
 }
 
 
@@ -129,11 +129,11 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
     """Read an axis's values, ``all`` or ``winner``, or raise MisplacedError."""
     if value == "all":
         return AXIS_VALUES[axis]
-    if tuple(value) == (WINNER,):
+    if tuple(value) == (STAGE_WINNER,):
         if not may_win:
-            why = f"{WINNER} is the best format of the stage before: there is none"
+            why = f"{STAGE_WINNER} is the best format of the stage before: there is none"
             raise MisplacedError(why, axis)
-        return (WINNER,)
+        return (STAGE_WINNER,)
     for at, word in enumerate(value):
         known: Collection[str] = AXIS_VALUES[axis]
         if axis == "representations" and word not in known:
@@ -148,7 +148,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
 def axes_of(cells: Sequence[FindItVariant]) -> dict[str, set[Any]]:
     """Collect the cells' values on every axis, and their frames and captions."""
     result: dict[str, set[Any]] = {
-        axis: {_value(cell, axis) or NONE for cell in cells} for axis in AXIS_VALUES
+        axis: {_value(cell, axis) or AXIS_NONE for cell in cells} for axis in AXIS_VALUES
     }
     # Text has no key and `decomposed` has fixed keys, so their default key was not chosen.
     with_key = [cell for cell in cells if cell.output == "json" and cell.structure != "decomposed"]
@@ -166,7 +166,7 @@ def formats(axes: FormatAxes) -> list[AnswerFormat]:
         if output == "text":
             key = DEFAULT_KEY
             structure = DEFAULT_STRUCTURE
-            decoding = NONE
+            decoding = AXIS_NONE
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
         fmt = AnswerFormat(
@@ -174,9 +174,9 @@ def formats(axes: FormatAxes) -> list[AnswerFormat]:
             output,
             key,
             structure,
-            centre=None if centre == NONE else centre,
-            mark=None if mark == NONE else mark,
-            decoding=None if decoding == NONE else decoding,
+            centre=None if centre == AXIS_NONE else centre,
+            mark=None if mark == AXIS_NONE else mark,
+            decoding=None if decoding == AXIS_NONE else decoding,
         )
         result[fmt] = None
     return list(result)

@@ -26,14 +26,14 @@ from .variant import FindItVariant
 if TYPE_CHECKING:
     from PIL import Image
 
-RECIPE = 1  # Increase it when drawings change
+REFERENCE_RECIPE = 1  # Increase it when drawings change
 COLOUR = "red"
-LONGEST = 1024  # Pixels of the longer side, at most
+LONGEST_REFERENCE_SIDE = 1024  # Pixels of the longer side, at most
 _AROUND = 3.0  # Side of the window in sides of the box
 _LEAST = 256  # Least side of a window in pixels, if the image is that large
 _MARGIN = 64  # Grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
 _GREY = 128
-REFERENCE = "reference"  # Kind of slices: where marked references come from
+REFERENCE_SLICES = "reference"  # Kind of slices: where marked references come from
 
 
 class ReferenceOrigin(Enum):
@@ -125,7 +125,7 @@ def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[F
     result = []
     for query, reference in zip(queries, chosen, strict=True):
         if reference is not None:
-            tags = {**query.tags, REFERENCE: reference.origin.value}
+            tags = {**query.tags, REFERENCE_SLICES: reference.origin.value}
             query = replace(query, support=(path_of(reference, mark),), tags=tags)
         result.append(query)
     return result
@@ -133,7 +133,7 @@ def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[F
 
 def path_of(reference: MarkedReference, mark: str) -> str:
     """Return a marked image's path, relative to the image folder."""
-    drawn = json.dumps([RECIPE, mark, reference.image, reference.box])
+    drawn = json.dumps([REFERENCE_RECIPE, mark, reference.image, reference.box])
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
@@ -150,7 +150,7 @@ def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     x1, y1, x2, y2 = (0.0, 0.0, *map(float, image.size)) if box is None else box
     left, right = window(x1, x2, image.width)
     top, bottom = window(y1, y2, image.height)
-    scale = min(1.0, LONGEST / max(right - left, bottom - top))
+    scale = min(1.0, LONGEST_REFERENCE_SIDE / max(right - left, bottom - top))
     size = (max(1, round((right - left) * scale)), max(1, round((bottom - top) * scale)))
     shown = image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC)
     pixels = np.asarray(shown)

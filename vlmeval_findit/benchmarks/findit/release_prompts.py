@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ...boxes import GRID
+from ...boxes import PAPER_REPRESENTATIONS
 from ...core import git_revision
 from ...protocol import Message, Part, image, reference, say, text
 from . import box_prompts as prompts
@@ -34,7 +34,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     """Return name and function of the prompts in force, or raise PromptError."""
     named = os.environ.get("FINDIT_PROMPTS")
     if not named:
-        return prompts.NAME, prompts.message
+        return prompts.PROMPTS_NAME, prompts.message
     if named in FAMILY_PROMPTS:
         _say_words(named)
         return named, FAMILY_PROMPTS[named].message
@@ -51,7 +51,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
 
     def message(query: FindItQuery, variant: FindItVariant) -> Message:
         requested = variant.mark or variant.representation
-        if variant.mark is not None or variant.representation not in GRID:
+        if variant.mark is not None or variant.representation not in PAPER_REPRESENTATIONS:
             raise PromptError(
                 f"{variant.name}: the release has no prompt for {requested!r}; "
                 "run without FINDIT_PROMPTS (--prompts)"
@@ -63,7 +63,8 @@ def prompt_set() -> tuple[str, MessageMaker]:
 
 def _say_words(named: str) -> None:
     say(
-        f"all models are asked in the words of {named} (FINDIT_PROMPTS), in place of {prompts.NAME}"
+        f"all models are asked in the words of {named} (FINDIT_PROMPTS), in place of "
+        f"{prompts.PROMPTS_NAME}"
     )
 
 

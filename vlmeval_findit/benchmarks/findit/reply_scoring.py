@@ -36,8 +36,8 @@ from ...protocol import (
 )
 from .annotation_tables import LoadedFindIt
 from .box_metrics import (
-    OUTCOMES,
-    RULES,
+    METRICS_BY_RULE,
+    NEGATIVE_OUTCOMES,
     LenientResult,
     NegativeOutcome,
     finite,
@@ -80,7 +80,7 @@ class ScoredReply:
         only_ignored = bool(self.match.boxes) and not self.match.counted
         if self.match.ious or only_ignored:
             return None
-        return OUTCOMES[self.kind]
+        return NEGATIVE_OUTCOMES[self.kind]
 
 
 class FormatFailures(FailureReasons):
@@ -188,7 +188,7 @@ def events_of(scored: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
 def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
     """Convert a scored reply to a row of sums with its details."""
     reason = reply.reading.reason
-    rule = RULES[reply.match_rule]
+    rule = METRICS_BY_RULE[reply.match_rule]
     sums = rule.sums(reply.reading, reply.match, reply.query.truth)
     if reply.lenient is not None:
         sums |= rule.lenient_sums(reply.match, reply.lenient)
@@ -221,7 +221,7 @@ def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, A
         "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
-    for name in RULES[reply.match_rule].omitted_details:
+    for name in METRICS_BY_RULE[reply.match_rule].omitted_details:
         del result[name]
     if matched.ignored:
         result["ignored"] = list(matched.ignored)

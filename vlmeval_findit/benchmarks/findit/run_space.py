@@ -18,10 +18,10 @@ from ...models import (
     unknown_space,
 )
 from ...protocol import (
-    GIVEN,
-    SPACE,
+    GIVEN_SOURCE,
+    SPACE_KEY,
     SPACE_SETTING,
-    STATED,
+    STATED_SOURCE,
     Described,
     Identity,
     IdentityConflict,
@@ -108,7 +108,10 @@ def contradicting_spaces(
         recorded = space_from(of_run) if of_run else of_reply
         if recorded is None:
             continue
-        for what, other in ((SPACE, of_settings), (f"{SPACE} of row {reply.index}", of_reply)):
+        for what, other in (
+            (SPACE_KEY, of_settings),
+            (f"{SPACE_KEY} of row {reply.index}", of_reply),
+        ):
             if other is not None and other != recorded:
                 conflict = IdentityConflict(what, recorded.as_dict(), other.as_dict())
                 conflicts.setdefault((recorded, other), conflict)
@@ -149,11 +152,11 @@ def _declared_spaces(
     recorded = run.space if run is not None else None
     named = space_of_settings(settings)
     if named is not None and (settings.force or settings.separately):
-        source = STATED
+        source = STATED_SOURCE
         if settings.separately:
             conflicts = contradicting_spaces(replies, settings, run)
             if conflicts:
-                source = f"{GIVEN}; {conflicts[0]}"
+                source = f"{GIVEN_SOURCE}; {conflicts[0]}"
         return [SpaceInForce(named, source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         in_force = run_space(model, variant, settings, recorded)

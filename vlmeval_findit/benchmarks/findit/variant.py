@@ -14,9 +14,9 @@ from ...boxes import (
     CLASS_KEY,
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
-    GRID,
-    KEYS,
+    JSON_KEYS,
     OUTPUTS,
+    PAPER_REPRESENTATIONS,
     REPRESENTATIONS,
     STRUCTURES,
     MatchRule,
@@ -113,11 +113,15 @@ class FindItVariant:
     def format_place(self) -> tuple[int, ...]:
         """Return the format's indices in the grid, in the order of a name's parts."""
         # The paper's representations come first.
-        known = GRID if self.representation in GRID else tuple(REPRESENTATIONS)
+        known = (
+            PAPER_REPRESENTATIONS
+            if self.representation in PAPER_REPRESENTATIONS
+            else tuple(REPRESENTATIONS)
+        )
         return (
             known.index(self.representation),
             OUTPUTS.index(self.output),
-            KEYS.index(self.key),
+            JSON_KEYS.index(self.key),
             STRUCTURES.index(self.structure),
             (None, *CENTRES).index(self.centre),
             (None, *MARKS).index(self.mark),
@@ -220,7 +224,7 @@ def _unknown_value(variant: FindItVariant) -> str | None:
     for what, value, known in (
         ("representation", variant.representation, REPRESENTATIONS),
         ("output format", variant.output, OUTPUTS),
-        ("JSON key", variant.key, KEYS),
+        ("JSON key", variant.key, JSON_KEYS),
         ("JSON structure", variant.structure, STRUCTURES),
         ("centre experiment", variant.centre or CENTRES[0], CENTRES),
         ("way of decoding", variant.decoding or DECODINGS[0], DECODINGS),

@@ -35,7 +35,7 @@ from .accuracy_metrics import (
     iou as iou,
     judge as judge,
     ASKED as ASKED,
-    HITS as HITS,
+    HIT_SUMS as HIT_SUMS,
     sums_of as sums_of,
     slices_of as slices_of,
     ACC as ACC,
@@ -47,13 +47,13 @@ from .accuracy_metrics import (
 
 from .classes import (
     ONE_TOO_LOW as ONE_TOO_LOW,
-    AUTHORS as AUTHORS,
-    CORRECTED as CORRECTED,
+    AUTHORS_CLASSES as AUTHORS_CLASSES,
+    CORRECTED_CLASSES as CORRECTED_CLASSES,
     class_of as class_of,
 )
 
 from .published_reviews import (
-    Way as Way,
+    JoinKey as JoinKey,
     PublishedEntry as PublishedEntry,
     PublishedReviews as PublishedReviews,
     is_published_list as is_published_list,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol import Metric, Ratio, Sums, slice_weights
-from .classes import AUTHORS, CORRECTED, class_of, source_of
+from .classes import AUTHORS_CLASSES, CORRECTED_CLASSES, class_of, source_of
 from .refl4_annotations import Annotation, RefL4Split, size_of
 
 Array = NDArray[np.float32]
@@ -69,13 +69,13 @@ def _array(boxes: Sequence[Sequence[float]]) -> Array:
 
 
 ASKED = "asked"  # The sum of answered expressions
-HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # Sums of hits, by threshold
-HIT_MORE = f"lenient_{HITS[0]}"  # The sum of hits of boxes that only a lenient reader takes
+HIT_SUMS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # Sums of hits, by threshold
+HIT_MORE = f"lenient_{HIT_SUMS[0]}"  # The sum of hits of boxes that only a lenient reader takes
 
 
 def sums_of(passed: int, has_box: bool, failed: bool = False) -> dict[str, float]:
     """Return the sums of an answer whose box exceeds ``passed`` thresholds."""
-    hits = {name: int(at < passed and not failed) for at, name in enumerate(HITS)}
+    hits = {name: int(at < passed and not failed) for at, name in enumerate(HIT_SUMS)}
     is_boxless = not has_box and not failed
     return {ASKED: int(not failed), "failed": int(failed), "boxless": int(is_boxless), **hits}
 
@@ -97,8 +97,8 @@ def slices_of(annotation: Annotation) -> dict[str, str]:
         "source": source_of(category),
         "words": _word_slice(annotation.caption),
         "wording": _wording(annotation),
-        CLASS: class_of(category, AUTHORS),
-        CORRECTED_CLASS: class_of(category, CORRECTED),
+        CLASS: class_of(category, AUTHORS_CLASSES),
+        CORRECTED_CLASS: class_of(category, CORRECTED_CLASSES),
     }
     return {kind: value for kind, value in slices.items() if value}
 
@@ -139,17 +139,17 @@ class AuthorsMetric(Metric):
             for at, hits in enumerate(ratio.part):
                 share = sums.get(hits, 0) / count
                 value = share if self.percent_last else share * 100
-                by_threshold.setdefault(HITS[at], []).append(value)
+                by_threshold.setdefault(HIT_SUMS[at], []).append(value)
         if not by_threshold:
             return self.empty
         mean = statistics.mean([statistics.mean(values) for values in by_threshold.values()])
         return mean * 100 if self.percent_last else mean
 
 
-_HITS_AT_HALF = {HITS[0]: 1.0}
-_ALL_HITS = dict.fromkeys(HITS, 1.0)
+_HITS_AT_HALF = {HIT_SUMS[0]: 1.0}
+_ALL_HITS = dict.fromkeys(HIT_SUMS, 1.0)
 _ASKED = {ASKED: 1.0}
-_ASKED_AT_ALL = {ASKED: float(len(HITS))}
+_ASKED_AT_ALL = {ASKED: float(len(HIT_SUMS))}
 _FOUND = Ratio(_HITS_AT_HALF, _ASKED)  # Who misses at 0.5 misses at all thresholds
 
 
@@ -249,4 +249,4 @@ ACC_FAILED_MISSED = Metric(
 )
 
 RANKING = (ACC_FAILED_MISSED, MACC, ADHERENCE)
-COUNTS = {"hits at 0.5": HITS[0], "without a box": "boxless"}
+COUNTS = {"hits at 0.5": HIT_SUMS[0], "without a box": "boxless"}

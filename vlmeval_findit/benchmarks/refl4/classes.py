@@ -93,17 +93,17 @@ def _tables() -> tuple[ClassTable, ClassTable]:
 
 
 # The table of the published metrics, and the table with the ten wrong entries mended
-AUTHORS, CORRECTED = _tables()
+AUTHORS_CLASSES, CORRECTED_CLASSES = _tables()
 
-_SHARED = frozenset(CORRECTED.values())  # Classes that COCO has too
+_SHARED = frozenset(CORRECTED_CLASSES.values())  # Classes that COCO has too
 
 
 def class_of(ori_category_id: str, table: ClassTable) -> str:
     """Return an annotation's class name, or the class id if it has no name.
 
-    >>> class_of("refcoco_16", AUTHORS), class_of("refcoco_16", CORRECTED)
+    >>> class_of("refcoco_16", AUTHORS_CLASSES), class_of("refcoco_16", CORRECTED_CLASSES)
     ('Bus', 'Wild Bird')
-    >>> class_of("refcoco_37", AUTHORS), class_of("o365_999", AUTHORS)
+    >>> class_of("refcoco_37", AUTHORS_CLASSES), class_of("o365_999", AUTHORS_CLASSES)
     ('sports ball', 'o365_999')
     """
     class_id = table.get(ori_category_id, ori_category_id)

@@ -68,7 +68,7 @@ class _Entry:
     bbox: _BoxSides | None
 
 
-class Way(Enum):
+class JoinKey(Enum):
     """By what a row is joined besides its expression."""
 
     ANNOTATION = "annotation"
@@ -76,7 +76,7 @@ class Way(Enum):
     BOX = "box alone, as its images have other names"
 
 
-_Key = tuple[Way, str, str]  # The way, the number of annotation or image, the expression
+_Key = tuple[JoinKey, str, str]  # The way, the number of annotation or image, the expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ class PublishedEntry:
         """Yield what it is joined by, the better first."""
         expression = plain_expression(self.expression)
         if self.annotation is not None:
-            yield (Way.ANNOTATION, self.annotation, expression)
+            yield (JoinKey.ANNOTATION, self.annotation, expression)
         if self.image is not None:
-            yield (Way.IMAGE, self.image, expression)
-            yield (Way.BOX, "", expression)
+            yield (JoinKey.IMAGE, self.image, expression)
+            yield (JoinKey.BOX, "", expression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class PublishedReviews:
     """The reviews of a table's rows, and what was not joined."""
 
     reviews: tuple[Review, ...]
-    ways: Mapping[Way, int]  # Number of rows that were joined in each way
+    ways: Mapping[JoinKey, int]  # Number of rows that were joined in each way
     contradicted: tuple[int, ...]  # Rows with an entry that is an error and one that is not
     without_entry: tuple[int, ...]  # Indices of rows
     without_row: tuple[PublishedEntry, ...]
@@ -242,7 +242,7 @@ def join(
             by_key.setdefault(key, []).append(entry)
     table = table_hash(dataset.table)
     reviews: list[Review] = []
-    ways = dict.fromkeys(Way, 0)
+    ways = dict.fromkeys(JoinKey, 0)
     contradicted: list[int] = []
     without_entry: list[int] = []
     joined: set[str] = set()
@@ -271,18 +271,18 @@ def join(
 
 def _partners(
     query: Query, label: Answer, by_key: Mapping[_Key, list[PublishedEntry]]
-) -> tuple[Way, list[PublishedEntry]]:
+) -> tuple[JoinKey, list[PublishedEntry]]:
     """Return how a row is joined, and its entries: several where an object has one name twice."""
     for key in _keys_of(query):
         way = key[0]
         entries_found = by_key.get(key, [])
-        if way is Way.IMAGE:
+        if way is JoinKey.IMAGE:
             entries_found = _with_box(entries_found, label)
-        if way is Way.BOX:
+        if way is JoinKey.BOX:
             entries_found = _of_one_image(entries_found, label)
         if entries_found:
             return way, entries_found
-    return Way.IMAGE, []
+    return JoinKey.IMAGE, []
 
 
 def _keys_of(query: Query) -> Iterator[_Key]:
@@ -291,11 +291,11 @@ def _keys_of(query: Query) -> Iterator[_Key]:
     for kind in _TAGS:
         number = plain_number(tags.get(kind))
         if number is not None:
-            yield (Way.ANNOTATION, number, expression)
+            yield (JoinKey.ANNOTATION, number, expression)
     image = image_number(query.images[0])
-    yield (Way.IMAGE, image, expression)
+    yield (JoinKey.IMAGE, image, expression)
     if not image.isdecimal():
-        yield (Way.BOX, "", expression)
+        yield (JoinKey.BOX, "", expression)
 
 
 def _with_box(entries: Sequence[PublishedEntry], label: Answer) -> list[PublishedEntry]:

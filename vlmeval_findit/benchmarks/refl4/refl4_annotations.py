@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from ...boxes import FILE_PIXELS
 from ...core import Checked, Finite, MisplacedError, Text, YesNo, read_json, validate
 from ...protocol import Reply, ReplyRecord
-from ...storage import ImagePath, Side
+from ...storage import ImagePath, ImageSide
 
 Refusal = Literal[
     "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",
@@ -90,8 +90,8 @@ class Annotation:
     caption: Text = ""
     bbox: tuple[Finite, Finite, Finite, Finite]  # (x, y, width, height), pixels of the original
     ori_category_id: Text = ""
-    width: Side = 0
-    height: Side = 0
+    width: ImageSide = 0
+    height: ImageSide = 0
     file_name: ImagePath = ""
     split: Annotated[RefL4Split, Checked(_file_of)] = RefL4Split.ALL
     bbox_id: Id | None = None

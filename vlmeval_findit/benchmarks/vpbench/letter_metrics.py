@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...marks import Shape
-from ...protocol import Better, Key, Metric, Published, SumKey, Sums, weighted
+from ...protocol import Better, Metric, Published, SumKey, SumName, Sums, weighted
 from .vp_query import SOURCE_NAMES, VPQuery
 
 
@@ -38,7 +38,7 @@ class PublishedShare(Metric):
         return round(100 * statistics.mean(shares), 2) if shares else self.empty
 
 
-def _published(name: str, right: Key, asked: Key, key: str, **more: Any) -> Metric:
+def _published(name: str, right: SumName, asked: SumName, key: str, **more: Any) -> Metric:
     return PublishedShare(
         f"{name} (as published)", {right: 1}, {asked: 1}, "", None, key=key, **more
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from ...core import Checked, nearest
 from ...protocol import ParseFailure
-from ...storage import NESTED, CellError, PlainQuery, Side, read_table
+from ...storage import NESTED_CONFIG, CellError, ImageSide, PlainQuery, read_table
 
 LETTERS = "ABCD"  # of the options
 
@@ -162,14 +162,14 @@ class MarkedRegion:
     role: RegionRole
     box: tuple[float, float, float, float]  # x, y, w, h in pixels
     outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
-    __pydantic_config__: ClassVar[Any] = NESTED
+    __pydantic_config__: ClassVar[Any] = NESTED_CONFIG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage2Row(PlainQuery):
     """A question about unmarked images, with ``<color> <vp>`` in its label for each mark."""
 
-    sizes: tuple[tuple[Side, Side], ...]  # (width, height) of the images
+    sizes: tuple[tuple[ImageSide, ImageSide], ...]  # (width, height) of the images
     marks: tuple[MarkedRegion, ...]
     options: tuple[tuple[str, str], ...]  # letter, text
     answer: str = ""  # the right letter; "": unknown

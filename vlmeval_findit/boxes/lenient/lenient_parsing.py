@@ -26,7 +26,7 @@ from .values import List, Object, ParsedValue, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
-LONGEST = 100_000  # Characters of a reply that are read; a longer one is a loop
+LONGEST_REPLY = 100_000  # Characters of a reply that are read; a longer one is a loop
 
 # No answer at all
 _NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATED_THINKING)
@@ -68,7 +68,7 @@ def parse_leniently(
     adheres = strict.reason is None
     if strict.reason in _NEVER or (adheres and not any(map(is_lost, strict.labels))):
         return None
-    text = reply[:LONGEST]
+    text = reply[:LONGEST_REPLY]
     values = list(values_in(text))
     reading, repairs = _read_structured(values, text, fmt, strict)
     # A text with objects is not read as prose: their keys may give numbers another meaning.

@@ -195,7 +195,7 @@ SWIFT = AnnotationFormat(
     fits=_is_swift,
 )
 # First those that are told by what is in a file.
-FORMATS = (
+ANNOTATION_FORMATS = (
     LABELME,
     LABEL_STUDIO,
     VIA,
@@ -222,7 +222,7 @@ def format_of(path: Path, asked: Path) -> AnnotationFormat:
         OSError: it cannot be opened, or is no regular file.
     """
     file = glimpse(path)
-    for form in FORMATS:
+    for form in ANNOTATION_FORMATS:
         if form.fits(file):
             # A suffix alone says less than the signs of another format.
             if form in (COCO, JSON_LINES, CSV):

@@ -9,14 +9,14 @@ from itertools import chain
 
 from ...benchmarks.findit import (
     BENCHMARK_DATASETS,
-    OBJECTS,
+    OBJECT_COUNT_SLICES,
     PREFIX,
-    REFERENCE,
-    SIZE,
+    REFERENCE_SLICES,
+    SIZE_SLICES,
     Family,
     custom_rows,
 )
-from ...boxes import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, plain_label
+from ...boxes import JSON_KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, plain_label
 from ...core import is_one_line
 from ...protocol import LABEL, slice_problem
 from ...storage import Size
@@ -31,7 +31,7 @@ Sizes = Mapping[str, Size]
 _MOST_FRAMES = 9999
 
 # Kinds of slices that every score has
-_BUILT_IN = (SIZE, OBJECTS, LABEL, REFERENCE)
+_BUILT_IN = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL, REFERENCE_SLICES)
 
 # Pixels by which a box may leave its image: some tools round it so
 _MARGIN = 1.0
@@ -244,7 +244,7 @@ def _name_problem(name: str, replace: bool) -> str | None:
     if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
         return "only letters, digits, '-', and single '_' between them"
     # Words that have a meaning in a variant's name; f8 is a number of frames, cx- an experiment.
-    words = set(chain.from_iterable(key.split("_") for key in (*KEYS, *STRUCTURES)))
+    words = set(chain.from_iterable(key.split("_") for key in (*JSON_KEYS, *STRUCTURES)))
     words |= {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption", PREFIX.rstrip("_").lower()}
     for part in name.lower().split("_"):
         if part in words or re.fullmatch(r"f\d+|cx-.*", part):

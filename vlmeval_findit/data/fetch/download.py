@@ -23,7 +23,7 @@ from ... import __version__
 from ...core import atomic_write, read_json
 
 # Bytes that are read at once; where a connection breaks, at most so many are lost
-CHUNK = 1 << 14
+DOWNLOAD_CHUNK = 1 << 14
 
 # Statuses after which another attempt makes sense
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -157,7 +157,7 @@ class Client:
                 raise DownloadError(f"{url}: {total} bytes, more than {largest}")
             expect((total or size) - size)
             with part.open("ab") as f:
-                for piece in response.iter_content(CHUNK):
+                for piece in response.iter_content(DOWNLOAD_CHUNK):
                     if self._stopped.is_set():
                         raise DownloadError("stopped")
                     self.received(len(piece))

@@ -29,7 +29,8 @@ from .store import ImageStore, StoreError
 # Why an image could not be fetched, by its name
 Problems = dict[str, str]
 
-BY_HAND = "to be got by hand: see the steps"  # Why images without an address were not fetched
+# Why images without an address were not fetched
+FETCHED_BY_HAND = "to be got by hand: see the steps"
 
 # Bytes of an archive that is downloaded
 _LARGEST_ARCHIVE = 1 << 34
@@ -76,7 +77,7 @@ def fetch_images(
     for origin, group in by_origin.items():
         base = job.addresses[origin.base] if origin is not None else None
         if origin is None or base is None:
-            problems |= dict.fromkeys(group, BY_HAND)
+            problems |= dict.fromkeys(group, FETCHED_BY_HAND)
         elif isinstance(origin, Files):
             problems |= _single_files(job, origin, base, group)
         else:

@@ -23,7 +23,7 @@ SCENE_SIZES = ((192, 144), (144, 192), (168, 168))
 SHOT_SIZE = (96, 96)
 
 # Half the size of an object in pixels, from and to, by what an expression calls it
-HALVES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
+HALF_SIZES = {"small": (15.0, 20.0), "large": (26.0, 34.0)}
 
 # Of the smaller of two objects, when they are placed
 _MOST_OVERLAP = 0.3
@@ -135,8 +135,8 @@ def _place_objects(rng: Rng, width: int, height: int, count: int) -> list[Placed
         if done and rng.randint(2):
             # Something of the same shape, so that a shape alone identifies nothing.
             new = new._replace(shape=done[rng.randint(len(done))].look.shape)
-        size = pick(rng, HALVES)
-        half = rng.uniform(*HALVES[size])
+        size = pick(rng, HALF_SIZES)
+        half = rng.uniform(*HALF_SIZES[size])
         place = Placement(
             rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half
         )

@@ -29,7 +29,7 @@ from ...benchmarks.vpbench import write_table as write_vp_table
 from ...core import sha256_of, write_once
 from ...marks import style as marks_style
 from ...storage import (
-    NESTED,
+    NESTED_CONFIG,
     image_folder,
     make_lmu_data_root,
     png,
@@ -100,7 +100,7 @@ class DrawnMark:
     colour: str
     box: tuple[float, float, float, float]  # x, y, width, height
     outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
-    __pydantic_config__: ClassVar[Any] = NESTED
+    __pydantic_config__: ClassVar[Any] = NESTED_CONFIG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

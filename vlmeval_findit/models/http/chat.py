@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...boxes import KINDS, Space, SpaceError, space_from
+from ...boxes import SPACE_KINDS, Space, SpaceError, space_from
 from ...core import parse_json, secret_field
 from ...protocol import (
-    PROVIDER,
-    USUAL,
+    PROVIDER_KIND,
+    USUAL_THOUGHTS,
     Answering,
     DatasetVariant,
     Described,
@@ -22,7 +22,7 @@ from ...protocol import (
     ThoughtRule,
     split_system,
 )
-from ...serving import BOUNDS
+from ...serving import BOUNDS_FIELD
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
@@ -45,7 +45,7 @@ from .sent_images import (
     marked_urls,
 )
 
-LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
+TOKEN_LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
 # Spaces of pixels as sent, which assume the providers' limit of 4096.
 _SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
 _SENT_AS_THEY_ARE = Space("grid1000")  # for answers without boxes: neither resized nor recorded
@@ -66,7 +66,7 @@ class ChatModel:
     prices: TokenPrices | None = None  # if the service does not state costs
     by_variant: Callable[[DatasetVariant], Mapping[str, Any]] | None = None  # further fields
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
-    thoughts: ThoughtRule = USUAL  # how its thoughts are marked
+    thoughts: ThoughtRule = USUAL_THOUGHTS  # how its thoughts are marked
     started: str = ""  # the program that FindIt started to serve it; empty: others' servers
     # Its space by variant if the user stated none; it raises SpaceError if that is not known
     known: Callable[[DatasetVariant], Space] | None = None
@@ -80,7 +80,7 @@ class ChatModel:
 
     def image_rule(self, space: Space) -> ImageRule:
         """Return how images are sent; SpaceError for a space of files that are sent shrunk."""
-        if self.provider and KINDS[space.kind].of_file:
+        if self.provider and SPACE_KINDS[space.kind].of_file:
             raise SpaceError(
                 f"{space.kind}: images are shrunk to 4096 pixels a side before they are sent to "
                 f"{self.provider}, so replies are in pixels of the sent image: type --space pixels"
@@ -207,7 +207,7 @@ class ChatModel:
             settings["image_detail"] = self.facts.image_detail
         direct = self.provider and not find_provider(self.provider).relays
         answering = Answering(
-            kind=f"{PROVIDER}{self.provider}" if direct else "chat completions",
+            kind=f"{PROVIDER_KIND}{self.provider}" if direct else "chat completions",
             row=self.row.name if self.row else None,
             checkpoint=self.served,
             endpoint=", ".join(sorted({server.name for server in servers})) or None,
@@ -332,7 +332,7 @@ def chat_model(
         name=name,
         served=service_name,
         row=known,
-        thoughts=known.thoughts if known is not None else USUAL,
+        thoughts=known.thoughts if known is not None else USUAL_THOUGHTS,
         space=once_a_variant(rule),
         known=usual,
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
@@ -433,14 +433,14 @@ def _started_with_bounds(row: ModelRow, variant: DatasetVariant) -> str:
     bounds = bounds_in_request(row.local.bounds(variant), row.local.pixels_counted)
     if not bounds:
         return ""
-    words = json.dumps(bounds[BOUNDS])
+    words = json.dumps(bounds[BOUNDS_FIELD])
     return f"\nA vllm server has the paper's if it is started with --mm-processor-kwargs '{words}'"
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
     """Split settings into the token limit and the others; ValueError if it is invalid."""
-    rest = {name: value for name, value in settings.items() if name not in LIMITS}
-    given = {name: settings[name] for name in LIMITS if settings.get(name) is not None}
+    rest = {name: value for name, value in settings.items() if name not in TOKEN_LIMITS}
+    given = {name: settings[name] for name in TOKEN_LIMITS if settings.get(name) is not None}
     for name, value in given.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}: {value!r} should be a whole number, at least 1")

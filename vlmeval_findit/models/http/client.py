@@ -24,7 +24,7 @@ from .wrong_address import redirect_error
 KEEP_ALIVE = 4.0
 
 # Of a reply: the journal holds no longer replies.
-MOST_BYTES = 64 << 20
+MOST_REPLY_BYTES = 64 << 20
 
 _PART = 1 << 16
 
@@ -39,7 +39,7 @@ class HttpRequest(NamedTuple):
     headers: Mapping[str, str]
     body: Sequence[bytes] | None = None  # JSON in pieces, which are never joined
     form: aiohttp.FormData | None = None  # in place of a body
-    most: int = MOST_BYTES  # of the reply's body
+    most: int = MOST_REPLY_BYTES  # of the reply's body
 
 
 class HttpReply(NamedTuple):

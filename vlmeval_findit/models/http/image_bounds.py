@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...serving import BOUNDS
+from ...serving import BOUNDS_FIELD
 from ..local.layout import Bounds
 
 # What the original checkpoints of InternVL call the most tiles of an image
@@ -33,4 +33,4 @@ def bounds_in_request(bounds: Bounds, counted: int, *, original: bool = False) -
     else:
         areas = replace(bounds, two_step=False).as_dict()
         arguments = {name: area * counted for name, area in areas.items()}
-    return {BOUNDS: arguments} if arguments else {}
+    return {BOUNDS_FIELD: arguments} if arguments else {}

@@ -1,7 +1,7 @@
 """What to type where a server refuses all first calls: for the field of a request that it names.
 
-Most fields may be left out. Those of :data:`NEEDED` may not: without them a reply would come, and
-its boxes would be read as what they are not.
+Most fields may be left out. Those of :data:`NEEDED_FIELDS` may not: without them a reply would
+come, and its boxes would be read as what they are not.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ...protocol import DatasetVariant
-from ...serving import ALL_TOKENS, BOUNDS, TEMPLATE, flag_of, programs_with
+from ...serving import ALL_TOKENS_FIELD, BOUNDS_FIELD, TEMPLATE_FIELD, flag_of, programs_with
 from .schema import without_schema
 
-NEEDED: Mapping[str, str] = {
-    BOUNDS: "bounds the images in which boxes are read",
-    TEMPLATE: "decides whether the model thinks, by which replies are read",
-    ALL_TOKENS: "keeps the marks of boxes in replies",
+NEEDED_FIELDS: Mapping[str, str] = {
+    BOUNDS_FIELD: "bounds the images in which boxes are read",
+    TEMPLATE_FIELD: "decides whether the model thinks, by which replies are read",
+    ALL_TOKENS_FIELD: "keeps the marks of boxes in replies",
 }
 """Fields on which reading depends, and what they do."""
 
@@ -81,8 +81,8 @@ def _fields(
 
 def _hint(name: str, started: str) -> str:
     """Return what to type for a field."""
-    if name in NEEDED:
-        return f"it {NEEDED[name]}: {_server_that_takes(name, started)}"
+    if name in NEEDED_FIELDS:
+        return f"it {NEEDED_FIELDS[name]}: {_server_that_takes(name, started)}"
     if started:
         return _WITHOUT_SERVER
     return f"with --extra-body '{{\"{name}\": null}}' it is not sent"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core import mapping, shown
-from ...protocol import LEAST, USUAL, ThoughtRule, TokenLogprobs
+from ...protocol import LOG_OF_ZERO, USUAL_THOUGHTS, ThoughtRule, TokenLogprobs
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 
 # llama.cpp gives none without top_logprobs.
@@ -29,7 +29,7 @@ def _bytes(value: object) -> bytes:
 
 
 def reply_logprobs(
-    choice: Mapping[str, Any], content: str, finish_reason: str, rule: ThoughtRule = USUAL
+    choice: Mapping[str, Any], content: str, finish_reason: str, rule: ThoughtRule = USUAL_THOUGHTS
 ) -> TokenLogprobs:
     """Return those of the stored part of a reply, or raise ValueError if they are not usable.
 
@@ -53,7 +53,7 @@ def reply_logprobs(
             )
         # Many services give no bytes.
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))
-        logprobs.append(float(max(min(value, 0.0), LEAST)))
+        logprobs.append(float(max(min(value, 0.0), LOG_OF_ZERO)))
     text, ends = byte_ends(pieces)
     span = answer_span(content, rule)
     end = len(content)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...core import mapping, number_of, objects, quoted, replace_surrogates
 from ...protocol import (
-    USUAL,
+    USUAL_THOUGHTS,
     NotAReplyError,
     ReplyRecord,
     ThoughtRule,
@@ -62,7 +62,7 @@ def judge(
     retry_after: float | None = None,
     phrase: str = "",
     logprobs: bool = False,
-    rule: ThoughtRule = USUAL,
+    rule: ThoughtRule = USUAL_THOUGHTS,
 ) -> Judgement:
     """Judge a response; nothing is raised, whatever it holds.
 
@@ -91,7 +91,7 @@ def judge(
 
 
 def read_completion(
-    reply: Mapping[str, Any], *, logprobs: bool = False, rule: ThoughtRule = USUAL
+    reply: Mapping[str, Any], *, logprobs: bool = False, rule: ThoughtRule = USUAL_THOUGHTS
 ) -> Completion:
     """Return the answer in a chat reply of status 200, or raise the CallError of :func:`judge`."""
     outcome = judge(200, reply, logprobs=logprobs, rule=rule).outcome

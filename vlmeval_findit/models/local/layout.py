@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from ...storage import DIGITS
+from ...storage import HASH_DIGITS
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -87,7 +87,7 @@ class ImageLayout:
             record: dict[str, Any] = {name: list(size) for name, size in sizes.items()}
             record["bounds"] = bounds
             if image.sha256:
-                record["sha256"] = image.sha256[:DIGITS]
+                record["sha256"] = image.sha256[:HASH_DIGITS]
             records.append(record)
         return tuple(records)
 

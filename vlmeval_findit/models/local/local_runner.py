@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocol import (
-    FAILED,
+    FAILED_ANSWER,
     DatasetVariant,
     Message,
     PartKind,
@@ -244,7 +244,7 @@ def failed_answer(why: str, generation: GenerationPlan) -> LocalCompletion:
     """Return the reply of a failed call, which the host's next run repeats."""
     log.error("FindIt: no answer: %s", why)
     record = ReplyRecord(space=generation.space, call={"error": why})
-    return LocalCompletion(f"{FAILED} via API. {why}", record)
+    return LocalCompletion(f"{FAILED_ANSWER} via API. {why}", record)
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ...core import counted, some
-from ...protocol import PROCESSOR, CancelledError
+from ...protocol import PROCESSOR_KEY, CancelledError
 from ..adapter import Adapter, adapter_of
 from ..loading_report import adapters_report, checked, is_zero, report_of
 from ..revision import refuse_unreachable, revision_of
@@ -156,7 +156,7 @@ def load(
     record = {
         "weights": all_there,
         "revision": checkpoint_revision(checkpoint, revision),
-        PROCESSOR: checkpoint_revision(processor, revision, files),
+        PROCESSOR_KEY: checkpoint_revision(processor, revision, files),
     }
     if adapter is not None:
         model = with_adapter(model, adapter, merges=merges)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-HALF = 0.5  # of the price of single calls, at OpenAI and Anthropic
+BATCH_PRICE = 0.5  # of the price of single calls, at OpenAI and Anthropic
 
 
 class BatchKind(Enum):

@@ -27,7 +27,14 @@ from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, pieces
 from ..service_errors import error_of
 from ..spending import Budget
-from .batch_services import HALF, BatchKind, BatchLine, BatchRequest, BatchResults, BatchStatus
+from .batch_services import (
+    BATCH_PRICE,
+    BatchKind,
+    BatchLine,
+    BatchRequest,
+    BatchResults,
+    BatchStatus,
+)
 
 _MOST_BYTES = 1 << 30  # of a file with results
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
@@ -79,7 +86,7 @@ class BatchService:
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))
-        return line, None if at_most is None else at_most * HALF
+        return line, None if at_most is None else at_most * BATCH_PRICE
 
     async def answer(
         self, call: ChatCall, batch: str, line: BatchLine | None, why: str
@@ -92,14 +99,14 @@ class BatchService:
             if line is None:
                 raise CallError(why)
             call.completion = self.completion(line.result, call.logprobs, self._model.thoughts)
-            call.pay(call.completion.usage, HALF)
+            call.pay(call.completion.usage, BATCH_PRICE)
         except CallError as error:
             where = f" ({line.place} of the batch {batch})" if line and error.unread else ""
-            call.fail(error.with_note(where), HALF)
+            call.fail(error.with_note(where), BATCH_PRICE)
         except Exception as error:  # a batch is paid, whatever its results are
             place = line.place if line else ""
             why = f"{place} of the batch {batch} cannot be read: {error_line(error)}"
-            call.fail(CallError(why, worked_on=True), HALF)
+            call.fail(CallError(why, worked_on=True), BATCH_PRICE)
         return call.answer()
 
     @staticmethod
@@ -304,7 +311,7 @@ class AnthropicBatches(BatchService):
 
 
 # The client of a batch API, by its kind
-SERVICES: Mapping[BatchKind, type[BatchService]] = {
+BATCH_SERVICES: Mapping[BatchKind, type[BatchService]] = {
     service.kind: service for service in (BatchService, AnthropicBatches)
 }
 
