@@ -39,7 +39,7 @@ def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> M
     """The same with no pair too few for the way of very many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_PAIRS", 0)
-        patch.setattr(hungarian, "CELLS", cells)
+        patch.setattr(hungarian, "CELLS_AT_ONCE", cells)
         return matched(query, match_rule)
 
 
@@ -76,7 +76,7 @@ def test_it_costs_what_that_of_the_whole_table_costs(cost: np.ndarray, cells: in
     left = np.arange(100, 100 + rows)
     right = np.arange(columns)[::-1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hungarian, "CELLS", cells)
+        patch.setattr(hungarian, "CELLS_AT_ONCE", cells)
         ones, others = assign_sparse(left, right, lambda some, of: cost[some - 100, of])
     assert len({*ones.tolist()}) == len({*others.tolist()}) == len(ones) == min(cost.shape)
     cheapest = cost[linear_sum_assignment(cost)].astype(float).sum()

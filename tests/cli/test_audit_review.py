@@ -88,7 +88,7 @@ def test_a_page_without_rows_is_not_written(capsys: Capture) -> None:
 
 
 def test_more_listed_rows_than_a_page_has(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlmeval_findit.cli.audit.MOST", 3)
+    monkeypatch.setattr("vlmeval_findit.cli.audit.MOST_REVIEW_ROWS", 3)
     assert main(["audit", "runs", "--review", "review.html"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "1 more listed row: with --reviews reviews.jsonl, the next page begins there" in out

@@ -20,9 +20,8 @@ from .student import CONFIDENCE_LEVEL, quantile, tail, total_freedom
 
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-TOO_FEW_IMAGES = (
-    f"fewer than {FEWEST_IMAGES} images count"  # Why a value has no interval and no test, for notes
-)
+# Why a value has no interval and no test, for notes
+TOO_FEW_IMAGES = f"fewer than {FEWEST_IMAGES} images count"
 # Which images count towards a metric, for notes
 WHICH_IMAGES_COUNT = (
     "an image counts in a metric if it adds to what the metric divides by: in precision, if a box "
