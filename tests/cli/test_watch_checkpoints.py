@@ -19,7 +19,7 @@ from scored_runs import World, failing, speaking, world
 
 from vlmeval_findit.cli import main, watch_checkpoints
 from vlmeval_findit.models import read_header, refuse_missing
-from vlmeval_findit.protocol import FAILED
+from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.sweeps import Checkpoint
 
 __all__ = ["world"]
@@ -121,7 +121,7 @@ def test_checkpoints_without_an_answer_are_not_on_the_curve(
     """Neither one whose calls all failed, nor one that was refused: 0.0 would be a guess."""
 
     def mute(query: Any, generator: Any) -> str:
-        return f"{FAILED} via API."
+        return f"{FAILED_ANSWER} via API."
 
     def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
         model = checkpoint.model(name)

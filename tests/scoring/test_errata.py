@@ -14,7 +14,7 @@ from paths import ROOT
 from scored_runs import World, saying, scored_outputs
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.boxes import KINDS, FormatFailure
+from vlmeval_findit.boxes import SPACE_KINDS, FormatFailure
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Identity
 from vlmeval_findit.scoring import Erratum, RunFacts, errata, errata_of, versions_now
@@ -71,7 +71,7 @@ def with_value(run: RunFacts, fact: str, value: str) -> RunFacts:
         case "space", "not the model table's":
             return answered_by(replace(run, spaces=("pixels",)), row="Qwen3-VL")
         case "space", kind:
-            assert kind in KINDS
+            assert kind in SPACE_KINDS
             return replace(run, spaces=(kind,))
         case "stated", "reads_like":
             assert run.identity is not None
