@@ -305,21 +305,34 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
         assert TOO_FEW_TO_CHOOSE in text
 
 
-def test_a_search_over_some_queries_is_a_choice(world: World) -> None:
-    """Only its images are answered in other formats; the others did not choose."""
+@pytest.mark.parametrize("made", ["fewer rows", "other prompts", "another scorer"])
+@pytest.mark.parametrize("rest", [1, 2])
+def test_a_run_that_is_not_compared_counts_nowhere(world: World, made: str, rest: int) -> None:
+    """However good it is: values, ranks and tests are as without it, and a line names it."""
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(IMAGES)])
-    for at, name in enumerate(FORMATS[:8]):
+    runs = []
+    for at, name in enumerate(FORMATS[:rest]):
         full = f"FindIt_Pascal_{name}"
-        rows = None if at == 3 else 20
-        world.predict("many", full, finding(full, at), rows=rows)
-    board = board_of(world)
-    reported = board.run("many", "Pascal")
-    assert reported.variant.format == FORMATS[3]
-    (answers,) = board.elsewhere.values()
-    in_others = [q for each in answers.answers if each.run is not reported for q in each.queries]
-    assert in_others
-    assert max(in_others) < 20
-    assert sum(len(each.queries) for each in answers.answers) == IMAGES
+        runs.append(world.run("Half", full, finding(full, at, 0.7)))
+    one = f"FindIt_Pascal_{FORMATS[0]}"
+    for model in ("Other", "Third"):
+        runs.append(world.run(model, one, finding(one, 5, 0.75)))
+    best = f"FindIt_Pascal_{FORMATS[2]}"
+    rows = 20 if made == "fewer rows" else None
+    better = world.run("Half", best, finding(best, 9, 1.0), rows=rows)
+    if made == "other prompts":
+        better = replace(better, provenance=replace(better.provenance, prompts="others"))
+    if made == "another scorer":
+        scored_with = {"vlmeval_findit": "0" * 12}
+        better = replace(better, provenance=replace(better.provenance, scored_with=scored_with))
+    without, board = make_board(runs), make_board([*runs, better])
+    assert [each.run for each in board.excluded] == [better]
+    assert board.models == without.models
+    for place, cell in board.cells.items():
+        assert replace(cell, left_out=0) == without.cells[place]
+    (line,) = (line for line in dict(remarks(board))["Formats tried"] if "not compared" in line)
+    assert line.startswith("Half: 1 further format that was asked some of its queries and not ")
+    assert "Formats tried" not in dict(remarks(without)) or rest == 2
 
 
 def test_a_format_of_one_dataset_is_chosen_there_only(world: World) -> None:

@@ -4,9 +4,10 @@ The best of many formats is optimistic on the images that it was chosen on. So i
 by each half of the images, with the rule of :mod:`.best_format`; each half is answered by the
 format that is best on the other (:mod:`..statistics.held_out_sums`). No call is needed.
 
-Formats of a dataset are compared by their mean over the datasets that all of them have. A format
-that was asked fewer queries, as by a search over a sample, is compared with the reported one over
-those; a query that the best format was not asked is answered by the next best one that was.
+Formats of a dataset are compared by their mean over the datasets that all of them have. On a board
+all candidates were asked the same queries. In a race those that it dropped were asked fewer: they
+are compared with the winner over those, and a query that the best format was not asked is answered
+by the next best one that was.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ..analysis import HeldOutAnswers, estimate, is_favoured
 from ..protocol import Benchmark, Better, Metric, Published
 from ..scoring import Run
 from ..statistics import Difference, Estimate, Interval, correct, difference, mean, metric_intervals
-from .comparable import ComparableRuns, ExcludedRun, group_comparable, grouped
+from .comparable import ComparableRuns, ExcludedRun, by_model, group_comparable, grouped
 from .published_rows import published_rows
 from .reported_formats import (
     FormatRow,
@@ -19,7 +19,6 @@ from .reported_formats import (
     choose,
     formats_by_model,
     make_format_rows,
-    model_and_table,
 )
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
@@ -81,7 +80,10 @@ class BoardCell:
     run: Run | None  # None: a mean
     queries: int
     failures: int
-    tried: int  # Formats in which it was asked these queries, or some; of a mean: the most
+    tried: int  # Formats that its reported one is compared with, and itself; of a mean: the most
+    # Further formats that were asked some of the queries, in runs that are not compared; of a
+    # mean: the most
+    left_out: int
     entries: Mapping[str, RankedValue]  # By the names of metrics; only those with a value
 
     @property
@@ -200,9 +202,9 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     comparable = [run for dataset in datasets for run in dataset.runs]
     fixed = formats_by_model(formats, comparable)
     reported = choose(datasets, fixed)
-    elsewhere = answers_elsewhere(datasets, reported, runs, fixed)
+    elsewhere = answers_elsewhere(datasets, reported, fixed)
     means = _means_over(datasets)
-    cells = _make_cells(datasets, means, reported, elsewhere, runs)
+    cells = _make_cells(datasets, means, reported, elsewhere, excluded)
     headline = benchmark.metrics[0]
     if any(run.failed for run in comparable):
         headline = benchmark.headline_counting_failures
@@ -256,7 +258,7 @@ def _make_cells(
     means: Sequence[DatasetMean],
     reported: Mapping[tuple[str, str], Run],
     elsewhere: Mapping[tuple[str, str], HeldOutAnswers],
-    runs: Sequence[Run],
+    excluded: Sequence[ExcludedRun],
 ) -> dict[tuple[str, str], BoardCell]:
     """Make the cells of all models by (model, dataset or mean).
 
@@ -265,13 +267,17 @@ def _make_cells(
         means: the means over them.
         reported: the reported runs by (model, dataset).
         elsewhere: the answers elsewhere of models whose format was chosen.
-        runs: all runs, comparable or not.
+        excluded: the runs that are not compared.
     """
-    metrics = runs[0].benchmark.all_metrics
+    metrics = next(iter(reported.values())).benchmark.all_metrics if reported else ()
     places: dict[str, tuple[str, ...]] = {each.name: (each.name,) for each in datasets}
     places |= {mean.name: mean.datasets for mean in means}
     single = {dataset.name for dataset in datasets}
-    runs_by_table = grouped(runs, model_and_table)
+    tried: dict[tuple[str, str], list[Run]] = {}
+    for each in datasets:
+        for model, runs in by_model(each.runs).items():
+            tried[each.name, model] = runs
+    left_out = by_model(each.run for each in excluded)
     held_out = {at: _Reported(run, elsewhere.get(at)) for at, run in reported.items()}
     groups = {members: _reported_on_all(held_out, members) for members in places.values()}
     # Once, though a dataset may be all of its family, and of the leaderboard
@@ -282,16 +288,16 @@ def _make_cells(
         entries = values[members]
         for model, its in group.items():
             runs_of_model = [each.run for each in its]
-            tried = [
-                _formats_tried(run, runs_by_table[model_and_table(run)]) for run in runs_of_model
-            ]
+            formats = [_formats(tried[run.board_dataset, model]) for run in runs_of_model]
+            others = [_formats_left_out(run, left_out.get(model, [])) for run in runs_of_model]
             cells[model, place] = BoardCell(
                 model=model,
                 dataset=place,
                 run=runs_of_model[0] if place in single else None,
                 queries=sum(len(run.rows) for run in runs_of_model),
                 failures=sum(run.failed for run in runs_of_model),
-                tried=max(tried),
+                tried=max(map(len, formats)),
+                left_out=max(len(o - f) for o, f in zip(others, formats, strict=True)),
                 entries=entries[model],
             )
     return cells
@@ -341,14 +347,19 @@ def _reported_on_all(
     return runs_by_model
 
 
-def _formats_tried(run: Run, others: Iterable[Run]) -> int:
-    """Count the formats in which a reported run's model was asked its queries, or some of them.
+def _formats(runs: Iterable[Run]) -> set[str]:
+    return {run.variant.format for run in runs}
 
-    A search over a part of the rows counts: it is not comparable, but it chose the format.
-    ``others`` are all runs of the model over the table.
-    """
-    tried = (each for each in others if not each.provenance.rows.isdisjoint(run.provenance.rows))
-    return len({each.variant.format for each in tried})
+
+def _formats_left_out(run: Run, excluded: Iterable[Run]) -> set[str]:
+    """Return the formats in which a model's excluded runs were asked some queries of a run."""
+    rows, table = run.provenance.rows, run.provenance.table_sha256
+    return _formats(
+        other
+        for other in excluded
+        if (other.board_dataset, other.provenance.table_sha256) == (run.board_dataset, table)
+        and not rows.isdisjoint(other.provenance.rows)
+    )
 
 
 def _ranked_values(

@@ -100,9 +100,9 @@ def formats_chosen(board: Board) -> list[str]:
 
 
 def formats_tried(board: Board) -> dict[str, int]:
-    """Return the largest number of formats in which each model was asked its reported queries.
+    """Return the largest number of formats that each model's reported one is compared with.
 
-    Empty if each was asked in one format only.
+    It counts itself, and no run that is not compared. Empty if each model has one format.
     """
     cells = grouped(board.ordered_cells(), lambda cell: cell.model)
     tried = {model: max(cell.tried for cell in group) for model, group in cells.items()}
@@ -288,6 +288,13 @@ def _tried_lines(board: Board) -> list[str]:
             if model in chosen:
                 text += f", its value {ELSEWHERE} is not"
             lines.append((model, text))
+    for model, cells in grouped(board.ordered_cells(), lambda cell: cell.model).items():
+        if more := max(cell.left_out for cell in cells):
+            which = f"{counted(more, 'further format')} that {'was' if more == 1 else 'were'}"
+            text = (
+                f": {which} asked some of its queries and not compared: no value here counts them"
+            )
+            lines.append((model, f"{text}; if they chose its format, its value is optimistic"))
     return _together(lines)
 
 

@@ -82,57 +82,25 @@ def choose(
 def answers_elsewhere(
     datasets: Sequence[ComparableRuns],
     reported: Mapping[tuple[str, str], Run],
-    runs: Sequence[Run],
     fixed: Mapping[str, str],
 ) -> dict[tuple[str, str], HeldOutAnswers]:
     """Return the answers elsewhere of every model and dataset whose format was chosen.
 
     Args:
-        datasets: comparable runs.
+        datasets: comparable runs; no others are candidates, as no others are compared.
         reported: the reported runs by (model, dataset).
-        runs: all runs, comparable or not: a search over a part of the queries chose a format, too.
         fixed: the formats that the user named, as for :func:`choose`.
     """
     comparable = {dataset.name: by_model(dataset.runs) for dataset in datasets}
-    by_table = grouped(runs, model_and_table)
     answers = {}
     for model, its in grouped(reported, lambda place: place[0]).items():
         if model in fixed or EVERY_MODEL in fixed:
             continue
         runs_of_model = {dataset: reported[model, dataset] for _, dataset in its}
-        tried = {
-            dataset: _tried(run, comparable[dataset][model], by_table[model_and_table(run)])
-            for dataset, run in runs_of_model.items()
-        }
+        tried = {dataset: comparable[dataset][model] for dataset in runs_of_model}
         for dataset, held_out in held_out_answers(runs_of_model, tried).items():
             answers[model, dataset] = held_out
     return answers
-
-
-def model_and_table(run: Run) -> tuple[str, str, str]:
-    """Return what all runs of a model over a table share."""
-    return run.model, run.board_dataset, run.provenance.table_sha256
-
-
-def _tried(reported: Run, comparable: Iterable[Run], others: Iterable[Run]) -> list[Run]:
-    """Return the runs that a reported run was chosen from, a run a format.
-
-    Of the runs over other queries than the reported one's those count that were asked some of its
-    queries in the same words and scored alike, of each format the largest.
-    """
-    tried = {run.variant.format: run for run in comparable}
-    for run in sorted(others, key=lambda run: (-len(run.provenance.rows), str(run.path))):
-        if _shares_queries(run, reported):
-            tried.setdefault(run.variant.format, run)
-    return list(tried.values())
-
-
-def _shares_queries(run: Run, reported: Run) -> bool:
-    """Return whether a run has some of the reported run's queries, and not just these."""
-    its, rest = run.provenance, reported.provenance
-    if its.rows == rest.rows or its.rows.isdisjoint(rest.rows):
-        return False
-    return (its.prompts, its.scored_under) == (rest.prompts, rest.scored_under)
 
 
 @dataclass(frozen=True, slots=True)
