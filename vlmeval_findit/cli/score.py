@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,8 +130,10 @@ def command(
     print_rows(rows)
     notes += errata_lines(facts)
     print_lines(notes, "the whole output (… | cat)")
+    printed: set[str] = set()  # A list of spaces is the same for every file
     for error in refused[:_MOST_REFUSED]:
-        print_note(f"error: not scored: {error_text(error)}")
+        first, *lines = error_text(error).splitlines()
+        print_note("\n".join([f"error: not scored: {first}", *_new(lines, printed)]))
     if more := len(refused[_MOST_REFUSED:]):
         print_note(f"error: not scored: {more:,} more files")
     if not refused:
@@ -140,6 +142,13 @@ def command(
 
 
 _MOST_REFUSED = 12  # Files whose errors are printed
+
+
+def _new(lines: Sequence[str], printed: set[str]) -> list[str]:
+    """Return the lines that were not printed before, and note them."""
+    new = [line for line in lines if line not in printed]
+    printed.update(new)
+    return new
 
 
 def _rows(run: RunScore, written: RunFiles) -> Iterator[Mapping[str, Any]]:

@@ -44,6 +44,7 @@ def settings_of_model(
         THOUGHT_MARKS,
         model,
         stated=settings.thought_marks,
+        last=settings.last.thought_marks,
         known=None if marks is None else Known(marks, table),
         variable=of_unknown.thought_marks,
     )
@@ -53,6 +54,7 @@ def settings_of_model(
         model,
         recorded=recorded_like if settings.reads_like is None else None,
         stated=stated_row.name if stated_row is not None else settings.reads_like,
+        last=settings.last.reads_like,
         known=None if row is None else Known(row.name, table),
         variable=of_unknown.reads_like,
     )

@@ -1,7 +1,8 @@
 """Who may state what decides the meaning of a model's replies, and who goes first.
 
-The run's record, else what is stated of this model, else what a table knows of it, else an
-environment variable: that is said of no model in particular. The page is reference/settings.md.
+The run's record, else what is stated of this model, else what the last score of the same
+predictions was told, else what a table knows of it, else an environment variable: that is said of
+no model in particular. The page is reference/settings.md.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def _typed(value: Any) -> str:
     return in_words(value) if is_named else json.dumps(value)
 
 
+def stating_flag(setting: Setting, value: Any) -> str:
+    """Return what states a value.
+
+    >>> stating_flag(SPACE_SETTING, {"kind": "unit"})
+    "--space 'unit'"
+    """
+    return setting.instead.format(_typed(value))
+
+
 def is_stated(source: str | None) -> bool:
     """Return whether a value is a user's, or a variable's: not that of a table."""
     return bool(source) and str(source).startswith(
@@ -74,12 +84,14 @@ def choose(
     *,
     recorded: Any = None,
     stated: Any = None,
+    last: Any = None,
     known: Known | None = None,
     variable: Any = None,
 ) -> Choice:
     """Choose the value in force for a model; None is not stated.
 
-    Whether something contradicts the record is checked elsewhere; a variable never does.
+    Whether something contradicts the record is checked elsewhere; a variable never does, nor does
+    ``last``, which the last score of the same predictions was told.
 
     >>> choose(SPACE_SETTING, "Nano", known=Known("unit", "model table"), variable="pixels").value
     'unit'
@@ -92,6 +104,14 @@ def choose(
         instead = f"{IN_PLACE_OF}{in_words(known.value)} ({known.source})"
         remark = f"{model}: {setting.noun} {in_words(stated)}, as stated{instead}"
         return Choice(stated, f"{STATED_SOURCE}{instead}", remark)
+    if last is not None:
+        instead = ""
+        if known is not None and known.value != last:
+            instead = f"{IN_PLACE_OF}{in_words(known.value)} ({known.source})"
+        told = f"{model}: {setting.noun} {in_words(last)}, as its last score was told{instead}"
+        another = f"For another type {setting.instead.format('…')}"
+        remark = f"{told}. {_ignored(setting, model, last, variable) or another}"
+        return Choice(last, f"{STATED_SOURCE}{instead}", remark)
     if known is not None:
         return Choice(known.value, known.source, _ignored(setting, model, known.value, variable))
     if variable is not None:
@@ -107,7 +127,7 @@ def _ignored(setting: Setting, model: str, value: Any, variable: Any) -> str:
         return ""
     return (
         f"{setting.variable}={in_words(variable)} is not used for {model}, whose {setting.noun} is "
-        f"known: {in_words(value)}. For another type {setting.instead.format(_typed(variable))}"
+        f"known: {in_words(value)}. For another type {stating_flag(setting, variable)}"
     )
 
 

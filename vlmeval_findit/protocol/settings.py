@@ -34,6 +34,15 @@ class OfUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class LastScore:
+    """What the last score of the same predictions was told, as far as nothing recorded it."""
+
+    space: Mapping[str, Any] | None = None
+    reads_like: str | None = None
+    thought_marks: ThoughtMarks | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """User settings for scoring a run."""
 
@@ -43,6 +52,7 @@ class Settings:
     encoder: ChosenEncoder | None = None  # None: the dataset's default
     thought_marks: ThoughtMarks | None = None  # None: those of the table and of the model's row
     separately: bool = False  # Where the run recorded another space: score into separate files
+    last: LastScore = LastScore()
     of_unknown: OfUnknown = OfUnknown()
 
 

@@ -32,6 +32,7 @@ from ..storage import read_identity, read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
 from .run_score import RunScore, check_coordinates, say_how_to_score, score_rows
+from .score_files import last_score
 
 
 def score_file(
@@ -52,7 +53,8 @@ def score_file(
 def open_predictions(path: Path, settings: Settings, named: str | None = None) -> Predictions:
     """Read a prediction file and find what it is of.
 
-    The file may have any name where its run recorded what it is, or ``named`` is its dataset.
+    The file may have any name where its run recorded what it is, or ``named`` is its dataset. What
+    its last score was told is known again.
 
     Raises:
         PredictionError, DatasetNameError: the file cannot be read, or is of an unknown dataset.
@@ -60,6 +62,7 @@ def open_predictions(path: Path, settings: Settings, named: str | None = None) -
     """
     identity = read_identity(path)
     replies = read_predictions(path)
+    settings = replace(settings, last=last_score(path, settings))
     plugins = identity.plugins if identity is not None else {}
     installed = installed_plugins() if plugins else {}
     try:

@@ -60,6 +60,7 @@ class RunScore:
     forced: tuple[str, ...] = ()  # Conflicts that ``--force`` went over
     scorer: Scorer | None = None  # What decided besides the benchmark's code
     thought_marks: ThoughtMarks | None = None  # That the user named
+    reads_like: str | None = None  # That the user named, not the run's record
     sample: tuple[AnsweredQuery, ...] = ()  # Answers for the coordinate check
     coords_doubt: str | None = None  # What it says of them; no metric depends on it
     # Replies by the marks at their start that nobody named: perhaps their thoughts are read
@@ -186,9 +187,17 @@ def _score_batch(opened: Predictions) -> RunScore:
         forced=opened.forced,
         scorer=batch.scorer,
         thought_marks=opened.settings.thought_marks,
+        reads_like=_stated_like(opened),
         sample=score_check.sample(dataset, rows),
         unnamed_marks=Counter(filter(None, (unnamed_marks(reply.answer) for reply in replies))),
     )
+
+
+def _stated_like(opened: Predictions) -> str | None:
+    """Return the ``reads_like`` of the settings, where the run did not record the same."""
+    recorded = opened.identity.reads_like if opened.identity is not None else None
+    like = opened.settings.reads_like
+    return None if like == recorded else like
 
 
 def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:

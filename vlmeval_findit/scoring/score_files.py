@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,20 @@ from typing import Any
 from ..core import as_csv, atomic_write, file_sha256, read_json
 from ..models import find_model
 from ..protocol import (
+    READS_LIKE,
+    SPACE_SETTING,
+    THOUGHT_MARKS,
     DatasetVariant,
     Identity,
+    LastScore,
     ScoredRow,
     Scorer,
     Settings,
+    in_words,
+    is_stated,
+    say,
     stated_note,
+    stating_flag,
     thought_marks,
 )
 from ..storage import RunFiles, Shown, identity_values, marked, run_of
@@ -214,6 +222,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         **({"reviews": asdict(run.reviews)} if run.reviews else {}),
         **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
+        **({"reads_like": run.reads_like} if run.reads_like else {}),
         "answered_by": answered_by.as_values(run.answered_by),
         "replies": dict(run.reply_counts),
         "costs": asdict(sum_up(run.costs)),
@@ -338,6 +347,53 @@ def settings_of_score(predictions: Path, settings: Settings) -> Settings:
     return replace(settings, space=_first_space(stored))
 
 
+def last_score(predictions: Path, settings: Settings) -> LastScore:
+    """Return what the last score of a prediction file was told and the settings do not say again.
+
+    Nothing is taken where the file changed since, or its provenance is damaged; that is said.
+    """
+    provenance = RunFiles(predictions).provenance
+    if not provenance.is_file():
+        return LastScore()
+    try:
+        stored = read_provenance(provenance)
+    except ScoreFileError as error:
+        say(f"{error}: what this score was told is not known. State it again")
+        return LastScore()
+    told = _told(stored, settings)
+    values = {
+        SPACE_SETTING: told.space,
+        THOUGHT_MARKS: told.thought_marks,
+        READS_LIKE: told.reads_like,
+    }
+    stated = {setting: value for setting, value in values.items() if value is not None}
+    if not stated or file_sha256(predictions) == stored.predictions.sha256:
+        return told
+    words = [f"{setting.noun} {in_words(value)}" for setting, value in stated.items()]
+    flags = [stating_flag(setting, value) for setting, value in stated.items()]
+    say(
+        f"{predictions}: its last score was told {', '.join(words)}. The file changed since, so "
+        f"that is not taken. Where it still holds type {' '.join(flags)}"
+    )
+    return LastScore()
+
+
+def _told(stored: StoredProvenance, settings: Settings) -> LastScore:
+    """Return what a score was told and the settings do not say."""
+    spaces = [space for space in stored.spaces if is_stated(space["source"])]
+    marks = stored.thought_marks
+    told = LastScore(
+        space=_plain(spaces[0]) if len(spaces) == 1 else None,
+        reads_like=stored.reads_like,
+        thought_marks=thought_marks(marks) if marks is not None else None,
+    )
+    again = {name: None for name in _OF_LAST if getattr(settings, name) is not None}
+    return replace(told, **again)
+
+
+_OF_LAST = tuple(each.name for each in fields(LastScore))
+
+
 def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     """Return predictions and space of a score in another space, given one of its files.
 
@@ -361,7 +417,11 @@ def _with_marks(settings: Settings, stored: StoredProvenance) -> Settings:
 
 
 def _first_space(stored: StoredProvenance) -> dict[str, Any]:
-    return {name: value for name, value in stored.spaces[0].items() if name != "source"}
+    return _plain(stored.spaces[0])
+
+
+def _plain(space: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in space.items() if name != "source"}
 
 
 def _earlier(provenance: Path) -> StoredProvenance:

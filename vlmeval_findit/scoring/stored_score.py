@@ -205,6 +205,7 @@ class StoredProvenance:
     plugins: Mapping[str, Text] = field(default_factory=dict)
     coords_doubt: Text | None = None
     thought_marks: tuple[Text, Text] | None = None
+    reads_like: Text | None = None
     reasons: Mapping[str, PlainNumber] = field(default_factory=dict)
     answered_by: tuple[JsonObject, ...] = ()
     replies: Mapping[str, PlainNumber] = field(default_factory=dict)

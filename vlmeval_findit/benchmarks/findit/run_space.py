@@ -55,7 +55,7 @@ def run_space(
     settings: Settings,
     recorded: Mapping[str, Any] | None = None,
 ) -> SpaceInForce:
-    """Choose a run's space: as recorded, else the user's, else the model's, else a variable's.
+    """Choose a run's space, in the order of :func:`.choose`.
 
     If none is known, a SpaceError; what is overridden or ignored is said.
 
@@ -69,6 +69,7 @@ def run_space(
         model,
         recorded=space_from(recorded).as_dict() if recorded is not None else None,
         stated=stated.as_dict() if stated is not None else None,
+        last=space_from(settings.last.space).as_dict() if settings.last.space else None,
         known=Known(row.space(variant).as_dict(), f"model table: {row.name}") if row else None,
         variable=variable.as_dict() if variable is not None else None,
     )
