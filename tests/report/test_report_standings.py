@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.leaderboard import Board, make_board, remarks
 from vlmeval_findit.report import (
     BEST_STANDING,
     COLOUR_RAMP,
@@ -23,6 +24,8 @@ from vlmeval_findit.report import (
     panels_of,
 )
 from vlmeval_findit.scoring import load_runs
+
+YXYX = "FindIt_Pascal_yxyx_json"
 
 __all__ = ["board", "many", "runs", "world"]
 
@@ -74,8 +77,62 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
     assert answer == "Yes"
     assert because.startswith("100.0 points (")
     assert because.endswith(") ahead of Poor, p below 0.001")
-    assert first["format"] == ("xyxy_json", "the best of 2 formats for Good; for Poor, too")
+    because = "the best of 2 formats for Good; Poor is also reported in it, the only format asked"
+    assert first["format"] == ("xyxy_json", because)
     assert first["most"] == ("Nothing", "Good made no error on Pascal")
+
+
+@pytest.mark.parametrize(
+    ("of_good", "of_next", "because"),
+    [
+        ([JSON], [JSON], "the only format asked; for Next, too"),
+        (
+            [JSON],
+            [JSON, TEXT, YXYX],
+            "the only format asked; Next is also reported in it, the best of 3",
+        ),
+        (
+            [JSON, TEXT],
+            [JSON, TEXT, YXYX],
+            "the best of 2 formats for Good; Next is also reported in it, the best of 3",
+        ),
+        ([JSON, TEXT], [JSON, TEXT], "the best of 2 formats for Good; for Next, too"),
+        ([JSON], [TEXT], "the only format asked; for Next it is xyxy_text"),
+        (
+            [JSON, LABELS_JSON, TEXT],
+            [JSON, LABELS_JSON],
+            "the only format on all its datasets; Next is also reported in it, the only format "
+            "asked",
+        ),
+    ],
+)
+def test_each_model_says_what_its_format_was_compared_with(
+    world: World, of_good: list[str], of_next: list[str], because: str
+) -> None:
+    for name in of_good:
+        # The better format in text is on one dataset only: its value decided nothing.
+        good = 0.95 if name != TEXT or LABELS_JSON in of_good else 0.3
+        world.predict("Good", name, speaking(name, good if name != TEXT else good + 0.05))
+    for name in of_next:
+        world.predict("Next", name, speaking(name, 0.7 if name == of_next[0] else 0.1))
+    board = ranked(world)
+    assert board.models[0] == "Good"
+    assert headlines(board)["format"] == ("xyxy_json", because)
+    tried = str(dict(remarks(board)).get("Formats tried", ""))
+    assert ("Good" in tried) == ("Good" in because), "the best of many is optimistic"
+
+
+def test_lost_points_are_of_the_best_format(world: World) -> None:
+    """The first answer shows the value elsewhere: points are lost from the other one."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
+    for name in (JSON, TEXT, YXYX):
+        world.predict("Many", name, speaking(name, 0.6))
+    board = ranked(world)
+    entry = board.entry("Many", "Pascal", "F1@0.5")
+    lost = f"of the {100 - entry.value:.1f} points that it lost in its best format "
+    assert f"{lost}({entry.value:.1f} of 100), " in headlines(board)["most"][1]
+    named = make_board(load_runs([world.runs]), [board.cells["Many", "Pascal"].format])
+    assert "best format" not in headlines(named)["most"][1]
 
 
 def test_the_costliest_error_says_how_often_it_happened(world: World) -> None:

@@ -32,6 +32,7 @@ from .notes import (
     formats_used as formats_used,
     formats_chosen as formats_chosen,
     formats_tried as formats_tried,
+    formats_compared as formats_compared,
     notes_of as notes_of,
     remarks as remarks,
 )

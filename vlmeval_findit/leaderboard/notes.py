@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
@@ -107,6 +108,22 @@ def formats_tried(board: Board) -> dict[str, int]:
     cells = grouped(board.ordered_cells(), lambda cell: cell.model)
     tried = {model: max(cell.tried for cell in group) for model, group in cells.items()}
     return tried if any(number > 1 for number in tried.values()) else {}
+
+
+def formats_compared(board: Board) -> dict[str, int]:
+    """Return how many formats each model's reported one is compared with by value, and itself.
+
+    These are the formats on as many datasets. Of one format alone on most datasets, or on all, no
+    value decided.
+    """
+    counts = {}
+    for model, rows in grouped(board.runs, lambda row: row.run.model).items():
+        # Reviewed labels count only where a board has no others.
+        labelled = [row for row in rows if row.dataset in board.counted_datasets] or rows
+        datasets = Counter(row.run.variant.format for row in labelled)
+        most = max(datasets[row.run.variant.format] for row in labelled if row.reported)
+        counts[model] = sum(number >= most for number in datasets.values())
+    return counts
 
 
 def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
@@ -282,8 +299,9 @@ def _tried_lines(board: Board) -> list[str]:
     chosen = {model for model, _ in board.elsewhere}
     optimistic = "on the queries that it is reported on: the best of many is optimistic"
     lines = []
+    compared = formats_compared(board)
     for model, tried in formats_tried(board).items():
-        if tried > 1:
+        if model in chosen or (tried > 1 and compared[model] > 1):
             text = f": one of {tried} formats that were tried, {optimistic}"
             if model in chosen:
                 text += f", its value {ELSEWHERE} is not"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..analysis import ELSEWHERE
 from ..core import counted
-from ..leaderboard import Board, RankedValue, formats_tried, formats_used
+from ..leaderboard import Board, RankedValue, formats_compared, formats_tried, formats_used
 from ..statistics import TOO_FEW_IMAGES, Choice, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
@@ -119,7 +119,7 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
         *_best(board, panel),
         *_certain(board, panel),
         *_format(board, panel),
-        *_error(panel, losses),
+        *_error(panel.dots[0], losses),
     ]
 
 
@@ -197,18 +197,37 @@ def _format(board: Board, panel: Panel) -> Iterator[Headline]:
     if best not in counts:
         return
     ((name, most),) = counts[best].most_common(1)
-    tried = formats_tried(board).get(best, 1)
-    why = f"the best of {tried} formats for {best}" if tried > 1 else "the only format asked"
+    of_best = why = _why_format(board, best)
+    if why.startswith("the best"):
+        why += f" formats for {best}"
     if rest := counts[best].total() - most:
         why += f"; on {counted(rest, 'dataset')} another"
     for model in others[:1]:
         ((other, _),) = counts[model].most_common(1)
-        why += f"; for {model}, too" if other == name else f"; for {model} it is {other}"
+        its = _why_format(board, model)
+        if other != name:
+            why += f"; for {model} it is {other}"
+        elif its == of_best:
+            why += f"; for {model}, too"
+        else:
+            why += f"; {model} is also reported in it, {its}"
     yield Headline("In which format?", name, why)
 
 
-def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
-    best = panel.dots[0].model
+def _why_format(board: Board, model: str) -> str:
+    """Say which formats of a model its reported one was compared with."""
+    tried = formats_tried(board).get(model, 1)
+    if tried < 2:
+        return "the only format asked"
+    rivals = formats_compared(board)[model]
+    if rivals > 1:
+        return f"the best of {rivals}"
+    used = sum(each == model for each, *_ in formats_used(board))
+    return "the only format on all its datasets" if used == 1 else "on the most of its datasets"
+
+
+def _error(dot: Dot, losses: Losses) -> Iterator[Headline]:
+    best = dot.model
     bar = next((bar for bar in losses.bars if bar.model == best), None)
     if bar is None:
         return
@@ -218,6 +237,9 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
+    if dot.entry.elsewhere is not None:
+        # The first question shows its value elsewhere.
+        lost += f" in its best format ({bar.score:.1f} of 100)"
     name = worst.error_type.name
     because = f"{lost}, {counted(round(worst.events), 'time')} ({worst.error_type.meaning})"
     yield Headline(question, name[:1].upper() + name[1:], because)
