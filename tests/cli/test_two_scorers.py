@@ -18,6 +18,7 @@ from stored_reproductions import stored
 
 import vlmeval_findit as findit
 from vlmeval_findit.cli import main, watch_checkpoints
+from vlmeval_findit.core import command
 from vlmeval_findit.export import TARGETS
 from vlmeval_findit.leaderboard import group_comparable, learning_curves, of_one_scorer
 from vlmeval_findit.reproduction import compare_reproductions
@@ -97,7 +98,7 @@ def _called(*words: str) -> Callable[..., None]:
 
 
 def _watch(*paths: Path) -> None:
-    watch_checkpoints._print_curves("M", Path("outputs"), None)
+    watch_checkpoints._print_curves("M", Path("outputs"), None, set())
 
 
 def _curve(*paths: Path) -> None:
@@ -177,6 +178,25 @@ def test_scores_of_two_scorers_are_told_apart(
     part = "plug-in plates" if "plug-in" in scorers else "vlmeval_findit"
     assert f"{part} " in said
     assert "significant" not in said.replace("rank above is not significant", "")
+
+
+@pytest.mark.parametrize("reader", QUICK)
+def test_what_to_type_names_the_program_as_it_was_called(
+    reader: str,
+    outputs: tuple[Path, Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On the terminal, in warnings and in files that are written."""
+    monkeypatch.setattr(command, "program", lambda: "findit")
+    record(outputs, TWO_SCORERS["other code"])
+    before = set(Path().rglob("*"))
+    said = _said(NAMES[reader], outputs, capsys)
+    assert "findit score outputs" in said or reader == "reproduce --against"
+    written = [path for path in set(Path().rglob("*")) - before if path.is_file()]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
+    for text in (said, *texts):
+        assert "run_findit.py" not in text
 
 
 @pytest.mark.parametrize("scorers", ONE_SCORER)

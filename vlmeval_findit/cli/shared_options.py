@@ -144,9 +144,10 @@ def _meta(key: str) -> bool:
 def say(text: object = "", file: TextIO | None = None, flush: bool = False) -> None:
     """Print lines, to stdout unless told otherwise; all that commands print goes through here.
 
-    A text may quote a file or a server: control characters in it are not for the terminal.
+    Our command has the name that it was called by. A text may quote a file or a server: control
+    characters in it are not for the terminal.
     """
-    print(printable_lines(str(text)), file=file, flush=flush)
+    print(printable_lines(as_called(str(text))), file=file, flush=flush)
 
 
 def say_traceback(kind: type[BaseException], error: BaseException, trace: Any) -> None:

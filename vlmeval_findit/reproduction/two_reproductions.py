@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..benchmarks.findit import how_to_make
-from ..core import plain
+from ..core import as_called, plain
 from ..data import published_dataset
 from ..protocol import Metric
 from ..scoring import other_parts, part_in_words
@@ -138,7 +138,8 @@ def refuse_other_things(
 def _again(there: StoredReproduction) -> str:
     """Return what to type to reproduce the figure of the other."""
     words = ["reproduce", there.figure.model, "--set", there.figure.set]
-    return f"To measure the same, type: python run_findit.py {plain(shlex.join(words), 200)}"
+    typed = f"python run_findit.py {plain(shlex.join(words), 200)}"
+    return as_called(f"To measure the same, type: {typed}")
 
 
 def _source(table: StoredTable) -> str:
@@ -150,7 +151,7 @@ def _how_to_make(dataset: str, table: StoredTable) -> str:
     published = published_dataset(dataset)
     if published is not None:
         row, _ = published
-        return f"python run_findit.py data import PATH --set {row.name} --replace"
+        return as_called(f"python run_findit.py data import PATH --set {row.name} --replace")
     return how_to_make(PurePath(table.file).stem)
 
 

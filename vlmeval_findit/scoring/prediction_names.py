@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import benchmarks
-from ..core import suffix_of
+from ..core import as_called, suffix_of
 from ..protocol import Identity
 from ..storage import PREDICTION_FORMATS, PredictionError, RunFiles, files_below
 
@@ -81,4 +81,4 @@ def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
     words = ["score", *flags]
     if benchmarks.name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
         words += ["--data", dataset or "DATASET"]
-    return f"python run_findit.py {shlex.join([*words, str(path)])}"
+    return as_called(f"python run_findit.py {shlex.join([*words, str(path)])}")

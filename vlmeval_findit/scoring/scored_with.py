@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
-from ..core import installed, package_sha256
+from ..core import as_called, installed, package_sha256
 from ..protocol import DatasetVariant
 from .new_identity import plugin_tables, scoring_plugins
 
@@ -123,7 +123,7 @@ def score_again(runs: Sequence[Run]) -> str:
     words = ["score", *_above(folders), *(str(run.files.score) for run in marked)]
     if any(run.provenance.reviews for run in marked):
         words += ["--reviews", "FILE"]
-    return f"python run_findit.py {shlex.join(words)}"
+    return as_called(f"python run_findit.py {shlex.join(words)}")
 
 
 def _above(folders: Iterable[str]) -> list[str]:
