@@ -72,3 +72,14 @@ def test_any_file_that_cannot_be_read_is_named(
     for path in bad:
         assert str(path) in printed, printed
     assert RunFiles(good).score.exists()
+
+
+def test_boxes_that_no_benchmark_converts_are_told_what_to_do(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boxes = world.folder / "boxes.json"
+    boxes.write_text("[]")
+    assert main(["score", "--convert", str(boxes), "--data", NAME]) == 2
+    said = capsys.readouterr().err
+    assert f"to <model>_{NAME}.json" in said
+    assert "--space file_pixels" in said

@@ -204,3 +204,14 @@ def test_the_reported_format_can_be_set(runs: list[Run]) -> None:
     for name in ("xywh_json", "multilabel_xyxy_json"):
         with pytest.raises(FormatError, match="no run has this format: did you mean xyxy_json"):
             make_board(runs, [name])
+
+
+@pytest.mark.parametrize("named", ["", "Good="])
+def test_a_format_that_is_not_compared_is_not_called_unknown(runs: list[Run], named: str) -> None:
+    run = next(run for run in runs if run.model == "Good" and run.variant.format == "xyxy_json")
+    scored_with = {**run.provenance.scored_with, "code": "ab" * 32}
+    older = replace(run, provenance=replace(run.provenance, scored_with=scored_with))
+    others = [each for each in runs if each.variant.format == "xyxy_text"]
+    says = rf"{re.escape(str(run.path))} exists, but is not compared: scored by "
+    with pytest.raises(FormatError, match=says):
+        make_board([older, *others], [f"{named}xyxy_json"])

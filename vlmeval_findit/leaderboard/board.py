@@ -200,7 +200,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     benchmark = runs[0].benchmark
     datasets, excluded = group_comparable(runs)
     comparable = [run for dataset in datasets for run in dataset.runs]
-    fixed = formats_by_model(formats, comparable)
+    fixed = formats_by_model(formats, comparable, excluded=excluded)
     reported = choose(datasets, fixed)
     elsewhere = answers_elsewhere(datasets, reported, fixed)
     means = _means_over(datasets)

@@ -24,7 +24,7 @@ from ..statistics import (
     difference,
     metric_intervals,
 )
-from .comparable import ComparableRuns, by_model, grouped
+from .comparable import ComparableRuns, ExcludedRun, by_model, grouped
 
 EVERY_MODEL = ""  # The key of a format for every model without a format under its name
 
@@ -34,24 +34,38 @@ class FormatError(ValueError):
 
 
 def formats_by_model(
-    entries: Iterable[str], runs: Sequence[Run], flag: str = "--format"
+    entries: Iterable[str],
+    runs: Sequence[Run],
+    flag: str = "--format",
+    excluded: Iterable[ExcludedRun] = (),
 ) -> dict[str, str]:
     """Parse ``[MODEL=]FORMAT`` entries; ``flag`` is the option's name in messages.
 
     Raises:
-        FormatError: a model that has no run, or a format that no run has.
+        FormatError: a model that has no run, or a format that no run has; or the run that has it
+            is ``excluded``, and why.
     """
+    excluded = list(excluded)
     models = sorted({run.model for run in runs})
     formats = {}
     for entry in entries:
         model, _, name = entry.rpartition("=")
+        known = sorted({run.variant.format for run in runs if model in (EVERY_MODEL, run.model)})
+        if name not in known:
+            _refuse_excluded(model, name, excluded, f"{flag} {entry}")
         if model and model not in models:
             raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
-        known = sorted({run.variant.format for run in runs if model in (EVERY_MODEL, run.model)})
         formats[model] = name
         if name not in known:
             raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
     return formats
+
+
+def _refuse_excluded(model: str, name: str, excluded: Iterable[ExcludedRun], what: str) -> None:
+    """Raise FormatError if a run has this format, and is not compared."""
+    for run, reason in ((each.run, each.reason) for each in excluded):
+        if model in (EVERY_MODEL, run.model) and run.variant.format == name:
+            raise FormatError(f"{what}: {run.path} exists, but is not compared: {reason}")
 
 
 def choose(
