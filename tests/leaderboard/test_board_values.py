@@ -102,7 +102,7 @@ def test_ranks_and_ties(runs: list[Run], board: Board) -> None:
     assert board.models[0] == "Good"
     assert [entry.rank for entry in overall] == [1, 2, 2]
     # Six pictures have no two halves that could choose a format.
-    assert [entry.mark for entry in overall] == ["", UNTESTED_SIGN, UNTESTED_SIGN]
+    assert [entry.mark for entry in overall] == [UNTESTED_SIGN, UNTESTED_SIGN, UNTESTED_SIGN]
     assert overall[0].to_above is None
     adherence = [board.cells[m, "Pascal"].entries["Adherence"] for m in board.models]
     assert [entry.rank for entry in adherence] == [1, 1, 1]

@@ -27,6 +27,7 @@ from vlmeval_findit.leaderboard import (
     as_markdown,
     make_board,
     remarks,
+    signs_of,
     to_openvlm,
     values_table,
     write_board,
@@ -291,9 +292,19 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
     (answers,) = board.elsewhere.values()
     assert answers.unknown == TOO_FEW_TO_CHOOSE
     entries = [board.entry(model, "Pascal", F1) for model in board.models]
-    assert [entry.mark for entry in entries] == ["", UNTESTED_SIGN]
+    assert [entry.mark for entry in entries] == [UNTESTED_SIGN, UNTESTED_SIGN]
+    assert entries[0].rank == 1
+    (row,) = re.findall(r"\| 1 ?\? \| many \|.*", as_markdown(board))[:1]
+    assert "**–**" not in row
     (line,) = dict(remarks(board))["Elsewhere"]
-    assert line == f"many on Pascal: not known, as {TOO_FEW_TO_CHOOSE}; ranks there are not tested"
+    assert (
+        line == f"many on Pascal: not known, as {TOO_FEW_TO_CHOOSE}; ranked by its value, untested"
+    )
+    known = "ranked by its value where elsewhere is not known"
+    assert any(known in sign for sign in signs_of(board))
+    assert not any(
+        known in sign for sign in signs_of(make_board(load_runs([world.runs]), ["xyxy_json"]))
+    )
     (record,) = (
         r for r in values_table(board).records() if (r["model"], r["dataset"]) == ("many", "Pascal")
     )

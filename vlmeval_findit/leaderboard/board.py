@@ -65,7 +65,12 @@ class RankedValue:
 
     @property
     def mark(self) -> str:
-        """The sign of a difference to the rank above that may be chance; else empty."""
+        """The sign of a rank that may be chance: by a value of unknown luck, or a close one above.
+
+        Else empty.
+        """
+        if self.rank and self.elsewhere is not None and self.elsewhere.value is None:
+            return UNTESTED_SIGN
         if self.to_above is None or self.to_above.significant:
             return ""
         return UNTESTED_SIGN if self.to_above.p_value is None else TIED_SIGN

@@ -118,7 +118,7 @@ def tested_cell(entry: RankedValue) -> TableCell:
     """Make the cell of what is ranked and tested: ``46.7 (33.2–60.6) ≈``."""
     known = entry.value if entry.elsewhere is None else entry.elsewhere.value
     sign = f"{entry.mark}{VOTED}" if entry.voted else entry.mark
-    return TableCell(known, entry.tested_interval, sign, best=entry.rank == 1)
+    return TableCell(known, entry.tested_interval, sign, best=entry.rank == 1 and known is not None)
 
 
 def overall_table(board: Board) -> Table:

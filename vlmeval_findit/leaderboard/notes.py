@@ -37,7 +37,10 @@ def signs_of(board: Board) -> list[str]:
     signs = [f"{TIED_SIGN}: the difference to the rank above is not significant"]
     if not board.elsewhere:
         return [*signs, untested]
-    return [*signs, f"{untested}, or a value {ELSEWHERE} is not known", ELSEWHERE_SIGN]
+    by_value = f"{UNTESTED_SIGN} beside –: ranked by its value where {ELSEWHERE} is not known"
+    unknown = any(answers.unknown for answers in board.elsewhere.values())
+    untested += f", or a value {ELSEWHERE} is not known"
+    return [*signs, untested, ELSEWHERE_SIGN, *([by_value] if unknown else [])]
 
 
 ELSEWHERE_SIGN = f"{ELSEWHERE}: {ELSEWHERE_MEANING}; ranks, tests and intervals are of it"
@@ -319,7 +322,10 @@ def _tried_lines(board: Board) -> list[str]:
 def _unknown_lines(board: Board) -> list[str]:
     """Return lines on models whose value elsewhere is not known."""
     return _together(
-        (model, f" on {dataset}: not known, as {answers.unknown}; ranks there are not tested")
+        (
+            model,
+            f" on {dataset}: not known, as {answers.unknown}; ranked by its value, untested",
+        )
         for (model, dataset), answers in board.elsewhere.items()
         if answers.unknown
     )
