@@ -116,7 +116,7 @@ def _transcript(run: Run, dataset: AnyDataset, hashes: _PromptHashes) -> Transcr
     check_table(dataset, run)
     identity = run.provenance.identity
     recorded = run.provenance.prompt_hash
-    named = recorded_prompts(run.benchmark, identity) if identity is not None else ()
+    named = recorded_prompts(run.benchmark, run.provenance.prompts, identity)
     prompts = next((each for each in named if hashes.of(each, dataset) == recorded), None)
     return Transcript(run, dataset, prompts, image_folder(run.variant.images).path)
 

@@ -49,7 +49,9 @@ def prompt_tokens(opened: Predictions) -> Iterator[PromptTokens]:
     """
     if opened.identity is None:
         return
-    prompts = next(recorded_prompts(opened.benchmark, opened.identity), None)
+    prompts = next(
+        recorded_prompts(opened.benchmark, opened.identity.prompts, opened.identity), None
+    )
     if prompts is None:
         return
     for reply in opened.replies:
