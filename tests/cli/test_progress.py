@@ -48,7 +48,7 @@ def test_nothing_is_repeated_once_all_calls_have_ended(
         assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("wrong", [None, "many", [3], {"prompt": "three", "completion": -1}], ids=repr)
+@pytest.mark.parametrize("wrong", [None, "many", [3], {"prompt": "x", "completion": -1}], ids=repr)
 def test_tokens_are_counted_where_they_are_counts(
     wrong: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
