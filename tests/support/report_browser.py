@@ -67,7 +67,8 @@ def opened_page(
     browser.get(page.as_uri() + address)
     shown(browser, LOADED)
     yield browser
-    assert browser.get_log("browser") == []
+    logged = browser.get_log("browser")
+    assert logged == [], logged
     assert browser.title == title
     assert browser.execute_script("return document.querySelectorAll('main img').length") == 0
 

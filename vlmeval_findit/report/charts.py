@@ -154,9 +154,12 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             low, high = ends_of(dot.entry.tested_interval)
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
+            place = round(dot.entry.tested, 4)
+            if low is None:  # A scale of no ends at all has none
+                low = high = place
             rows.append({
                 "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
-                "value": round(dot.entry.tested, 4), "low": low, "high": high,
+                "value": place, "low": low, "high": high,
                 "text": f"{name(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
