@@ -23,7 +23,6 @@ from ...core import file_sha256, installed, sha256_of, write_once
 from ...storage import decode, make_lmu_data_root
 from ..loading_report import checked, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
-from ..weight_files import refuse_unloadable
 from .encoder import (
     NANO_SIGLIP,
     DualEncoder,
@@ -54,7 +53,6 @@ class Towers:
 
     def __init__(self, checkpoint: str) -> None:
         refuse_missing(checkpoint)
-        refuse_unloadable(checkpoint)
         refuse_unreachable(checkpoint)
         self.checkpoint = checkpoint
         self.revision = known_revision(checkpoint) or _revision_at_hub(checkpoint)
