@@ -48,7 +48,6 @@ AREAS = {
             "statistics/intervals.py",
             "statistics/influences.py",
             "statistics/share_intervals.py",
-            "statistics/student.py",
         ],
         [
             "statistics",

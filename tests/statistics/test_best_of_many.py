@@ -88,7 +88,7 @@ NAMED: Mapping[str, str] = {
     "report/differences.py": "one pair of runs; the page says that no p-value counts the pairs",
     "reproduction/asked_causes.py": "a setup with and without one fault",
     "reproduction/two_reproductions.py": "two reproductions that the user names",
-    "statistics/best_of_many.py": "the home of tests against the best",
+    "statistics/multiple_tests.py": "the home of tests against the best",
 }
 """Who may subtract estimates, or correct for a number of tests: what it compares was not chosen."""
 

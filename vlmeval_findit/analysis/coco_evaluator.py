@@ -1,6 +1,6 @@
 """Average precision of boxes with confidences, and of images that are resampled.
 
-pycocotools matches boxes to objects, image by image; :mod:`..statistics.average_precision` adds up
+pycocotools matches boxes to objects, image by image; :mod:`..statistics.confidences` adds up
 its matches. With every weight 1 they are pycocotools' values, as a test checks.
 """
 

@@ -1,8 +1,8 @@
 """Learning curves: the checkpoints of a training on a dataset, and the best of them.
 
 A training is looked at after every checkpoint, so 5 % must hold for all its tables together:
-:mod:`..statistics.best_of_many` corrects for the pairs of one table,
-:func:`..statistics.sequential_tests.alpha_share` says what a table may spend.
+:mod:`..statistics.multiple_tests` corrects for the pairs of one table,
+:func:`..statistics.multiple_tests.alpha_share` says what a table may spend.
 """
 
 from __future__ import annotations

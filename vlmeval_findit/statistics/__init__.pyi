@@ -37,13 +37,13 @@ from .slice_intervals import (
     slice_intervals as slice_intervals,
 )
 
-from .sequential_tests import (
+from .multiple_tests import (
     allowance as allowance,
     least_likely as least_likely,
     alpha_share as alpha_share,
 )
 
-from .student import (
+from .share_intervals import (
     CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
 )
 
@@ -51,18 +51,18 @@ from .error_estimates import (
     estimate_errors as estimate_errors,
 )
 
-from .confidence_thresholds import (
+from .confidences import (
     f1_curve as f1_curve,
     Threshold as Threshold,
     best_threshold as best_threshold,
 )
 
-from .average_precision import (
+from .confidences import (
     Matches as Matches,
     average_precision as average_precision,
 )
 
-from .reliability import (
+from .confidences import (
     Bin as Bin,
     ConfidentBoxes as ConfidentBoxes,
     reliability as reliability,
@@ -84,7 +84,7 @@ from .label_doubts import (
     label_doubts as label_doubts,
 )
 
-from .doubt_calibration import (
+from .label_doubts import (
     DoubtCalibration as DoubtCalibration,
     calibrate_doubts as calibrate_doubts,
 )
@@ -98,11 +98,11 @@ from .reviewed_estimates import (
     estimate_all_rows as estimate_all_rows,
 )
 
-from .reviewer_agreement import (
+from .reviewed_estimates import (
     cohens_kappa as cohens_kappa,
 )
 
-from .best_of_many import (
+from .multiple_tests import (
     Choice as Choice,
     corrected_for_pairs as corrected_for_pairs,
 )

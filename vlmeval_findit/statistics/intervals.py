@@ -15,8 +15,16 @@ import numpy as np
 from ..protocol import Array, Metric, divide
 from .influences import FEWEST_IMAGES, Estimate, aligned
 from .sampled_changes import SampledChanges, reaches_of_mean
-from .share_intervals import UNSEEN, Sampled, mean_ends, reaches_of_share
-from .student import CONFIDENCE_LEVEL, quantile, tail, total_freedom
+from .share_intervals import (
+    CONFIDENCE_LEVEL,
+    UNSEEN,
+    Sampled,
+    mean_ends,
+    quantile,
+    reaches_of_share,
+    tail,
+    total_freedom,
+)
 
 ALPHA = 0.05  # Corrected p-values below it are significant
 
@@ -48,7 +56,7 @@ class Difference:
 
     value: float
     # 95 %; excludes 0 exactly where p_value is below 5 %. Against the best of many, by
-    # :mod:`.best_of_many`: 95 % for all pairs, and where ``corrected`` is below 5 %
+    # :mod:`.multiple_tests`: 95 % for all pairs, and where ``corrected`` is below 5 %
     interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
     corrected: float | None  # After :func:`correct`

@@ -1,4 +1,4 @@
-"""What reviews of random rows say of all rows.
+"""What reviews of random rows say of all rows, and how far two reviewers agree.
 
 Reviewed rows of an audit's list were chosen because models doubted them, so they say nothing of the
 rest. Each random row stands for an equal part of the rows that are not on the list.
@@ -6,7 +6,8 @@ rest. Each random row stands for an equal part of the rows that are not on the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..protocol import Metric, SumName, add_up, weighted
 from .influences import Estimate, Hits
 from .sampled_changes import SampledChanges
-from .student import CONFIDENCE_LEVEL
+from .share_intervals import CONFIDENCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +147,21 @@ def _derivative(
             moved = weighted(changed, ratio.part) - value * weighted(changed, ratio.whole)
             changes.append(metric.scale * moved / whole / 100)
     return float(np.mean(changes)) if changes else 0.0
+
+
+def cohens_kappa(one: Sequence[str], other: Sequence[str]) -> float | None:
+    """Compute Cohen's kappa of two reviewers' verdicts on the same rows, in the same order.
+
+    1 is full agreement, 0 that of chance. None without rows, or where both gave one same verdict to
+    every row: chance alone agrees then.
+
+    >>> round(cohens_kappa(["label", "label", "model", "model"], ["label", "model"] * 2), 2)
+    0.0
+    """
+    rows = len(one)
+    agreed = sum(a == b for a, b in zip(one, other, strict=True))
+    times = Counter(other)
+    by_chance = sum(count * times[verdict] for verdict, count in Counter(one).items())
+    if by_chance == rows**2:
+        return None
+    return (rows * agreed - by_chance) / (rows**2 - by_chance)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..protocol import Array
-from .share_intervals import UNSEEN, reaches_of_share
-from .student import quantile
+from .share_intervals import UNSEEN, quantile, reaches_of_share
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from .influences import (
     sums_by_slice,
 )
 from .intervals import Interval, check_share, in_percent
-from .share_intervals import Sampled, mean_ends
-from .student import quantile, total_freedom
+from .share_intervals import Sampled, mean_ends, quantile, total_freedom
 
 
 def slice_intervals(

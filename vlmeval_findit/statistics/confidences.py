@@ -1,10 +1,13 @@
-"""F1 over a threshold of the confidence, below which boxes are left out.
+"""What confidences of boxes are worth: average precision, reliability, and the best threshold.
 
-The assignment of the other boxes stays the score's.
+The matches of boxes do not change when images are resampled, only their sums do: intervals add up
+weighted matches and match nothing again. Where boxes below a threshold are left out, the assignment
+of the others stays the score's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +16,114 @@ from numpy.typing import NDArray
 
 from ..protocol import Array, Curve
 from .intervals import Interval, bootstrap_interval
-from .reliability import ConfidentBoxes
+
+Flags = NDArray[np.bool_]
+
+_RECALLS = np.linspace(0.0, 1.0, 101)  # COCO's
+_AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added up
+
+
+class Matches(NamedTuple):
+    """The boxes and objects of one category; boxes of the highest scores come first."""
+
+    matched: Flags  # (thresholds, boxes): to an object
+    counted: Flags  # (thresholds, boxes): not to an ignored object
+    image: NDArray[np.intp]  # Index of each box's image
+    objects: Array  # Number of objects of each image that are not ignored
+
+
+def average_precision(matches: Matches, weights: Array) -> Array:
+    """Return (sets, thresholds) the average precision; NaN where a set has no objects.
+
+    ``weights`` are (sets, images): how often each image counts.
+    """
+    thresholds, boxes = matches.matched.shape
+    values = np.zeros((len(weights), thresholds))
+    sets = max(1, _AT_A_TIME // max(1, matches.matched.size))
+    for start in range(0, len(weights), sets):
+        some = slice(start, start + sets)
+        objects = weights[some] @ matches.objects
+        if boxes:
+            values[some] = _areas(matches, weights[some][:, matches.image], objects)
+        values[some][objects == 0] = np.nan
+    return values
+
+
+def _areas(matches: Matches, weights: Array, objects: Array) -> Array:
+    """Return the areas under interpolated precision, at COCO's 101 recalls.
+
+    ``weights`` are (sets, boxes), ``objects`` the weighted number of objects of each set.
+    """
+    is_hit = matches.matched & matches.counted
+    hits = np.cumsum(weights[:, None] * is_hit, axis=-1)
+    boxes = np.cumsum(weights[:, None] * matches.counted, axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        recall = hits / objects[:, None, None]
+        precision = np.where(boxes > 0, hits / boxes, 0.0)
+    best_from_here = np.maximum.accumulate(precision[..., ::-1], axis=-1)[..., ::-1]
+    # How many of the recalls are reached at each box: the new ones have its precision.
+    reached = np.searchsorted(_RECALLS, np.nan_to_num(recall), side="right")
+    newly_reached = np.diff(reached, axis=-1, prepend=0)
+    area: Array = (best_from_here * newly_reached).sum(axis=-1) / len(_RECALLS)
+    return area
+
+
+BINS = 10  # Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it
+
+
+class Bin(NamedTuple):
+    """Boxes of about the same confidence: its mean, and the share of hits among them."""
+
+    low: float
+    high: float
+    boxes: int
+    confidence: float
+    hits: float
+
+
+class ConfidentBoxes(NamedTuple):
+    """Boxes of a run that count, an entry per box; and the objects of its images."""
+
+    confidence: Array  # NaN: none
+    hit: NDArray[np.bool_]  # Matched to an object of its label with an IoU of at least 0.5
+    image: NDArray[np.intp]  # Index of its image
+    objects: Array  # Number of objects of each image, all queries together
+
+    def where(self, inside: NDArray[np.bool_]) -> ConfidentBoxes:
+        """Return some of the boxes, with all objects."""
+        return self._replace(
+            confidence=self.confidence[inside], hit=self.hit[inside], image=self.image[inside]
+        )
+
+
+def reliability(boxes: ConfidentBoxes) -> list[Bin]:
+    """Return the reliability diagram: every bin with a box that has a confidence."""
+    boxes = boxes.where(~np.isnan(boxes.confidence))
+    bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
+    return [
+        Bin(
+            low=at / BINS,
+            high=(at + 1) / BINS,
+            boxes=int((bins == at).sum()),
+            confidence=float(boxes.confidence[bins == at].mean()),
+            hits=float(boxes.hit[bins == at].mean()),
+        )
+        for at in np.unique(bins).tolist()
+    ]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float | None:
+    """Return the expected calibration error, 0 to 1, weighted by boxes.
+
+    >>> calibration_error([Bin(0, 0.1, 1, 0.05, 0.05), Bin(0.9, 1, 3, 0.95, 0.75)])
+    0.15
+    """
+    boxes = sum(each.boxes for each in bins)
+    if not boxes:
+        return None
+    error = sum(each.boxes * abs(each.confidence - each.hits) for each in bins)
+    return round(error / boxes, 12)
+
 
 POINTS = 100  # Points of a curve that is drawn, at most
 
