@@ -101,7 +101,7 @@ AREAS = {
             "leaderboard/format_costs.py",
             "leaderboard/format_spread.py",
             "analysis/pareto_front.py",
-            "models/stopwatch.py",
+            "models/model_client.py",
         ],
         [
             "scoring/test_query_costs.py",
@@ -126,7 +126,6 @@ AREAS = {
     "reproductions": (
         [
             "reproduction/reply_causes.py",
-            "reproduction/engine_faults.py",
             "reproduction/engine_cause.py",
             "reproduction/checkpoint_cause.py",
             "models/http/server_program.py",

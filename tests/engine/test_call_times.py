@@ -248,7 +248,7 @@ def test_where_a_model_runs_says_what_is_measured(
     clock = Mock()
     clock.perf_counter.side_effect = [10.0, 13.0]
     clock.process_time.side_effect = [1.0, 7.0]
-    monkeypatch.setattr("vlmeval_findit.models.stopwatch.time", clock)
+    monkeypatch.setattr("vlmeval_findit.models.model_client.time", clock)
     monkeypatch.setitem(sys.modules, "torch", torch)
     known = {None: {}, 0: {"cpu_seconds": 3.0}}.get(expected)
     if expected:
@@ -270,7 +270,7 @@ def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPat
     clock = Mock()
     clock.perf_counter.side_effect = [10.0, 14.0]
     clock.process_time.side_effect = [1.0, 7.0]
-    monkeypatch.setattr("vlmeval_findit.models.stopwatch.time", clock)
+    monkeypatch.setattr("vlmeval_findit.models.model_client.time", clock)
     monkeypatch.setitem(sys.modules, "torch", None)
     batch = Batch(((), ()), (Mock(), Mock()), shares_images=False)
     answers = GenerateClient(Together()).ask(batch)

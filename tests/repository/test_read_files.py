@@ -26,7 +26,7 @@ KNOWN = {
     "data/rendered/tables.py": _OURS,
     "data/sources.py": _OURS,
     "data/published_figures.py": _OURS,
-    "reproduction/engine_faults.py": _OURS,
+    "reproduction/engine_cause.py": _OURS,
     "scoring/errata.py": _OURS,
     "report/rendering.py": _OURS,
     "engine/ray_cluster.py": _OURS,

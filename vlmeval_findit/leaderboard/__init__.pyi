@@ -150,6 +150,7 @@ from .board_files import (
     board_folder as board_folder,
     write_board as write_board,
     as_markdown as as_markdown,
+    to_openvlm as to_openvlm,
 )
 
 from .latex_tables import (
@@ -160,8 +161,4 @@ from .latex_tables import (
 
 from .workbook import (
     write_sheets as write_sheets,
-)
-
-from .openvlm import (
-    to_openvlm as to_openvlm,
 )

@@ -42,6 +42,7 @@ from .model_client import (
     from_host_message as from_host_message,
     GenerateClient as GenerateClient,
     answer_from as answer_from,
+    Stopwatch as Stopwatch,
 )
 
 from .checkpoint_row import (
@@ -136,10 +137,6 @@ from .local.machine import (
 from .reply_tokens import (
     answer_span as answer_span,
     byte_ends as byte_ends,
-)
-
-from .stopwatch import (
-    Stopwatch as Stopwatch,
 )
 
 from .http.chat import (

@@ -46,9 +46,6 @@ from .checkpoint_cause import (
 
 from .engine_cause import (
     check_engine as check_engine,
-)
-
-from .engine_faults import (
     faults_of as faults_of,
     engine_faults as engine_faults,
     known_faults as known_faults,

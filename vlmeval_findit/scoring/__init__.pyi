@@ -119,9 +119,6 @@ from .prompt_tokens import (
     prompt_tokens as prompt_tokens,
     text_tokens as text_tokens,
     count_unseen as count_unseen,
-)
-
-from .run_prompts import (
     recorded_prompts as recorded_prompts,
 )
 

@@ -2,7 +2,8 @@
 
 Gateways and servers drop images in silence. Nobody states how many tokens an image has, and each
 tokenizer makes others of a text; but there are bounds that hold for all, and images of one size
-have equally many tokens. A service that counts no tokens of images is not blamed.
+have equally many tokens. The words that a run asked in are found by what it recorded of them. A
+service that counts no tokens of images is not blamed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,36 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..protocol import Message, PartKind, Predictions, Reply
+from ..protocol import (
+    Benchmark,
+    CustomPrompt,
+    Identity,
+    Message,
+    PartKind,
+    Predictions,
+    PromptSet,
+    Reply,
+    prompt_set,
+)
 from .query_costs import QueryCost, cost_in
-from .run_prompts import recorded_prompts
+
+
+def recorded_prompts(
+    benchmark: Benchmark, name: str | None, identity: Identity | None
+) -> Iterator[PromptSet]:
+    """Yield the prompt sets that have the name which a run recorded, perhaps none.
+
+    A run without an identity was asked in a set that the benchmark knows.
+
+    A run's words are those of the set that gives its recorded hash, too.
+    """
+    known = list(benchmark.prompts())
+    if identity is not None and identity.custom_prompt:
+        known = [prompt_set(benchmark, CustomPrompt(**identity.custom_prompt))]
+    for each in known:
+        if each.name == name:
+            yield each
+
 
 # What is counted; provenances have these words
 FEWER_THAN_TEXT = "fewer tokens than the text"

@@ -31,6 +31,7 @@ from .intervals import (
 from .share_intervals import (
     Sampled as Sampled,
     mean_ends as mean_ends,
+    CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
 )
 
 from .slice_intervals import (
@@ -41,10 +42,8 @@ from .multiple_tests import (
     allowance as allowance,
     least_likely as least_likely,
     alpha_share as alpha_share,
-)
-
-from .share_intervals import (
-    CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
+    Choice as Choice,
+    corrected_for_pairs as corrected_for_pairs,
 )
 
 from .error_estimates import (
@@ -55,14 +54,8 @@ from .confidences import (
     f1_curve as f1_curve,
     Threshold as Threshold,
     best_threshold as best_threshold,
-)
-
-from .confidences import (
     Matches as Matches,
     average_precision as average_precision,
-)
-
-from .confidences import (
     Bin as Bin,
     ConfidentBoxes as ConfidentBoxes,
     reliability as reliability,
@@ -82,9 +75,6 @@ from .label_doubts import (
     Votes as Votes,
     LabelDoubts as LabelDoubts,
     label_doubts as label_doubts,
-)
-
-from .label_doubts import (
     DoubtCalibration as DoubtCalibration,
     calibrate_doubts as calibrate_doubts,
 )
@@ -96,15 +86,7 @@ from .reviewed_estimates import (
     sums_of_all_rows as sums_of_all_rows,
     value_of_all_rows as value_of_all_rows,
     estimate_all_rows as estimate_all_rows,
-)
-
-from .reviewed_estimates import (
     cohens_kappa as cohens_kappa,
-)
-
-from .multiple_tests import (
-    Choice as Choice,
-    corrected_for_pairs as corrected_for_pairs,
 )
 
 from .held_out_sums import (

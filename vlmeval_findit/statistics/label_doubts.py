@@ -11,8 +11,8 @@ objects, how often they add others, and how often labels are wrong is estimated 
 answers, in a few passes. A label is right if none of its claims is true.
 
 Models that share a mistake look like a wrong label: what comes out is an order in which people
-should look at rows. No score may be weighted by it, and no row dropped. What reviewers then decide calibrates
-the probabilities.
+should look at rows. No score may be weighted by it, and no row dropped. What
+reviewers then decide calibrates the probabilities.
 """
 
 from __future__ import annotations

@@ -70,12 +70,9 @@ from .box_prompts import (
     message as message,
 )
 
-from .family_prompts import (
+from .release_prompts import (
     FamilyPromptError as FamilyPromptError,
     FAMILY_PROMPTS as FAMILY_PROMPTS,
-)
-
-from .release_prompts import (
     PromptError as PromptError,
     prompt_set as prompt_set,
 )

@@ -35,10 +35,9 @@ from .box_drawing import curve, draw
 from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
-from .family_prompts import FAMILY_PROMPTS
 from .findit_datasets import Family
 from .grid import AnnotationTable, all_tables
-from .release_prompts import prompt_set
+from .release_prompts import FAMILY_PROMPTS, prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
 from .reviewed_labels import label_of, with_answer
 from .run_space import contradicting_spaces, space_of_new_run

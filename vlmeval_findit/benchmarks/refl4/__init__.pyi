@@ -43,9 +43,6 @@ from .accuracy_metrics import (
     TWELVE as TWELVE,
     CORRECTED_METRICS as CORRECTED_METRICS,
     METRICS as METRICS,
-)
-
-from .classes import (
     ONE_TOO_LOW as ONE_TOO_LOW,
     AUTHORS_CLASSES as AUTHORS_CLASSES,
     CORRECTED_CLASSES as CORRECTED_CLASSES,

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
 from ...benchmarks.vpbench import tsv_rows
-from ...core import Count, Text, Whole
+from ...core import Count, Text, Whole, read_bytes
 from ...storage import TableError
 from ..annotated_samples import AnnotationError, Units
 from ..custom.annotation_values import (
@@ -24,7 +27,6 @@ from ..custom.annotation_values import (
     validated,
 )
 from ..custom.jsonl import lines_of
-from .plain_pickle import read_plain_pickle
 from .refcoco_splits import (
     CopiedSplit,
     Copy,
@@ -34,6 +36,37 @@ from .refcoco_splits import (
     image_of,
     needed_train2014,
 )
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Refuses everything that a pickle names: functions, classes, and objects stored elsewhere."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for the object {pid!r} of another file")
+
+
+def read_plain_pickle(path: Path) -> Any:
+    """Return the plain values of a pickle, also of Python 2, whose texts are UTF-8 or Latin-1.
+
+    Raises:
+        AnnotationError: it holds anything else, or is damaged.
+        OSError: it cannot be opened.
+    """
+    data = read_bytes(path)
+    try:
+        try:
+            return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
+        except UnicodeDecodeError:
+            return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
+    except Exception as error:  # A damaged pickle can raise any
+        raise AnnotationError(
+            f"{path}: not a pickle of lists, texts and numbers, so nothing of it is used: "
+            f"{type(error).__name__}: {error}"
+        ) from None
+
 
 # --- Qwen-VL's lines ------------------------------------------------------------------------------
 
