@@ -111,7 +111,7 @@ def faults_of(values: Any) -> Sequence[EngineFault]:
 @cache
 def engine_faults() -> Sequence[EngineFault]:
     """Return all faults, in the order of the file."""
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("engine_faults.yaml").read_text(encoding="utf-8")
     return faults_of(yaml.safe_load(text))
 
 
