@@ -96,14 +96,12 @@ SPELT_OUT = (
 )  # fmt: skip
 """The wordings that the snapshot spells out; its last lines have hashes of all."""
 
-GRID = [v for v in grid() if v.frames in (1, 3)]
-MARKED = [v for v in grid(marks=MARKS) if v.frames in (1, 3)]
-
 
 def snapshot() -> str:
     variants = [parse(f"FindIt_{name}") for name in dict.fromkeys(SPELT_OUT)]
     entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
-    for which, all_of_it in (("", GRID), ("marked ", MARKED)):
+    for which, marks in (("", (None,)), ("marked ", MARKS)):
+        all_of_it = [v for v in grid(marks=marks) if v.frames in (1, 3)]
         every = prompt_hash(message(query_for(v), v) for v in all_of_it)
         result = f"All {len(all_of_it)} {which}variants of the grid with 1 or 3 frames"
         entries.append(f"# {result}\n{every}")

@@ -18,14 +18,12 @@ from vlmeval_findit.benchmarks.findit import (
     parse,
 )
 
-GRID = list(grid(marks=(None, *MARKS)))
-HELD = list(grid(decodings=DECODINGS))
-
 
 def test_the_grid_has_unique_names_that_parse_back() -> None:
-    assert len(GRID) > 10_000
-    assert len({v.name for v in GRID}) == len(GRID)
-    assert [v for v in GRID if parse(v.name) != v] == []
+    variants = list(grid(marks=(None, *MARKS)))
+    assert len(variants) > 10_000
+    assert len({v.name for v in variants}) == len(variants)
+    assert [v for v in variants if parse(v.name) != v] == []
 
 
 def test_the_grid_of_one_dataset() -> None:
@@ -41,10 +39,11 @@ def test_the_grid_of_one_dataset() -> None:
 
 def test_every_json_format_with_names_has_a_constrained_twin() -> None:
     free = [v for v in grid() if v.output == "json" and v.representation != "unconstrained"]
-    assert [replace(v, decoding=None) for v in HELD] == free
-    assert [v for v in HELD if parse(v.name) != v] == []
-    assert {v.name.rpartition("_")[2] for v in HELD} == {"constrained"}
-    assert all(v.format_cell[1].endswith(" constrained") for v in HELD)
+    held = list(grid(decodings=DECODINGS))
+    assert [replace(v, decoding=None) for v in held] == free
+    assert [v for v in held if parse(v.name) != v] == []
+    assert {v.name.rpartition("_")[2] for v in held} == {"constrained"}
+    assert all(v.format_cell[1].endswith(" constrained") for v in held)
     assert all(v.reply_schema is None for v in free[:100])
 
 
