@@ -63,6 +63,35 @@ def test_only_damaged_files_are_fetched_again(mini, tmp_path, web: Web, capsys) 
     assert main(["data", "check", "Mini"]) == 0
 
 
+def test_images_of_the_first_rows_only(mini, tmp_path, web: Web, capsys) -> None:
+    # The first two rows are about one image
+    assert main(["data", "get", "Mini", "--limit", "2"]) == 0
+    assert re.search(r"Mini +1 +0 +1 +0", capsys.readouterr().out)
+    folder = tmp_path / "lmu" / "images" / "COCO_train2014"
+    assert list(files_of(folder)) == ["COCO_train2014_000000000000.jpg"]
+    assert main(["data", "check", "Mini", "--limit", "2"]) == 0
+    assert main(["data", "check", "Mini", "--limit", "3"]) == 1
+    table = (tmp_path / "lmu" / "Mini.tsv").read_bytes()
+    before = web.requests
+    assert main(["data", "get", "Mini"]) == 0
+    assert web.requests == before + IMAGES - 2, "nothing is fetched twice"
+    assert (tmp_path / "lmu" / "Mini.tsv").read_bytes() == table
+    assert main(["data", "get", "Mini", "--limit", "99"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["Mini", "--no-images"], "Leave one out"),
+        (["SelfRetrieval", "--from", "x"], "come from your files. Leave it out"),
+        (["COCO_val2017", "--from", "x"], "come from your files. Leave it out"),
+    ],
+)
+def test_a_limit_is_for_images_that_are_fetched(words: list[str], says: str, mini, capsys) -> None:
+    assert main(["data", "get", *words, "--limit", "2"]) == 2
+    assert says in capsys.readouterr().err
+
+
 def test_a_failure_is_counted_and_the_rest_is_fetched(mini, web: Web, capsys) -> None:
     web.serve("coco/COCO_train2014_000000000001.jpg", Answer(b"", 404))
     assert main(["data", "get", "Mini"]) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import product
 from math import inf
 from pathlib import Path
 
@@ -107,6 +108,30 @@ def test_rows_are_left_out_when_told_and_others_are_left(
         f"{there.count(False)} of {len(there)} rows have no usable image; the first is row "
         f"{first}: {tmp_path / f'{first}.png'} is missing.\n"
     )
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2, 3, 9])
+def test_no_image_behind_the_asked_rows_matters(tmp_path: Path, limit: int | None) -> None:
+    """Compare every pattern of missing images with the rows counted one by one."""
+    for number, there in enumerate(product((True, False), repeat=5)):
+        folder = Folder("Pascal", tmp_path / str(number), "a test")
+        folder.path.mkdir()
+        asked = queries(folder.path, there)
+        first = [index for index, is_there in enumerate(there[:limit]) if not is_there]
+        if first:
+            rows = len(there[:limit])
+            with pytest.raises(ImageError, match=f"^{len(first)} of {rows} rows .* row {first[0]}"):
+                rows_to_leave_out(asked, folder, False, limit)
+        else:
+            assert rows_to_leave_out(asked, folder, False, limit) == frozenset()
+        usable = [index for index, is_there in enumerate(there) if is_there][:limit]
+        if not usable:
+            with pytest.raises(ImageError, match=r"^5 of 5 rows"):
+                rows_to_leave_out(asked, folder, True, limit)
+            continue
+        last = usable[-1] if len(usable) == limit else len(there)
+        passed = {index for index in range(last) if not there[index]}
+        assert rows_to_leave_out(asked, folder, True, limit) == passed
 
 
 def test_each_row_of_a_shared_image_is_checked(tmp_path: Path) -> None:

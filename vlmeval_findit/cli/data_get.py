@@ -64,10 +64,16 @@ _names_argument = click.argument(
 )
 
 
+_limit_option = option(
+    "--limit", "N", "The images of the first N rows of each table only.", type=click.IntRange(min=1)
+)
+
+
 @click.command(
     cls=Command,
     examples=[
         "python run_findit.py data get Pascal",
+        "python run_findit.py data get OpenImages --limit 50",
         "python run_findit.py data get VPBench --from DIR",
     ],
     sections={
@@ -86,28 +92,44 @@ _names_argument = click.argument(
     help="The annotations as published: a folder of Parquet files, or the file named below.",
 )
 @switch("--no-images", "Make the tables only.")
+@_limit_option
 @option("--videos", "DIR", "Folder of videos to cut named frames from.", type=PATH)
 @switch(
     "--force",
     "Also use annotations that differ from the authors'; the .meta.json has the differences.",
 )
 def command(
-    names: tuple[str, ...], folder: Path | None, no_images: bool, videos: Path | None, force: bool
+    names: tuple[str, ...],
+    folder: Path | None,
+    no_images: bool,
+    limit: int | None,
+    videos: Path | None,
+    force: bool,
 ) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
 
-    NAME is Pascal, RefL4Full_val … (all names: data list); all: those of FindIt. What is there and
-    whole is not fetched again. Addresses can be replaced under `sources` in configs/datasets.yaml.
+    NAME is Pascal, RefL4Full_val … (all names: data list), or a file of the release as it is called
+    there (refcoco_g_test); all: those of FindIt. What is there and whole is not fetched again.
+    Addresses can be replaced under `sources` in configs/datasets.yaml.
     Tables are written to VLMEvalKit's data folder (LMUData).
 
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
+    if no_images and limit is not None:
+        raise ValueError("--limit N gets the images of N rows, --no-images none. Leave one out")
     make_lmu_data_root()
     given = {**made_sources(), **published_sets()}
+    by_case = {known.casefold(): known for known in (*given, "all")}
+    names = tuple(by_case.get(name.casefold(), name) for name in names)
     if name := next((name for name in names if name in given), None):
         row = given[name]
         if len(names) > 1:
             raise ValueError(f"{name} is made from your files: get it in a separate command")
+        if limit is not None:
+            raise ValueError(
+                f"--limit is for images that are fetched: those of {name} come from your files. "
+                "Leave it out"
+            )
         if row.holds != NO_FILES and folder is None:
             at = f" ({row.address})" if row.address else ""
             raise ValueError(
@@ -125,7 +147,7 @@ def command(
     try:
         paths, line = _make_tables(tables, folder, force)
         fetch = partial(_fetch_missing, videos=videos)
-        return _print_lines([line, *(_image_lines(paths, fetch) if not no_images else ())])
+        return _print_lines([line, *(_image_lines(paths, fetch, limit) if not no_images else ())])
     except KeyboardInterrupt:
         say("Interrupted. Downloaded files stay: the same command fetches the rest.")
         return EXIT_INTERRUPTED
@@ -133,7 +155,8 @@ def command(
 
 @click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
 @_names_argument
-def check(names: tuple[str, ...]) -> int:
+@_limit_option
+def check(names: tuple[str, ...], limit: int | None) -> int:
     """Check the tables and images of datasets, without a network.
 
     NAME is as in data get; all: FindIt's. Exit status 1: something is missing.
@@ -147,7 +170,8 @@ def check(names: tuple[str, ...]) -> int:
         if table not in paths
     }
     line = FilesLine(ANNOTATIONS, len(tables), len(paths), missing)
-    return _print_lines([line, *_image_lines(paths, lambda source, store, missing: missing)])
+    images = _image_lines(paths, lambda source, store, missing: missing, limit)
+    return _print_lines([line, *images])
 
 
 def _tables_named(names: Sequence[str]) -> list[FetchableTable]:
@@ -232,8 +256,12 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
 def _image_lines(
     paths: Mapping[FetchableTable, Path],
     fetch: Callable[[DataSource, ImageStore, Mapping[str, str]], Mapping[str, str]],
+    limit: int | None,
 ) -> Iterator[FilesLine]:
-    """Yield a line for the images of each table; ``fetch`` returns what of the missing failed."""
+    """Yield a line for the images of each table; ``fetch`` returns what of the missing failed.
+
+    Only those of the first ``limit`` rows are needed (None: of all rows).
+    """
     by_source: dict[DataSource, list[FetchableTable]] = {}
     for table in paths:
         by_source.setdefault(table.source, []).append(table)
@@ -241,7 +269,8 @@ def _image_lines(
         queries = {table: table.queries(paths[table]) for table in tables}
         folder = image_folder(tables[0].folder).path
         store = ImageStore(folder, images_of(chain.from_iterable(queries.values())))
-        missing = store.problems()
+        needed = {table: images_of(queries[table][:limit]) for table in tables}
+        missing = store.problems(dict.fromkeys(chain.from_iterable(needed.values())))
         failed = fetch(source, store, missing) if missing else {}
         if failed and source.steps:
             steps = source.steps.format(folder=folder)
@@ -249,7 +278,7 @@ def _image_lines(
             text = as_called(f"{source.name}, by hand: {steps} {then}")
             say(fill(text, 80, subsequent_indent="  "))
         for table in tables:
-            named = images_of(queries[table])
+            named = needed[table]
             present = sum(name not in missing for name in named)
             reasons = {name: why for name, why in failed.items() if name in named}
             yield FilesLine(table.name, len(named), present, reasons)
@@ -263,8 +292,8 @@ def _fetch_missing(
     from .progress import download_progress
 
     print_text(
-        f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
-        f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
+        f"{source.name}: {len(missing)} images are missing in {store.folder}\n"
+        f"  licence: {source.licence}\n  download: {source.download}"
     )
     # Two at once would write the same partial files.
     lock = Lock(store.parts / "lock", "another data get is downloading there")

@@ -210,28 +210,23 @@ def check_rows(
 ) -> None:
     """Refuse variants whose tables or images do not exist, or whose images were replaced.
 
-    What ``tables`` loads, cells are made of later. Of ``limit`` rows (None: all), or of a sample of
-    ``pictures``, the images are compared with those that were imported.
+    What ``tables`` loads, cells are made of later. Only images of rows that are asked are looked
+    at: of the first ``limit`` (None: all), or of a sample of ``pictures``.
     """
     distinct = {(each.table, each.images, each.frames): each for each in variants}
     for variant in distinct.values():
         dataset = tables.dataset(variant)
-        tables.rows_left_out(variant)
+        rows = tables.asked(variant, limit, pictures).rows
         known = imported_contents(dataset.table)
         if known:
             folder = image_folder(variant.images)
-            asked = _images_asked(dataset.queries, limit, pictures)
+            asked = _images_asked(dataset.queries, rows)
             others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
             if others:
                 raise ImageError(replaced_note(sorted(others), folder.path))
 
 
-def _images_asked(
-    queries: Mapping[int, Query], limit: int | None, pictures: PictureSample | None
-) -> set[str]:
-    rows = tuple(queries)[:limit]
-    if pictures is not None:
-        rows = pictures.draw(queries, rows)
+def _images_asked(queries: Mapping[int, Query], rows: Iterable[int]) -> set[str]:
     return {name for row in rows for name in (*queries[row].support, *queries[row].images)}
 
 

@@ -77,6 +77,11 @@ class DataSource:
     # differ from the published ones
     make: Callable[[Path, Path, bool], Iterable[WrittenTable]] | None = None
 
+    def origin_of(self, image: str) -> Origin | None:
+        """Return where an image is fetched from; None: its owners give it only by hand."""
+        fitting = (origin for begin, origin in self.origins.items() if image.startswith(begin))
+        return next(fitting, None)
+
     def dataset(self, part: str, name: str | None = None) -> str:
         """What a part's dataset is called, where the set is called ``name`` (None: as the row)."""
         return "_".join(filter(None, (name or self.name, part)))

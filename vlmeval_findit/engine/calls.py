@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -327,6 +327,13 @@ def shared_key(cell: Cell) -> str:
     return _ENCODER.encode([cell.model, cell.settings])
 
 
+class AskedRows(NamedTuple):
+    """Which rows of a table are asked, in its order."""
+
+    rows: tuple[int, ...]
+    left_out: tuple[int, ...]  # Those in between without a usable image
+
+
 class CellBuilder:
     """Loads datasets, and makes cells of their usable rows.
 
@@ -337,7 +344,7 @@ class CellBuilder:
         self.images = Images()
         self._skip = skip_missing
         self._datasets: dict[_Rows, AnyDataset] = {}
-        self._left_out: dict[_Rows, frozenset[int]] = {}
+        self._asked: dict[tuple[object, ...], AskedRows] = {}
         self._prompts: dict[tuple[DatasetVariant, str | None, CustomPrompt | None], Prompts] = {}
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
@@ -368,14 +375,10 @@ class CellBuilder:
             ImageError: images are missing, and their rows are not to be left out.
             ValueError: it is not known how this model is asked.
         """
-        left_out = self.rows_left_out(variant)
+        asked = self.asked(variant, limit, pictures)
         prompts = self._prompts_for(variant, model, prompt)
-        rows = tuple(index for index in prompts.dataset.queries if index not in left_out)[:limit]
-        if pictures is not None:
-            rows = pictures.draw(prompts.dataset.queries, rows)
-        rows = self._rows.setdefault(rows, rows)  # shared by all formats of a table
         settings = settings_of(variant, given, sample)
-        return Cell(model, prompts, rows, tuple(sorted(left_out)), settings, logprobs, sample)
+        return Cell(model, prompts, asked.rows, asked.left_out, settings, logprobs, sample)
 
     def _prompts_for(
         self, variant: DatasetVariant, model: str, prompt: CustomPrompt | None
@@ -390,17 +393,36 @@ class CellBuilder:
         self._prompts[variant, model if depends_on_model else None, prompt] = prompts
         return prompts
 
-    def rows_left_out(self, variant: DatasetVariant) -> frozenset[int]:
-        """Return the rows without a usable image, or raise ImageError; images are read once."""
-        if self._skip is None:
-            return frozenset()
-        at = _rows_of(variant)
-        if at not in self._left_out:
-            queries = list(self.dataset(variant).queries.values())
-            self._left_out[at] = rows_to_leave_out(
-                queries, image_folder(variant.images), self._skip
-            )
-        return self._left_out[at]
+    def asked(
+        self, variant: DatasetVariant, limit: int | None, pictures: PictureSample | None = None
+    ) -> AskedRows:
+        """Return the rows that are asked, or raise ImageError; images of others are not needed."""
+        at = (*_rows_of(variant), limit, pictures)
+        if at not in self._asked:
+            self._asked[at] = self._rows_to_ask(variant, limit, pictures)
+        return self._asked[at]
+
+    def _rows_to_ask(
+        self, variant: DatasetVariant, limit: int | None, pictures: PictureSample | None
+    ) -> AskedRows:
+        queries = self.dataset(variant).queries
+        left_out = frozenset[int]()
+        if self._skip:  # A sample is drawn of the rows that can be asked
+            left_out = self._left_out(variant, queries, limit)
+        rows = tuple(row for row in queries if row not in left_out)[:limit]
+        if pictures is not None:
+            rows = pictures.draw(queries, rows)
+        if self._skip is False:
+            self._left_out(variant, rows, None)
+        rows = self._rows.setdefault(rows, rows)  # shared by all tables with such rows
+        return AskedRows(rows, tuple(sorted(left_out)))
+
+    def _left_out(
+        self, variant: DatasetVariant, rows: Iterable[int], limit: int | None
+    ) -> frozenset[int]:
+        queries = self.dataset(variant).queries
+        folder = image_folder(variant.images)
+        return rows_to_leave_out([queries[row] for row in rows], folder, bool(self._skip), limit)
 
 
 _Rows = tuple[object, ...]

@@ -87,8 +87,9 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
         reads_like: a model whose way of answering ``unconstrained`` prompts is expected.
         encoder: what scores captions (default: the dataset's).
         skip_missing: leave out rows without a usable image; the result says which.
-        judge_args, mode: the host's, where it passes them. Else it passes ``--judge-args`` to
-            :meth:`evaluate` only, and an unknown space is refused there.
+        judge_args, mode, limit: the host's, where it passes them. Else it passes ``--judge-args``
+            to :meth:`evaluate` only, and an unknown space is refused there; and the runner says
+            in inference how many rows it asks: :meth:`take` checks their images.
 
     Raises:
         DatasetNameError, TableError, ImageError, SpaceError: before any model call.
@@ -109,6 +110,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
         skip_missing: bool | None = None,
         judge_args: str | None = _NOT_PASSED,
         mode: str = "all",
+        limit: int | None = None,
     ) -> None:
         # VLMEvalKit's loop logs a refusal, goes on, and ends with status 0.
         with OUTCOMES.of(ANY, dataset):
@@ -125,13 +127,25 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             check_settings(self.settings)
             self.prompts = prompts_of(self.loaded)
             self.left_out = frozenset[int]()
-            skip = skips_missing() if skip_missing is None else skip_missing
+            self._skip = skips_missing() if skip_missing is None else skip_missing
+            # The runner's loop says in inference only how many rows it asks, if it has --config.
+            limit_comes = self.space_may_come and RUNNER.building is not None
             # Scoring alone needs no images, but then it must expect the rows that inference had.
-            if mode != "eval" or skip:
-                queries = list(self.loaded.queries.values())
-                self.left_out = rows_to_leave_out(queries, self.prompts.folder, skip)
+            if self._skip or (mode != "eval" and not limit_comes):
+                self._check_images(limit)
             super().__init__(dataset=dataset, skip_noimg=skip_noimg)
             self.img_root = str(self.prompts.folder.path)
+
+    def take(self, limit: int | None) -> None:
+        """Leave only the first rows (None: all) to be asked, or raise ImageError."""
+        self._check_images(limit)
+        self.data = self.data.iloc[:limit]
+
+    def _check_images(self, limit: int | None) -> None:
+        if limit is not None and limit < 1:
+            raise ValueError(f"--limit {limit} should be at least 1")
+        queries = list(self.loaded.queries.values())
+        self.left_out = rows_to_leave_out(queries, self.prompts.folder, self._skip, limit)
 
     @classmethod
     def supported_datasets(cls) -> Names:

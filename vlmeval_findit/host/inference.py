@@ -134,11 +134,8 @@ def _job(given: Mapping[str, Any]) -> Any:
     dataset = given["dataset"]
     name = str(given["model_name"])
     passed = given["model"]
-    if (limit := given.get("limit")) is not None:
-        if limit < 1:
-            raise ValueError(f"--limit {limit} should be at least 1")
-        dataset.data = dataset.data.iloc[:limit]
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
+        dataset.take(given.get("limit"))
         answers = _asked_of(given)
         model = HostModel(passed, name, bool(given.get("use_vllm")), dataset.dump_image)
         run = prepare_run(dataset, name, Path(given["work_dir"]), answers)

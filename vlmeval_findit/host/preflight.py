@@ -39,9 +39,9 @@ def preflight(
             raise ValueError(f"unknown model {model!r}{nearest(model, supported_VLM)}")
     for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
-        dataset = known(name, judge_args=judge_args, mode=mode)
-        if limit is not None:
-            dataset.data = dataset.data.iloc[:limit]
+        dataset = known(name, judge_args=judge_args, mode=mode, limit=limit)
+        if mode != "eval":
+            dataset.take(limit)
         for model in models:
             if mode != "eval":
                 prepare_run(dataset, model, work_dir / model)

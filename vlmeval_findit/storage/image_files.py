@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO
@@ -386,11 +386,27 @@ def _problems(
     return problems
 
 
-def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
-    """Return the rows whose images cannot be sent; an ImageError without ``skip`` or other rows."""
-    bad = unusable(queries, folder.path)
+def rows_to_leave_out(
+    queries: Collection[Query], folder: Folder, skip: bool, limit: int | None = None
+) -> frozenset[int]:
+    """Return the rows whose images cannot be sent; an ImageError without ``skip`` or other rows.
+
+    No image is looked at behind the first ``limit`` usable rows (None: all are wanted).
+    """
+    bad: list[Unusable] = []
+    seen = 0
+    wanted = limit
+    waiting = iter(queries)
+    while part := list(islice(waiting, wanted)):
+        wrong = unusable(part, folder.path)
+        bad += wrong
+        seen += len(part)
+        if wrong and not skip:
+            break
+        if wanted is not None:
+            wanted -= len(part) - len(wrong)
     if bad and (not skip or len(bad) == len(queries)):
-        raise refusal(bad, len(queries), folder)
+        raise refusal(bad, seen, folder)
     return frozenset(row.index for row in bad)
 
 

@@ -13,6 +13,7 @@ from ..benchmarks.findit import (
     AnnotationTable,
     FindItVariant,
     FormatAxes,
+    table_called,
 )
 from ..boxes import JSON_KEYS, MatchRule
 from ..core import nearest
@@ -64,6 +65,8 @@ def search_sweep(
 def search_target(name: str) -> AnnotationTable | DatasetVariant:
     """Return the grid table or the variant that a search names, or raise ValueError."""
     known = grid_tables()
+    if not begins_with_prefix(name):
+        name = table_called(name)
     if name not in known and not begins_with_prefix(name):
         listed = [name for each in benchmarks() for name in each.variant_names()]
         raise ValueError(f"unknown dataset {name!r}{nearest(name, [*known, *listed])}")

@@ -22,6 +22,7 @@ from ..benchmarks.findit import (
     axis_from,
     formats,
     release_tables,
+    table_called,
 )
 from ..benchmarks.findit import variants as cells_of
 from ..boxes import REPRESENTATIONS
@@ -289,7 +290,8 @@ def _datasets(
         return release_tables(), ()
     known = grid_tables()
     chosen = list[AnnotationTable | DatasetVariant]()
-    for at, name in enumerate(names):
+    for at, typed in enumerate(names):
+        name = typed if begins_with_prefix(typed) else table_called(typed)
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"unknown dataset {name!r}{nearest(name, known)}", "datasets", at)
         try:

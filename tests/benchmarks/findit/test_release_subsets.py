@@ -13,18 +13,24 @@ from conformance.findit import subset_queries
 
 from vlmeval_findit.benchmarks.findit import (
     DATASETS,
+    SUBSETS,
     Dataset,
+    Family,
     FindItQuery,
     Subset,
+    parse,
     prepare_subset,
     query_from_row,
     read_table,
+    table_called,
     tables_of,
     write_table,
 )
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.core import file_sha256
+from vlmeval_findit.data import fetched_tables
 from vlmeval_findit.storage import TableError
+from vlmeval_findit.sweeps import parse_sweep, search_target
 
 PASCAL = DATASETS["Pascal"]
 IMAGE_ROW = {"filename": "a.jpg", "label": "dog", "bboxes": [[1, 2, 3, 4]], "height": 80,
@@ -110,3 +116,43 @@ def test_a_subset_is_read_as_it_was_written(
         assert list(q.truth.frames) == sorted(q.truth.frames)
         assert len(q.truth.labels) == (len(q.truth.boxes) if multilabel else 0)
         assert bool(q.caption) == dataset.has_caption
+
+
+@pytest.mark.parametrize("file", SUBSETS)
+def test_every_command_knows_the_release_s_file_names(file: str) -> None:
+    row, multilabel = SUBSETS[file]
+    table = row.table_name(multilabel)
+    for name in (file, file.upper(), table, table.lower(), f"FindIt_{table}_xyxy_json"):
+        assert table_called(name) == table
+        (named,) = fetched_tables([name])[:1]
+        assert named.name == table
+        assert named.files[0].name == f"{file}.parquet"
+    for name in (file, table.lower()):
+        assert search_target(name).name == table
+        assert [each.name for each in parse_sweep(sweep_of(name)).tables] == [table]
+
+
+def sweep_of(name: str) -> str:
+    return f"models: FullImage\ndatasets: {name}"
+
+
+@pytest.mark.parametrize("family", Family)
+def test_a_group_of_the_release_names_its_datasets(family: Family) -> None:
+    meant = {row.name for row, _ in SUBSETS.values() if row.family is family}
+    group = f"FindIt_{family.value}_xyxy"
+    for refused in (
+        lambda: fetched_tables([family.value]),
+        lambda: fetched_tables([group]),
+        lambda: parse(group),
+        lambda: parse(f"{group}_json"),
+        lambda: search_target(group),
+    ):
+        with pytest.raises(ValueError, match="a group of the release: name its dataset") as error:
+            refused()
+        assert meant <= set(str(error.value).replace(",", " ").split())
+
+
+def test_a_dataset_that_is_named_twice_is_got_once() -> None:
+    names = ["pascal", "Pascal", "Pascal_multilabel", "refl4full_TEST", "RefL4Full_test"]
+    tables = [table.name for table in fetched_tables(names)]
+    assert tables == ["Pascal", "Pascal_multilabel", "RefL4Full_test"]

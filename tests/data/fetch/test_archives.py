@@ -43,6 +43,17 @@ def test_named_members_of_as_many_archives_as_it_takes(tmp_path, web: Web) -> No
     assert problems[NAMES[2]].startswith(f"in none of {TEST}, {TRAINVAL}")
 
 
+def test_an_archive_gives_all_that_the_table_needs(tmp_path, web: Web) -> None:
+    """Who asked for a few rows would else download it again for the others."""
+    web.serve(TEST, tar_of(photos(*NAMES[:2])))
+    job = fetch_job(web, tmp_path, NAMES)
+    assert fetch_images(job, SOURCES["Pascal"], NAMES[:1], None) == {}
+    assert set(files_of(tmp_path)) == set(NAMES[:2])
+    assert [call.args for call in job.progress.finished.call_args_list] == [(NAMES[0],)]
+    # For the third alone no archive is looked at: nobody asked for it.
+    assert web.counts() == {f"/{TEST}": 1}
+
+
 @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz", "zip"])
 def test_compressed_archives(tmp_path, web: Web, mode: str) -> None:
     members = {"x/1.jpg": b"not named", "x/77.jpg": jpeg(7)}

@@ -21,6 +21,7 @@ from .dataset_names import (
     parse as parse,
     parse_format as parse_format,
     SUBSETS as SUBSETS,
+    table_called as table_called,
 )
 
 from .findit_datasets import (

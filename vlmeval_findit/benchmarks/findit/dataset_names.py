@@ -131,8 +131,23 @@ def _misspelt_dataset(text: str, dataset: str | None) -> str:
     # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
     others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
     if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
-        return f"unknown dataset {guess!r}{nearest(guess, DATASETS)}"
+        return group_meant(text) or f"unknown dataset {guess!r}{nearest(guess, DATASETS)}"
     return ""
+
+
+def group_meant(text: str) -> str:
+    """Say which datasets a group of the release means, if a name begins with one; else "".
+
+    >>> group_meant("insdet_xyxy")
+    'insdet is a group of the release: name its datasets, HRInsDet_easy and HRInsDet_hard'
+    """
+    group = NameParts(text.casefold()).take(family.value for family in Family)
+    if group is None:
+        return ""
+    rows = [row for row, multilabel in SUBSETS.values() if not multilabel]
+    *most, last = [row.name for row in rows if row.family.value == group]
+    listed = f"datasets, {', '.join(most)} and {last}" if most else f"dataset, {last}"
+    return f"{group} is a group of the release: name its {listed}"
 
 
 def _dataset_part(text: str) -> str:
@@ -158,6 +173,27 @@ def _subset_tables() -> dict[str, tuple[Dataset, bool]]:
 
 # By subset file: its dataset, and whether its queries are multi-label
 SUBSETS = _subset_tables()
+
+
+def table_called(name: str) -> str:
+    """Return the table that a name means: in any case, its file in the release, or a variant.
+
+    Other names come back as they are. Raises VariantError for a variant's name that is wrong.
+
+    >>> [table_called(name) for name in ("pascal", "refcoco_g_test", "openimages_multilabel")]
+    ['Pascal', 'RefCOCOg', 'OpenImages_multilabel']
+    >>> table_called("FindIt_Pascal_multilabel_xyxy_json"), table_called("VPBench")
+    ('Pascal_multilabel', 'VPBench')
+    """
+    if name in DATASETS:  # A custom dataset may have the name of a file
+        return name
+    if name.startswith(PREFIX):
+        return parse(name).table
+    known: dict[str, str] = {}
+    for file, (row, multilabel) in SUBSETS.items():
+        table = row.table_name(multilabel)
+        known |= {file.casefold(): table, table.casefold(): table}
+    return known.get(name.casefold(), name)
 
 
 def parse_alias(name: str) -> FindItVariant | None:

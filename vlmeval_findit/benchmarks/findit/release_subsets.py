@@ -10,6 +10,7 @@ from ...boxes import Corners, Truth
 from ...core import file_sha256, nearest
 from ...storage import TableError
 from .annotation_tables import PreparedTable, corners, write_table
+from .dataset_names import group_meant, table_called
 from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned
 
@@ -75,12 +76,13 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
     """Yield the release's tables of the named datasets (default: all), or raise TableError."""
     with_source = {name: row for name, row in BENCHMARK_DATASETS.items() if row.subset is not None}
-    for name in with_source if names is None else names:
+    for name in with_source if names is None else map(table_called, names):
         # Pascal means both of its tables, Pascal_multilabel only the second.
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source:
             if dataset not in DATASETS:
-                raise TableError(f"unknown dataset {name!r}{nearest(name, with_source)}")
+                unknown = f"unknown dataset {name!r}{nearest(name, with_source)}"
+                raise TableError(group_meant(name) or unknown)
             how = "a run makes its tables and images when it needs them"
             if DATASETS[dataset].folder is not None:
                 how = f"you imported it; type python run_findit.py check FindIt_{name}_xyxy_json"

@@ -59,16 +59,20 @@ class FetchableTable:
 
 
 def fetched_tables(names: Sequence[str] | None) -> list[FetchableTable]:
-    """Return the tables of names (None: all of FindIt's release), or raise a TableError."""
+    """Return the tables of names (None: all of FindIt's release), each once, or raise a TableError.
+
+    Files of the release and variants are names of their tables, too; case does not matter.
+    """
     if names is None:
         return [_subset_table(*table) for table in tables_of(None)]
-    tables: list[FetchableTable] = []
+    tables: dict[str, FetchableTable] = {}
     for name in names:
-        if name.startswith(ref_l4.BEGIN):
-            tables.append(_ref_l4_table(name))
+        if name.casefold().startswith(ref_l4.BEGIN.casefold()):
+            named = [_ref_l4_table(ref_l4.BEGIN + name[len(ref_l4.BEGIN) :].lower())]
         else:
-            tables += [_subset_table(*table) for table in tables_of([name])]
-    return tables
+            named = [_subset_table(*table) for table in tables_of([name])]
+        tables |= {table.name: table for table in named}
+    return list(tables.values())
 
 
 def parquet_folder() -> Path:

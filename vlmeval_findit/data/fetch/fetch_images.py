@@ -72,8 +72,7 @@ def fetch_images(
     problems: Problems = {}
     by_origin: dict[Origin | None, list[str]] = {}
     for name in names:
-        fitting = (origin for begin, origin in source.origins.items() if name.startswith(begin))
-        by_origin.setdefault(next(fitting, None), []).append(name)
+        by_origin.setdefault(source.origin_of(name), []).append(name)
     for origin, group in by_origin.items():
         base = job.addresses[origin.base] if origin is not None else None
         if origin is None or base is None:
@@ -81,7 +80,8 @@ def fetch_images(
         elif isinstance(origin, Files):
             problems |= _single_files(job, origin, base, group)
         else:
-            problems |= _from_archives(job, origin, base, group)
+            others = {name for name in job.store.sizes if source.origin_of(name) == origin}
+            problems |= _from_archives(job, origin, base, group, others)
     return problems
 
 
@@ -120,8 +120,18 @@ class ArchiveError(ValueError):
     """An archive that cannot be read to its end: nothing of it can be trusted."""
 
 
-def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[str]) -> Problems:
+def _from_archives(
+    job: FetchJob, origin: Archives, base: str, names: Sequence[str], others: Collection[str]
+) -> Problems:
+    """Bring images of archives to their places, and of ``others`` what these archives have, too.
+
+    An archive is read to its end in any case, and would be downloaded again for the others.
+    """
     left = {name: origin.member.format(name) for name in names}
+    missing = (
+        name for name in others if name not in left and not (job.store.folder / name).exists()
+    )
+    more = {name: origin.member.format(name) for name in missing}
     problems: Problems = {}
     failures: list[str] = []
     for file in origin.files:
@@ -131,7 +141,7 @@ def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[s
         part = job.store.part(url)
         try:
             job.client.download(url, part, _LARGEST_ARCHIVE, job.progress.expect)
-            problems |= _unpack(job, part, left)
+            problems |= _unpack(job, part, left, more)
         except DownloadError as error:
             # What has come of it stays, so that the next run resumes there.
             failures.append(f"{error} {_key(origin)}")
@@ -145,11 +155,11 @@ def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[s
     return dict.fromkeys(left, nowhere) | problems
 
 
-def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
-    """Store the images of ``left`` that an archive has, and delete their names from it.
+def _unpack(job: FetchJob, archive: Path, left: dict[str, str], more: dict[str, str]) -> Problems:
+    """Store the images of ``left`` and ``more`` that an archive has, and delete their names there.
 
-    No image is moved to its place before the archive was read to its end.  Return why images cannot
-    be used.
+    No image is moved to its place before the archive was read to its end.  Return why images of
+    ``left`` cannot be used.
     """
     staged: dict[str, str | None] = {}
 
@@ -163,13 +173,19 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str]) -> Problems:
         except StoreError as error:
             staged[name] = str(error)
 
-    read_members(archive, left, job.client.policy.largest, store)
+    read_members(archive, {**left, **more}, job.client.policy.largest, store)
+    problems: Problems = {}
     for name, why in staged.items():
-        del left[name]
         if why is None:
             job.store.settle(name)
+        if name in more:
+            del more[name]
+            continue
+        del left[name]
         job.progress.finished(name)
-    return {name: why for name, why in staged.items() if why}
+        if why is not None:
+            problems[name] = why
+    return problems
 
 
 class _Member(NamedTuple):

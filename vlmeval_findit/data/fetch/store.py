@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,11 +72,15 @@ class ImageStore:
         # Not the part of a download, which may be resumed later.
         return self.part(name).with_suffix(".new")
 
-    def problems(self) -> dict[str, str]:
-        """Return every image that is missing or wrong, and why.  Every file is decoded."""
+    def problems(self, names: Collection[str] | None = None) -> dict[str, str]:
+        """Return those of some images (None: all) that are missing or wrong, and why.
+
+        Every file is decoded.
+        """
+        looked_at = self.sizes if names is None else names
         with ThreadPoolExecutor(4) as pool:
-            whys = pool.map(lambda name: self.check(name, self.folder / name), self.sizes)
-            return {name: why for name, why in zip(self.sizes, whys, strict=True) if why}
+            whys = pool.map(lambda name: self.check(name, self.folder / name), looked_at)
+            return {name: why for name, why in zip(looked_at, whys, strict=True) if why}
 
     def clean_up(self) -> None:
         """Delete staged files, and the folder of parts if nothing in it can be resumed."""

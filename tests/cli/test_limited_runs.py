@@ -1,0 +1,157 @@
+"""What is asked of N rows needs their images only, and is the beginning of a full run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from chat_server import Answer, Asked, ChatServer, completion
+from custom_data import data_folder
+from host_runs import STOCK, environment, require_host, run
+from PIL import Image
+
+from vlmeval_findit.benchmarks import benchmark_of, parse
+from vlmeval_findit.cli import main
+from vlmeval_findit.storage import RunFiles
+
+DATA = "FindIt_Three_xyxy_json"
+MODEL = "Qwen3-VL"
+ROWS = 3
+
+
+def told_apart(asked: Asked, number: int) -> Answer:
+    """Answer every row with a box of its own."""
+    row = re.findall(r"thing (\d)", json.dumps(asked.body))[-1]
+    return completion(f'[{{"bbox": [0, 0, 50{row}, 900]}}]')
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Import three rows over three images, of which the last two are then moved away."""
+    monkeypatch.setenv("FINDIT_SKIP_MISSING", "")
+    data_folder(tmp_path, monkeypatch)
+    folder = tmp_path / "images"
+    folder.mkdir()
+    lines = []
+    for row in range(ROWS):
+        Image.new("RGB", (100 + row, 80)).save(folder / f"{row}.png")
+        query = {"image": f"{row}.png", "expression": f"thing {row}", "boxes": [[1, 2, 30, 40]]}
+        lines.append(json.dumps(query))
+    (folder / "three.jsonl").write_text("\n".join(lines))
+    assert main(["data", "import", str(folder / "three.jsonl"), "--name", "Three"]) == 0
+    move_away(folder)
+    return folder
+
+
+def move_away(folder: Path) -> None:
+    for row in range(1, ROWS):
+        (folder / f"{row}.png").rename(folder / f"away{row}.png")
+
+
+def bring_back(folder: Path) -> None:
+    for row in range(1, ROWS):
+        (folder / f"away{row}.png").rename(folder / f"{row}.png")
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer(told_apart) as chat:
+        yield chat
+
+
+def run_words(server: ChatServer, folder: str, *more: str) -> list[str]:
+    at = ["--model", MODEL, "--base-url", server.url, "--work-dir", folder]
+    return ["run", "--data", DATA, *at, *more]
+
+
+def replies(folder: Path) -> dict[int, str]:
+    rows = json.loads((folder / MODEL / f"{MODEL}_{DATA}.json").read_text())
+    return {row["index"]: row["prediction"] for row in rows}
+
+
+COMMANDS: dict[str, Callable[[ChatServer], list[str]]] = {
+    "run": lambda server: run_words(server, "out"),
+    "dry run": lambda server: run_words(server, "out", "--dry-run"),
+    "samples": lambda server: run_words(server, "out", "--samples", "2", "--temperature", "0.7"),
+    "search": lambda server: [
+        "search", "--data", "Three", "--model", MODEL, "--base-url", server.url,
+        "--work-dir", "out", "--out", "best.yaml",
+    ],
+    "sweep": lambda server: ["sweep", "sweep.yaml", "--base-url", server.url],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_only_images_of_asked_rows_are_needed(
+    name: str, images: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def typed(limit: int) -> list[str]:
+        text = f"models: {MODEL}\ndatasets: Three\nrepresentations: xyxy\nlimit: {limit}\n"
+        Path("sweep.yaml").write_text(text)
+        return [*COMMANDS[name](server), *(["--limit", str(limit)] if name != "sweep" else [])]
+
+    assert main(typed(2)) == 2
+    assert "1 of 2 rows have no usable image; the first is row 1" in capsys.readouterr().err
+    assert not server.asked
+    assert main(typed(1)) == 0
+    output = capsys.readouterr()
+    assert "left out" not in output.out + output.err
+    assert bool(server.asked) == (name != "dry run")
+
+
+def test_a_longer_run_goes_on_and_equals_a_full_one(
+    images: Path, server: ChatServer, tmp_path: Path
+) -> None:
+    assert main(run_words(server, "out", "--limit", "1")) == 0
+    first = replies(Path("out"))
+    bring_back(images)
+    assert main(run_words(server, "out")) == 0
+    assert len(server.asked) == ROWS, "nothing is asked twice"
+    assert main(run_words(server, "whole")) == 0
+    assert replies(Path("out")) == replies(Path("whole"))
+    assert first.items() <= replies(Path("whole")).items()
+    assert len(set(replies(Path("whole")).values())) == ROWS
+
+
+def test_left_out_are_only_rows_before_the_last_asked(images: Path, server: ChatServer) -> None:
+    (images / "away2.png").rename(images / "2.png")
+    for limit, left_out in ((1, 0), (2, 1)):
+        words = run_words(server, "out", "--limit", str(limit), "--skip-missing-images")
+        assert main(words) == 0
+        identity = RunFiles(Path(f"out/{MODEL}/{MODEL}_{DATA}.json")).identity
+        assert json.loads(identity.read_text())["left_out"] == ("1" if left_out else "")
+    assert list(replies(Path("out"))) == [0, 2]
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("spelled", ["flags", "configuration"])
+def test_under_the_other_runner(
+    spelled: str, images: Path, server: ChatServer, tmp_path: Path
+) -> None:
+    require_host()
+    if spelled == "flags":
+        words = ["--data", DATA, "--model", "FullImage"]
+    else:
+        cls = benchmark_of(DATA).host_class(parse(DATA))
+        config = {
+            "model": {"FullImage": {"class": "FindItBaseline", "baseline": "FullImage"}},
+            "data": {DATA: {"class": cls, "dataset": DATA}},
+        }
+        Path("config.json").write_text(json.dumps(config))
+        words = ["--config", "config.json"]
+    words += ["--work-dir", "out"]
+    path = tmp_path / "out" / "FullImage" / f"FullImage_{DATA}.json"
+
+    def asked(*more: str) -> int:
+        done = run(STOCK, [*words, *more], tmp_path, environment(tmp_path / "lmu"))
+        assert ("no usable image" in done.stdout) is (done.returncode != 0), done.stdout
+        return len(json.loads(path.read_text())) if path.exists() else 0
+
+    assert asked("--limit", "2") == 0
+    assert asked("--limit", "1") == 1
+    assert asked() == 1
+    bring_back(images)
+    assert asked() == ROWS
