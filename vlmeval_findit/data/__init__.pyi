@@ -39,6 +39,14 @@ from .custom.build import (
     import_samples as import_samples,
 )
 
+from .removal import (
+    WrittenByImport as WrittenByImport,
+    imports_called as imports_called,
+    written_by_import as written_by_import,
+    remove_import as remove_import,
+    runs_about as runs_about,
+)
+
 from .custom.annotation_formats import (
     ANNOTATION_FORMATS as ANNOTATION_FORMATS,
 )

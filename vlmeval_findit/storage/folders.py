@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
+
+from filelock import FileLock
 
 from ..core import (
     Checked,
@@ -22,6 +25,7 @@ from ..core import (
     Text,
     TextError,
     YesNo,
+    atomic_write,
     clone,
     file_sha256,
     parse_json,
@@ -194,6 +198,22 @@ def forget_custom_datasets() -> None:
     """Read the file of custom datasets at the next look: this process writes it."""
     global _registry
     _registry = None
+
+
+def register_dataset(name: str, row: CustomDataset | None) -> None:
+    """Write the row of a custom dataset; None: delete it. Other processes may write others."""
+    path = custom_datasets_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f"{path.name}.lock")):
+        forget_custom_datasets()  # Another process may have written in the same instant
+        before = dict(custom_datasets())
+        rows = {known: value for known, value in before.items() if known != name}
+        if row is not None:
+            rows[name] = row
+        if rows != before:
+            with atomic_write(path) as f:
+                json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
+            forget_custom_datasets()
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:

@@ -6,26 +6,22 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from filecmp import cmp
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ...benchmarks.findit import FindItQuery, PreparedTable, thinned, write_table
-from ...core import atomic_write, suffix_of, write_text_once
+from ...core import suffix_of, write_text_once
 from ...storage import (
     CustomDataset,
     Lock,
     contents_path,
-    custom_datasets,
-    custom_datasets_file,
-    forget_custom_datasets,
     lmu_data_root,
     make_lmu_data_root,
     meta_path,
+    register_dataset,
 )
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
@@ -97,7 +93,7 @@ def import_samples(
         if not checked:
             raise AnnotationError(f"{samples.source}: no query has boxes that can be used")
         # A kill between here and the end leaves no dataset of the old name over new files.
-        _register(name, None)
+        register_dataset(name, None)
         folder = settle()
     frames = samples.frames or len(checked[0].images)
     tables = _write(name, samples, checked, sizes, frames, origin or {})
@@ -112,7 +108,7 @@ def import_samples(
         negatives=any(table.without_box for table in tables),
         frames=frames,
     )
-    _register(name, row)
+    register_dataset(name, row)
     return ImportedDataset(name, row, tables, _values_by_kind(checked), samples.ledger)
 
 
@@ -217,19 +213,3 @@ def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindI
         for index, sample in enumerate(samples)
     )
     return [thinned(query, frames) for query in queries]
-
-
-def _register(name: str, row: CustomDataset | None) -> None:
-    """Write the row of a name into the registry; None: delete it."""
-    path = custom_datasets_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f"{path.name}.lock")):
-        forget_custom_datasets()  # Another process may have written in the same instant
-        before = dict(custom_datasets())
-        rows = {known: value for known, value in before.items() if known != name}
-        if row is not None:
-            rows[name] = row
-        if rows != before:
-            with atomic_write(path) as f:
-                json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
-            forget_custom_datasets()
