@@ -318,7 +318,6 @@ def _usage_text(error: click.UsageError) -> str:
 def _print_commands() -> None:
     context = click.Context(ROOT, info_name=program())
     formatter = context.make_formatter()
-    ROOT.format_usage(context, formatter)
     ROOT.format_help_text(context, formatter)
     ROOT.format_commands(context, formatter)
     say(formatter.getvalue())

@@ -99,6 +99,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
     DEFAULT_JUDGE = ""
     force_use_dataset_prompt = True
     benchmark: Benchmark
+    data: pd.DataFrame  # The rows that are asked
 
     def __init__(
         self,
