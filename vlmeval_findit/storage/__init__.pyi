@@ -11,7 +11,6 @@ from .folders import (
     CustomDataset as CustomDataset,
     custom_datasets as custom_datasets,
     known_custom_datasets as known_custom_datasets,
-    forget_custom_datasets as forget_custom_datasets,
     register_dataset as register_dataset,
     FolderError as FolderError,
     table_folders as table_folders,
