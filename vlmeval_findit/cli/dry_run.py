@@ -11,7 +11,15 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..core import counted
-from ..engine import chat_of, given_key, served_model, settings
+from ..engine import (
+    BackendFactory,
+    Cell,
+    chat_of,
+    given_key,
+    refuse_headers,
+    served_model,
+    settings,
+)
 from ..leaderboard import Field, Table
 from ..leaderboard import count as number_of
 from ..models import (
@@ -20,6 +28,7 @@ from ..models import (
     ChatModel,
     Load,
     ModelEntry,
+    ModelOptions,
     chat_model,
     find_model,
     known_revision,
@@ -27,10 +36,20 @@ from ..models import (
     tiers_in,
     token_limit,
 )
-from ..sweeps import DryRun, Sweep, Track, count_calls, sweep_groups
+from ..sweeps import (
+    DryRun,
+    Sweep,
+    Track,
+    check_cell,
+    count_calls,
+    scoring_settings,
+    sweep_groups,
+)
 from .access import Access, access_of
+from .early_checks import check_answers
 from .printing import print_folded, print_lines, print_table
 from .shared_options import say
+from .sweep import backends_for, budget_for
 
 T = TypeVar("T")
 
@@ -38,11 +57,20 @@ _REST = "the whole output (… | cat)"
 """The place of the rest of long tables: a pipe gets all."""
 
 
-def of_sweep(sweep: Sweep, subtracts: bool = True) -> int:
-    """Count the calls of a sweep; ``subtracts``: answers in its journal are finished calls."""
+def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int:
+    """Count the calls of a sweep, unless its run would be refused.
+
+    ``subtracts``: answers in its journal are finished calls.
+    """
+    factories = backends_for(sweep, options, budget_for(sweep), asks=False)
+    for entry in sweep.models:
+        if entry.name in factories:
+            factories[entry.name].check(entry)
     keys = {entry.name: _key(entry, sweep) for entry in sweep.models}
     chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
     groups = sweep_groups(sweep, keys, chats)
+    for entry, group in zip(sweep.models, groups, strict=True):
+        _check_cells(sweep, entry, group.cells, factories.get(entry.name))
     with _bars() as track:
         dry = count_calls(groups, sweep.journal if subtracts else None, track)
     numbers = ("cells", "queries", "images", "calls", "finished")
@@ -57,6 +85,19 @@ def of_sweep(sweep: Sweep, subtracts: bool = True) -> int:
     if not subtracts:
         say("Replies of earlier runs are not subtracted.")
     return 0
+
+
+def _check_cells(
+    sweep: Sweep, entry: ModelEntry, cells: Iterable[Cell], factory: BackendFactory | None
+) -> None:
+    """Refuse cells that a run refuses; without ``factory`` the model is VLMEvalKit's."""
+    settings = scoring_settings(sweep, entry)
+    for cell in cells:
+        if factory is None:
+            refuse_headers(entry)
+            check_answers(entry, Access.VLMEVALKIT, cell.variant, settings)
+        else:
+            check_cell(sweep.work_dir, entry, cell, settings, factory)
 
 
 def _is_http(entry: ModelEntry) -> bool:

@@ -114,7 +114,7 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
     if options.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep)
+        return of_sweep(sweep, options)
     if sweep.journal.exists() and not is_quiet():
         folder = sweep.journal.parent
         say(f"answers of an earlier probe are in {folder}: delete it to ask again\n")

@@ -184,7 +184,7 @@ def command(**values: Any) -> int:
     budget = budget_for(line.usual)
     experiments = _experiments(line, deployment, budget)
     if line.options.dry_run:
-        return _dry_run(setup, experiments)
+        return _dry_run(setup, experiments, line.options)
     if not is_quiet():
         print_setup(setup)
         journal = experiments.sweep(setup).journal
@@ -243,11 +243,11 @@ def _experiments(line: ReproduceLine, deployment: Deployment, budget: Budget) ->
     return Experiments(ask_sweep, line.work_dir, line.usual, who)
 
 
-def _dry_run(setup: Setup, experiments: Experiments) -> int:
+def _dry_run(setup: Setup, experiments: Experiments, options: ModelOptions) -> int:
     from .dry_run import of_sweep
 
     with _prompts(setup.prompts):
-        status = of_sweep(experiments.sweep(setup))
+        status = of_sweep(experiments.sweep(setup), options)
     print_further_calls(setup)
     return status
 

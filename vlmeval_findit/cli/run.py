@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -125,7 +126,7 @@ def run_command(**values: Any) -> int:
     if options.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(_sweep(run), subtracts=False)
+        return of_sweep(_sweep(run), options, subtracts=False)
     if runner is None or (_is_at_servers(run) and host_values.keys() <= {"retry"}):
         return _ask_servers(run, tables, factories, budget)
     check_gpu_numbers()
@@ -232,8 +233,11 @@ def _run_samples(run: RunLine) -> int:
 
 
 def _sweep(run: RunLine) -> Sweep:
+    reading: dict[str, Any] = {
+        key: run.settings.get(key) for key in ("reads_like", "thought_marks")
+    }
     sweep = Sweep(
-        models=tuple(entry for entry, _ in run.entries),
+        models=tuple(replace(entry, **reading) for entry, _ in run.entries),
         variants=tuple(run.variants),
         limit=run.limit,
         work_dir=run.work_dir,

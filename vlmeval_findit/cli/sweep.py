@@ -147,10 +147,12 @@ def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
 
 def run_or_count(sweep: Sweep, options: ModelOptions, formats_file: Path) -> int:
     """Run a sweep, or count its calls with ``--dry-run``; returns the exit status."""
+    if formats_file.is_file():
+        BestFormats(formats_file)  # Refused before the first call, if it is something else
     if options.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep)
+        return of_sweep(sweep, options)
     budget = budget_for(sweep)
     status = run_and_print(sweep, backends_for(sweep, options, budget), formats_file)
     return report_spending(budget) or status
@@ -164,24 +166,35 @@ def budget_for(sweep: Sweep) -> Budget:
     return Budget() if sweep.max_usd is None else Budget(sweep.max_usd)
 
 
-def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> BackendFactories:
-    """Return the backends of each model of a sweep; a ValueError for what cannot be run."""
+def backends_for(
+    sweep: Sweep, options: ModelOptions, budget: Budget, *, asks: bool = True
+) -> BackendFactories:
+    """Return the backends of each model of a sweep; a ValueError for what cannot be run.
+
+    A dry run (``asks``: False) needs neither images nor keys, nor VLMEvalKit, programs and devices;
+    all else is checked as in a run. Models of VLMEvalKit's own have no backend then.
+    """
     accesses = [
         (entry, Access.BATCH if sweep.batch else access_of(entry, sweep.serve is not None))
         for entry in sweep.models
     ]
     _refuse_unused(options, accesses)
     check_folder(sweep.work_dir)
-    tables = CellBuilder(sweep.skip_missing)
+    tables = CellBuilder(sweep.skip_missing if asks else None)
+    needs_device = asks and options.executor == "local"
     for entry, access in accesses:
         variants = all_variants(sweep, entry.name)
-        check_entry(entry, access, variants, needs_device=options.executor == "local")
+        check_entry(entry, access, variants, needs_key=asks, needs_device=needs_device)
         if access not in _WITHOUT_HOST:
             check_rows(variants, tables, sweep.limit, sweep.pictures)
-    factories = servers_for(sweep, options, accesses, budget)
+    factories = servers_for(sweep, options, accesses, budget, asks=asks)
     others = [(entry.name, access) for entry, access in accesses if entry.name not in factories]
-    if others:
+    if others and asks:
         factories |= _in_process(others, options.executor, _inference(sweep, options), budget)
+    elif others:
+        own = (*LOCAL, Access.OPENROUTER)
+        described = OwnModels(partial(_vlmevalkit, options.executor, sweep.inference, budget))
+        factories |= {name: described for name, access in others if access in own}
     return factories
 
 
@@ -202,10 +215,12 @@ def servers_for(
     accesses: Sequence[tuple[ModelEntry, Access]],
     budget: Budget,
     retry: int = ServerPolicy().attempts,
+    *,
+    asks: bool = True,
 ) -> dict[str, BackendFactory]:
     """Return the backends of the models that servers, providers or servers of ours answer for.
 
-    A call is tried ``retry`` times at most.
+    A call is tried ``retry`` times at most. ``asks``: as for :func:`backends_for`.
     """
     inference = _inference(sweep, options)
     batch = sweep.batch
@@ -218,15 +233,14 @@ def servers_for(
         assert serving is not None
         nobody_said = inference.threads == CallOptions().threads
         calls = PROGRAMS[serving.program].calls if nobody_said else inference.threads
-        started = ServedModelBackends(
-            serving, replace(inference, threads=calls), sweep.work_dir, policy
-        )
+        threads = replace(inference, threads=calls)
+        started = ServedModelBackends(serving, threads, sweep.work_dir, policy, asks=asks)
         factories |= dict.fromkeys(served, started)
     if over_http:
         if batch is not None and sweep.logprobs and batch.is_plain:
             raise ValueError(f"--logprobs: the {batch.value} interface gives none")
         headers, key = options.header, options.key
-        servers = ServerBackends((), inference, headers, budget, batch, key, policy)
+        servers = ServerBackends((), inference, headers, budget, batch, key, policy, asks)
         factories |= dict.fromkeys(over_http, servers)
     return factories
 
@@ -273,8 +287,6 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
 
 def run_and_print(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     """Run a sweep, print its scores, and write the best formats if it has several."""
-    if formats_file.is_file():
-        BestFormats(formats_file)  # Refused before the first call, if it is something else
     results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
     failed = sum(result.failed for result in results)
     results = [result for result in results if result.sample == 1]

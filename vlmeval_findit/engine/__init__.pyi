@@ -89,6 +89,10 @@ from .own_models import (
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
     local_key as local_key,
+    api_settings as api_settings,
+    api_chat as api_chat,
+    describe_api as describe_api,
+    refuse_headers as refuse_headers,
     OwnModels as OwnModels,
     LateBackend as LateBackend,
 )
@@ -130,6 +134,7 @@ from .cell_files import (
 from .outputs import (
     Output as Output,
     prepare_output as prepare_output,
+    check_output as check_output,
     begin as begin,
 )
 

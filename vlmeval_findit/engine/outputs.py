@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..boxes import SpaceError
@@ -59,16 +60,7 @@ def prepare_output(
         ValueError: the benchmark cannot score with the settings.
         IdentityError: the existing predictions are of another run.
     """
-    variant = cell.variant
-    benchmark = benchmark_of(variant)
-    settings = _for_model(settings, cell.model, described.answering.row)
-    benchmark.check(variant, settings)
-    try:
-        space = benchmark.space(cell.model, variant, settings, described)
-    except SpaceError:
-        if not space_later or settings.space is not None:
-            raise
-        space = None
+    settings, space = _in_force(cell, settings, described, space_later)
     # Where messages depend on the model, the hash is of those of the shared dataset.
     known = cell.prompt_hash if cell.rows and cell.dataset.base_dataset is None else None
     words = cell.prompts.words
@@ -89,6 +81,31 @@ def prepare_output(
         if identity.space_source == SPACE_SETTING.variable:
             refuse_variable(conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
+
+
+def check_output(
+    path: Path, cell: Cell, settings: Settings, described: Described, host: Mapping[str, str]
+) -> None:
+    """Refuse what :func:`prepare_output` does; no message is built where no run is recorded."""
+    if read_identity(path) is None:
+        _in_force(cell, settings, described)
+    else:
+        prepare_output(path, cell, settings, described, host)
+
+
+def _in_force(
+    cell: Cell, settings: Settings, described: Described, space_later: bool = False
+) -> tuple[Settings, Mapping[str, Any] | None]:
+    """Return the settings and the space in force for a cell, after checking them."""
+    benchmark = benchmark_of(cell.variant)
+    settings = _for_model(settings, cell.model, described.answering.row)
+    benchmark.check(cell.variant, settings)
+    try:
+        return settings, benchmark.space(cell.model, cell.variant, settings, described)
+    except SpaceError:
+        if not space_later or settings.space is not None:
+            raise
+        return settings, None
 
 
 def _for_model(settings: Settings, model: str, row: str | None) -> Settings:

@@ -1,4 +1,4 @@
-"""FindIt's models on this machine, and its baselines, described without VLMEvalKit.
+"""FindIt's models on this machine and at OpenRouter, and its baselines, without VLMEvalKit.
 
 VLMEvalKit makes them, and importing it takes seconds: a run that is finished needs none of it.
 """
@@ -8,19 +8,27 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from ..benchmarks import baseline_for, baseline_named, baselines, benchmarks
-from ..core import host_version, validate
+from ..core import Config, Count, Dollars, Number, Seconds, Whole, host_version, validate
 from ..models import (
+    OPENROUTER,
+    Budget,
+    ChatModel,
     ModelEntry,
+    PricesField,
     RunSettings,
+    chat_model,
     describe,
     local_names,
     on_this_machine,
+    provider_endpoints,
     row_of_checkpoint,
     row_to_run,
+    token_limit,
 )
 from ..protocol import Answering, CancelledError, DatasetVariant, Described, settings_from
 from .answering import BackendFactory
@@ -68,6 +76,44 @@ def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
     return given_key(given, answering.revision or answering.checkpoint)
 
 
+# --- models at OpenRouter -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings(Config):
+    """Settings of a model at OpenRouter."""
+
+    called: ClassVar[str] = "setting"
+    retry: Whole = 6  # attempts a call at most
+    timeout: Seconds = 600.0  # of an attempt
+    max_usd: Dollars | None = None  # spending limit
+    budget: Budget | None = None  # shared by several models, in place of max_usd
+    max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
+    temperature: Number | None = None  # None: the row's
+    prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
+
+
+def api_settings(given: Mapping[str, Any]) -> ApiSettings:
+    """Read the settings of a model, the token limit by any of its names.
+
+    Raises ValueError for an unknown setting or an invalid value.
+    """
+    limit, rest = token_limit(given)
+    return validate(ApiSettings, {**rest, "max_new_tokens": limit})
+
+
+def api_chat(model: str, api: ApiSettings) -> ChatModel:
+    """Return how a model is asked at OpenRouter."""
+    sampling = {} if api.temperature is None else {"temperature": api.temperature}
+    return chat_model(model, OPENROUTER, fields=sampling, max_tokens=api.max_new_tokens)
+
+
+def describe_api(variant: DatasetVariant, model: str, **settings: Any) -> Described:
+    """Describe a run of a model at OpenRouter; it needs no key."""
+    chat = api_chat(model, api_settings(settings))
+    return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
+
+
 # --- in a sweep -----------------------------------------------------------------------------------
 
 
@@ -84,17 +130,23 @@ class OwnModels:
     def check(self, entry: ModelEntry) -> None:
         if entry.checkpoint is not None:
             _local_arguments(entry)  # raises where no row fits
-        if entry.headers:
-            raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
-        if entry.name in baselines():
-            try:
-                inspect.signature(baseline_key).bind_partial(**entry.settings, **entry.resources)
-            except TypeError as error:
-                raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
+        refuse_headers(entry)
+        given = {**entry.settings, **entry.resources}
+        try:
+            if entry.name in baselines():
+                inspect.signature(baseline_key).bind_partial(**given)
+            elif _is_at_openrouter(entry):
+                api_settings(given)
+            else:
+                _run_settings(given)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         if entry.name in baselines():
             return baseline_key(entry.name)
+        if _is_at_openrouter(entry):
+            return given_key(entry.settings, None)
         # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
@@ -103,10 +155,12 @@ class OwnModels:
     def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
         if entry.name in baselines():
             return describe_baseline(variant, entry.name)
+        if _is_at_openrouter(entry):
+            return describe_api(variant, entry.name, **entry.settings)
         return describe_local(variant, **_local_arguments(entry))
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        if entry.name in baselines():
+        if entry.name in baselines() or _is_at_openrouter(entry):
             return answering
         return local_on_this_machine(answering, **_local_arguments(entry))
 
@@ -116,6 +170,22 @@ class OwnModels:
             return self._host().backend(entry)
 
         return LateBackend(make)
+
+
+def refuse_headers(entry: ModelEntry) -> None:
+    """Refuse headers of a model that is not asked at a server."""
+    if entry.headers:
+        raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
+
+
+def _is_at_openrouter(entry: ModelEntry) -> bool:
+    return entry.checkpoint is None and entry.name not in local_names()
+
+
+def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:
+    """Read the settings among the arguments of a model on this machine."""
+    given = {k: v for k, v in arguments.items() if k not in ("like", "model_path")}
+    return validate(RunSettings, given)
 
 
 def _local_arguments(entry: ModelEntry) -> dict[str, Any]:

@@ -286,10 +286,17 @@ class ServedModelBackends(ServerBackends):
     """Answers with models served here; logs go to ``servers`` in the work dir."""
 
     def __init__(
-        self, serving: ServeOptions, inference: CallOptions, work_dir: Path, policy: ServerPolicy
+        self,
+        serving: ServeOptions,
+        inference: CallOptions,
+        work_dir: Path,
+        policy: ServerPolicy,
+        *,
+        asks: bool = True,
     ) -> None:
-        super().__init__((), inference, policy=policy)
-        serving.check()
+        super().__init__((), inference, policy=policy, asks=asks)
+        if asks:  # Calls may be counted on a machine without the program and the GPUs
+            serving.check()
         self._serving = serving
         self._log_folder = work_dir / "servers"
 

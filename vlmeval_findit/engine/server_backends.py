@@ -61,6 +61,7 @@ class ServerBackends:
     batch: BatchKind | None = None  # the batch service to use (None: single calls)
     key: str | None = None  # of the servers or the provider (None: the environment's)
     policy: ServerPolicy = field(default_factory=ServerPolicy)
+    asks: bool = True  # False: no call is made, so no key is needed
 
     version: ClassVar[Mapping[str, str]] = {}
 
@@ -82,7 +83,7 @@ class ServerBackends:
                     )
             if self.batch is not None:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
-            servers = self._endpoints(entry)
+            servers = self._endpoints(entry, needs_key=self.asks)
             # Imported late: it imports the standard library's HTTP client.
             from ..models import refuse_unknown_proxies
 

@@ -9,61 +9,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..core import Config, Count, Dollars, Number, Seconds, Whole, validate
+from ..core import validate
 from ..engine import (
     CallOptions,
     HttpBackend,
     HttpService,
     ServedModelBackends,
     ServerBackends,
+    api_chat,
+    api_settings,
+    describe_api,
     policy_of,
 )
 from ..models import (
     MODELS,
     OPENROUTER,
     Budget,
-    ChatModel,
     HostMessage,
     ModelEntry,
-    PricesField,
-    chat_model,
     from_host_message,
     provider_endpoints,
-    token_limit,
 )
 from ..protocol import DatasetVariant, Described, parse_record
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
-
-
-@dataclass(frozen=True, slots=True)
-class ApiSettings(Config):
-    """Settings of a model over HTTP."""
-
-    called: ClassVar[str] = "setting"
-    retry: Whole = 6  # attempts a call at most
-    timeout: Seconds = 600.0  # of an attempt
-    max_usd: Dollars | None = None  # spending limit
-    budget: Budget | None = None  # shared by several models, in place of max_usd
-    max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
-    temperature: Number | None = None  # None: the row's
-    prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
-
-
-def settings_of(given: Mapping[str, Any]) -> ApiSettings:
-    """Read the settings of a model, the token limit by any of its names.
-
-    Raises ValueError for an unknown setting or an invalid value.
-    """
-    limit, rest = token_limit(given)
-    return validate(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
 class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
@@ -87,7 +63,8 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
 
     def __init__(self, model: str, **settings: Any) -> None:
         super().__init__(retry=1, verbose=False)
-        chat, api = _chat(model, settings)
+        api = api_settings(settings)
+        chat = api_chat(model, api)
         self.name = chat.name
         servers = provider_endpoints(OPENROUTER)
         budget = api.budget or Budget(api.max_usd or math.inf)
@@ -101,8 +78,7 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
     @classmethod
     def describe(cls, variant: DatasetVariant, model: str, **settings: Any) -> Described:
         """Describe a run with the constructor's arguments; it needs no key."""
-        chat, _ = _chat(model, settings)
-        return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
+        return describe_api(variant, model, **settings)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
         """Return the reply to a message, or the record of a failed call.
@@ -112,12 +88,6 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
         answer = self._backend.ask(from_host_message(message), variant_of(dataset))
         text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
         return recorded_reply(text, parse_record(answer.extra))
-
-
-def _chat(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:
-    api = settings_of(settings)
-    sampling = {} if api.temperature is None else {"temperature": api.temperature}
-    return chat_model(model, OPENROUTER, fields=sampling, max_tokens=api.max_new_tokens), api
 
 
 def api_models() -> dict[str, Callable[..., Any]]:
@@ -202,7 +172,7 @@ class FindItServed:
         serving = validate(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
         names = settings.keys() & {"retry", "timeout"}
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
-        api = settings_of(calls)
+        api = api_settings(calls)
         options = CallOptions(timeout=api.timeout)
         policy = policy_of(api.retry)
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
@@ -223,7 +193,7 @@ def _at_address(
     **arguments: Any,
 ) -> tuple[ServerBackends, ModelEntry]:
     """Return what answers for a model, and the model as it is asked."""
-    api = settings_of(arguments)
+    api = api_settings(arguments)
     limit = {} if api.max_new_tokens is None else {"max_new_tokens": api.max_new_tokens}
     entry = ModelEntry(
         model,

@@ -19,10 +19,12 @@ from ..engine import (
     Loader,
     LocalBackend,
     ThreadedBackend,
+    api_settings,
+    refuse_headers,
 )
 from ..models import Budget, GenerateClient, ModelEntry
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
-from .api import FindItOpenRouter, settings_of
+from .api import FindItOpenRouter
 from .judged_loading import judged_loading
 from .model_descriptions import (
     Entry,
@@ -70,8 +72,7 @@ class VLMEvalKitBackends:
         if entry.name not in supported_VLM:
             near = nearest(entry.name, supported_VLM)
             raise ValueError(f"{entry.where}VLMEvalKit has no model {entry.name!r}{near}")
-        if entry.headers:
-            raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
+        refuse_headers(entry)
         try:
             self._check_settings(entry, supported_VLM[entry.name])
         except (TypeError, ValueError) as error:
@@ -82,7 +83,7 @@ class VLMEvalKitBackends:
         given = {**entry.settings, **entry.resources}
         made = with_system(entry_of(entry.name), entry.prompt)
         if made.cls is FindItOpenRouter:
-            settings_of(given)
+            api_settings(given)
             return
         if made.is_api and not math.isinf(self._budget.limit):
             raise ValueError(

@@ -10,6 +10,7 @@ from .sweep_file import (
     parse_sweep as parse_sweep,
     grid_tables as grid_tables,
     refuse_samples as refuse_samples,
+    scoring_settings as scoring_settings,
 )
 
 from .sweep_run import (
@@ -29,6 +30,7 @@ from .format_search import (
 
 from .model_runs import (
     UnfinishedError as UnfinishedError,
+    check_cell as check_cell,
 )
 
 from .call_counts import (

@@ -12,11 +12,12 @@ from ..engine import (
     ModelStoppedError,
     Output,
     Watcher,
+    check_output,
     prepare_output,
     sample_setting,
 )
 from ..models import ModelEntry
-from ..protocol import Settings, StopReason
+from ..protocol import Described, Settings, StopReason
 from ..scoring import CellResult
 from ..storage import sample_path
 
@@ -63,12 +64,25 @@ def prepare_cell(
     work_dir: Path, entry: ModelEntry, cell: Cell, settings: Settings, factory: BackendFactory
 ) -> Output:
     """Prepare a cell's files where VLMEvalKit would put them; more samples are below them."""
+    path = _path_of(work_dir, cell)
+    return prepare_output(path, cell, settings, _described(entry, cell, factory), factory.version)
+
+
+def check_cell(
+    work_dir: Path, entry: ModelEntry, cell: Cell, settings: Settings, factory: BackendFactory
+) -> None:
+    """Refuse a cell that :func:`prepare_cell` refuses; nothing is prepared."""
+    path = _path_of(work_dir, cell)
+    check_output(path, cell, settings, _described(entry, cell, factory), factory.version)
+
+
+def _path_of(work_dir: Path, cell: Cell) -> Path:
+    """Return a cell's prediction file."""
+    path = work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
+    return sample_path(path, cell.sample) if cell.sample > 1 else path
+
+
+def _described(entry: ModelEntry, cell: Cell, factory: BackendFactory) -> Described:
     described = factory.describe(entry, cell.variant)
     recorded = {**described.answering.settings, **sample_setting(cell.sample)}
-    answering = replace(described.answering, settings=recorded)
-    path = work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
-    if cell.sample > 1:
-        path = sample_path(path, cell.sample)
-    return prepare_output(
-        path, cell, settings, described._replace(answering=answering), factory.version
-    )
+    return described._replace(answering=replace(described.answering, settings=recorded))

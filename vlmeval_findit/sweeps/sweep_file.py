@@ -56,7 +56,7 @@ from ..models import (
     same_checkpoint,
     space_or_variable,
 )
-from ..protocol import Better, DatasetVariant, PictureSample
+from ..protocol import Better, DatasetVariant, PictureSample, Settings, settings_from
 from ..serving import ServeOptions
 
 
@@ -133,6 +133,17 @@ def cells_to_ask(
     }
     for variant, sample in product(variants, range(1, sweep.samples + 1)):
         yield tables.cell(entry.name, variant, sweep.limit, given, sample=sample, **options)
+
+
+def scoring_settings(sweep: Sweep, entry: ModelEntry) -> Settings:
+    """Return how the replies of a model are scored."""
+    given = {
+        "space": entry.space,
+        "reads_like": entry.reads_like,
+        "thought_marks": entry.thought_marks,
+        "force": sweep.force,
+    }
+    return settings_from(given)
 
 
 def extra_variants(sweep: Sweep) -> dict[DatasetVariant, bool]:

@@ -23,12 +23,12 @@ from ..engine import (
     merge_predictions,
 )
 from ..models import ModelEntry
-from ..protocol import DatasetVariant, settings_from
+from ..protocol import DatasetVariant
 from ..scoring import CellResult
 from ..storage import MORE_SAMPLES, Lock
 from .format_race import FormatRace
 from .model_runs import StoppedModels, prepare_cell
-from .sweep_file import Sweep, cells_to_ask, extra_variants, stage_variants
+from .sweep_file import Sweep, cells_to_ask, extra_variants, scoring_settings, stage_variants
 
 
 def run_sweep(
@@ -126,12 +126,6 @@ def _ask(
 def _prepare(
     sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Iterable[Cell]
 ) -> list[Output]:
-    given = {
-        "space": entry.space,
-        "reads_like": entry.reads_like,
-        "thought_marks": entry.thought_marks,
-        "force": sweep.force,
-    }
-    settings = settings_from(given)
+    settings = scoring_settings(sweep, entry)
     factory = engine.factories[entry.name]
     return [prepare_cell(sweep.work_dir, entry, cell, settings, factory) for cell in cells]

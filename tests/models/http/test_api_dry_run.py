@@ -52,6 +52,8 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(SWEEP)
+    at_server = SWEEP.replace("{name: FullImage}", "{name: Qwen3-VL, served: tiny}")
+    (tmp_path / "server.yaml").write_text(at_server)
     (tmp_path / "outputs").mkdir()
     demo = "--data FindIt_Demo_xyxy_json --model"
     commands = [
@@ -59,7 +61,7 @@ def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> N
         f"{demo} Qwen3-VL=tiny --base-url http://127.0.0.1:9/v1",
         f"{demo} FindIt-Nano",
         "search --model GPT-5.4 --data Demo --limit 2",
-        "sweep sweep.yaml --base-url http://127.0.0.1:9/v1",
+        "sweep server.yaml --base-url http://127.0.0.1:9/v1",
         "sweep sweep.yaml",
         f"{demo} my-own",
     ]
