@@ -1,4 +1,4 @@
-"""The page of messages: what commands refuse, by command, from ``tests/golden/refusals.txt``."""
+"""The page of messages: what commands refuse, by command, from ``tests/golden/refusals/``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vlmeval_findit.cli import COMMANDS
 
-REFUSALS = Path(__file__).resolve().parents[1] / "tests" / "golden" / "refusals.txt"
+REFUSALS = Path(__file__).resolve().parents[1] / "tests" / "golden" / "refusals"
 
 WORDS = {
     "NANO": "--model FindIt-Nano --data FindIt_Scenes_mini_xyxy_json",
@@ -18,7 +18,7 @@ WORDS = {
     "SERVER": "--base-url http://127.0.0.1:1/v1",
     "IMAGES": "--image-root data/images --name Mine",
 }
-"""Abbreviations in the file, so that a line shows only what is wrong with it."""
+"""Abbreviations in the files, so that a line shows only what is wrong with it."""
 
 OTHER = "no command of ours"
 """The heading of lines whose first word is not a command."""
@@ -28,10 +28,21 @@ OTHER = "no command of ours"
 class Refusal:
     """One refused command line."""
 
-    section: str  # The heading of the file above it
-    typed: str  # Without the program's name, and without abbreviations
+    section: str  # The heading above it, empty without one
+    line: str  # As it stands in its file, with abbreviations
     printed: str
     status: int
+
+    @property
+    def typed(self) -> str:
+        """Return the line without abbreviations; the program's name is not in it."""
+        return whole(self.line)
+
+
+def refusal_files() -> dict[str, Path]:
+    """Return the file of each command, also of those that refuse nothing yet."""
+    files = {name: REFUSALS / f"{name.replace(' ', '-')}.txt" for name in COMMANDS}
+    return {**files, OTHER: REFUSALS / "no-command.txt"}
 
 
 def whole(line: str) -> str:
@@ -40,7 +51,7 @@ def whole(line: str) -> str:
 
 
 def refusals(text: str) -> Iterator[Refusal]:
-    """Read the file: entries are separated by empty lines, headings begin with ``#``."""
+    """Read a file: entries are separated by empty lines, headings begin with ``#``."""
     section = ""
     for entry in text.strip().split("\n\n"):
         first, _, rest = entry.partition("\n")
@@ -48,7 +59,7 @@ def refusals(text: str) -> Iterator[Refusal]:
             section = first.removeprefix("# ")
             continue
         printed, _, status = rest.rpartition("\n")
-        yield Refusal(section, whole(first.removeprefix("$ ")), printed, int(status.strip("[]")))
+        yield Refusal(section, first.removeprefix("$ "), printed, int(status.strip("[]")))
 
 
 def command_of(typed: str) -> str:
@@ -70,17 +81,13 @@ def command_of(typed: str) -> str:
     return OTHER
 
 
-def messages_page(text: str | None = None) -> str:
+def messages_page() -> str:
     """Write the page: a section a command, a block a refusal."""
-    text = REFUSALS.read_text(encoding="utf-8") if text is None else text
-    by_command: dict[str, list[Refusal]] = {name: [] for name in (*COMMANDS, OTHER)}
-    for refusal in refusals(text):
-        by_command[command_of(refusal.typed)].append(refusal)
     lines = [_LEAD]
-    for name, of_command in by_command.items():
-        if of_command:
+    for name, path in refusal_files().items():
+        if path.exists():
             title = name if name == OTHER else f"`{name}`"
-            lines += [f"## {title}", "", *_blocks(of_command)]
+            lines += [f"## {title}", "", *blocks(path.read_text(encoding="utf-8"))]
     return "\n".join(lines)
 
 
@@ -94,14 +101,11 @@ current folder, `CLONE` the clone, `MODELS` the names that `findit models` lists
 """
 
 
-_LONG = 50
-"""Commands with more refusals have the file's headings, too."""
-
-
-def _blocks(of_command: list[Refusal]) -> Iterator[str]:
+def blocks(text: str) -> Iterator[str]:
+    """Show the refusals of a file, with its headings."""
     section = ""
-    for refusal in of_command:
-        if len(of_command) > _LONG and refusal.section != section:
+    for refusal in refusals(text):
+        if refusal.section != section:
             section = refusal.section
             yield f"### {section[:1].upper()}{section[1:]}\n"
         status = "" if refusal.status == 2 else f"\n(exit status {refusal.status})"

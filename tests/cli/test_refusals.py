@@ -1,7 +1,8 @@
-"""What commands refuse, in a file to read side by side: ``golden/refusals.txt``.
+"""What commands refuse, in files to read side by side: ``golden/refusals/<command>.txt``.
 
-To add a refusal, add its line ``$ …`` there.  Then, and after every change of messages, write the
-answers again with ``FINDIT_WRITE_GOLDEN=1 python -m pytest tests/cli/test_refusals.py``.
+To add a refusal, add its line ``$ …`` to its command's file, and ``[2]`` below it.  Then, and after
+every change of messages, write the answers again with
+``FINDIT_WRITE_GOLDEN=1 python -m pytest -n 0 tests/cli/test_refusals.py``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ from vlmeval_findit.core import plugin_rows, vlmevalkit
 from vlmeval_findit.models import MODELS
 
 sys.path.append(str(ROOT / "docs"))
-from messages import REFUSALS, whole
+from messages import Refusal, refusal_files, refusals
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +57,26 @@ def _forget_vlmevalkit() -> None:
 
 
 @pytest.fixture
-def environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Return the environment of every line: commands set variables of their process."""
+def environment(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the environment of a line; what its command writes, no other sees."""
+    here = tmp_path / "here"
+    shutil.copytree(folder, here, symlinks=True, ignore=shutil.ignore_patterns("lmu"))
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
+    # Images of rendered sets are drawn once.
     (folder / "lmu").mkdir(exist_ok=True)
-    monkeypatch.setenv("LMUData", str(folder / "lmu"))
-    monkeypatch.setenv("FINDIT_TABLES", str(folder))
-    monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
+    (here / "lmu").symlink_to(folder / "lmu")
+    monkeypatch.setenv("LMUData", str(here / "lmu"))
+    monkeypatch.setenv("FINDIT_TABLES", str(here))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={here / 'pictures'}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(here)
     return dict(os.environ)
 
 
-def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixture[str]) -> str:
+def answered(typed: str, environment: dict[str, str], capsys: pytest.CaptureFixture[str]) -> str:
     """Run what was typed; return what was printed, and the exit status."""
-    words = shlex.split(whole(line))
+    words = shlex.split(typed)
     os.environ.clear()
     os.environ.update(environment)
     while "=" in words[0] and not words[0].startswith("-"):
@@ -83,13 +89,13 @@ def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixtu
         os.environ.update(environment)
         plugin_rows.forget()
     printed = capsys.readouterr()
-    # An empty line ends an entry of the file.
+    # An empty line ends an entry of a file.
     text = re.sub(r"\n{2,}", "\n", printed.err.strip() or printed.out.strip())
     signs = {
         str(Path.cwd()): "DIR",
         str(ROOT): "CLONE",
         environment["LMUData"]: "LMUData",
-        ", ".join(MODELS): "MODELS",  # A new model changes no line of the file
+        ", ".join(MODELS): "MODELS",  # A new model changes no answer
     }
     for long, sign in signs.items():
         text = text.replace(long, sign)
@@ -97,19 +103,26 @@ def answered(line: str, environment: dict[str, str], capsys: pytest.CaptureFixtu
     return f"{text}\n[{status}]"
 
 
-def test_what_commands_refuse_is_what_the_file_says(
-    environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+REFUSED = [
+    pytest.param(path, refusal, id=f"{path.stem}: {refusal.line}")
+    for path in refusal_files().values()
+    if path.exists()
+    for refusal in refusals(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("path", "refusal"), REFUSED)
+def test_what_a_command_refuses_is_what_its_file_says(
+    path: Path,
+    refusal: Refusal,
+    environment: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    entries = REFUSALS.read_text(encoding="utf-8").split("\n\n")
-    actual = []
-    for entry in entries:
-        line = entry.partition("\n")[0]
-        if line.startswith("$ "):
-            actual.append(f"{line}\n{answered(line[2:], environment, capsys)}")
-        else:
-            actual.append(entry)
+    actual = answered(refusal.typed, environment, capsys)
+    expected = f"{refusal.printed}\n[{refusal.status}]"
     if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
-        REFUSALS.write_text("\n\n".join(actual) + "\n", encoding="utf-8")
+        entry = f"$ {refusal.line}\n"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(f"{entry}{expected}", f"{entry}{actual}"), encoding="utf-8")
         return
-    for written_now, expected in zip(actual, entries, strict=True):
-        assert written_now.strip() == expected.strip()
+    assert actual == expected

@@ -15,7 +15,7 @@ from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_LATER, EXIT_LIMIT_REACHED
 from vlmeval_findit.models import ModelEntry
 
 sys.path.append(str(ROOT / "docs"))
-from messages import REFUSALS, messages_page, refusals
+from messages import REFUSALS, blocks, command_of, messages_page, refusal_files, refusals
 
 REFERENCE = ROOT / "docs" / "reference"
 STATUSES = (REFERENCE / "exit-statuses.md").read_text(encoding="utf-8")
@@ -56,25 +56,32 @@ def test_rows_of_exit_statuses_are_of_commands() -> None:
 
 def test_messages_are_all_on_their_page() -> None:
     page = messages_page()
-    known = list(refusals(REFUSALS.read_text(encoding="utf-8")))
+    files = refusal_files().values()
+    known = [each for path in files if path.exists() for each in refusals(path.read_text("utf-8"))]
     assert len(known) > 300
     for refusal in known:
         assert refusal.printed.replace("python run_findit.py", "findit") in page
 
 
-def test_a_refusal_is_below_its_command() -> None:
-    text = (
-        "# first\n\n$ data get A\nerror: no A: python run_findit.py data list\n[2]\n\n"
-        "# second\n\n$ FINDIT_X='a b' PASCAL --model M\nerror:\n  two lines\n[1]"
-    )
-    page = messages_page(text)
-    run = page.index("## `run`")
-    assert run < page.index(
+def test_a_refusal_stands_in_the_file_of_its_command() -> None:
+    files = refusal_files()
+    assert set(REFUSALS.iterdir()) <= set(files.values())
+    for command, path in files.items():
+        if path.exists():
+            of_file = list(refusals(path.read_text("utf-8")))
+            assert {command_of(each.typed) for each in of_file} == {command}
+            lines = [each.line for each in of_file]
+            assert len(set(lines)) == len(lines), path
+
+
+def test_a_refusal_is_shown_as_it_is_typed() -> None:
+    text = "# first\n\n$ FINDIT_X='a b' PASCAL --model M\nerror: data list:\n  two lines\n[1]"
+    assert list(blocks(text)) == [
+        "### First\n",
+        "````{code-block} text\n:class: message\n\n"
         "$ FINDIT_X='a b' findit --data FindIt_Pascal_xyxy_json --model M\n"
-        "error:\n  two lines\n(exit status 1)\n"
-    )
-    other = page.index("## `data get`")
-    assert run < other < page.index("$ findit data get A\nerror: no A: findit data list\n````")
+        "error: data list:\n  two lines\n(exit status 1)\n````\n",
+    ]
 
 
 def test_pages_that_the_build_writes_are_ignored() -> None:
