@@ -66,7 +66,7 @@ def test_notes_stand_once_and_of_reported_runs_only(runs: list[Run], style: Pape
         doubt = f"doubt of {'a reported' if reported[id(run)] else 'another'} run"
         doubted.append(replace(run, provenance=replace(run.provenance, coords_doubt=doubt)))
     latex = as_latex(make_board(doubted), style)
-    assert latex.count("Values in percent with 95") == 1
+    assert latex.count("Values in percent.") == 1
     assert "doubt of a reported run" in latex
     assert "doubt of another run" not in latex
     assert "doubt of another run" not in as_markdown(make_board(doubted))

@@ -79,7 +79,7 @@ def test_json_has_rows_as_objects_and_notes() -> None:
 
 def test_markdown_escapes_names_and_marks_the_best() -> None:
     header, _, first, second, last = to_markdown(TABLE).splitlines()
-    assert header == "| rank | model | *Overall* | A - B | p | queries |"
+    assert header == "| rank | model | Overall <sub>mean of 2</sub> | A - B | p | queries |"
     assert first == r"| 1 | A\<b\> | **61.2** <sub>52.0–70.1</sub> | +1.5 | \<0.001 | 1,200 |"
     assert second.startswith("| 2 ≈ | =B | 60.0 ≈ <sub>50.0–69.0</sub> | -1.5 | 0.250 |")
     assert last.startswith(r"| *published* | *C\|c* | 58.0 |")

@@ -19,17 +19,13 @@ from ..analysis import (
     compare_hits,
     pair_runs,
     scores_by_index,
-    untested_metrics,
 )
 from ..core import counted, nearest, printable
 from ..leaderboard import (
-    OTHER_QUERIES_NOTE,
-    TOO_FEW_NOTE,
     Table,
     comparison_table,
     cost_comparison_table,
     datasets_table,
-    has_too_few_images,
     headline_title,
     to_json,
 )
@@ -180,10 +176,6 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     say(f"{len(left.rows):,} queries")
     say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
-    if untested_metrics(left, right):
-        print_folded(OTHER_QUERIES_NOTE.text)
-    if has_too_few_images(left, right, differences):
-        print_folded(TOO_FEW_NOTE.text)
     _print_costs(left, right)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
     say(

@@ -25,12 +25,12 @@ from ..core import EXIT_INTERRUPTED, as_called, install
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
-    TIED_SIGN,
     Board,
     Field,
     FieldType,
     FieldValue,
     Table,
+    signs_of,
     tested_cell,
     value,
     write_board,
@@ -170,7 +170,7 @@ def _run_all(demo: Demonstration) -> int:
         (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard")
     print_table(_families(board), "leaderboard.md")
-    say(f"F1@0.5 in percent, with 95 % intervals. {TIED_SIGN}: the difference may be chance.")
+    say("F1@0.5 in percent.")
     say(f"Object detection is a mean: of {SCENES}, {_of_each(board, SCENES)} as in step 2,")
     say(f"and of {MULTILABEL}, {_of_each(board, MULTILABEL)}.")
     status = _report(demo, runs)
@@ -253,7 +253,8 @@ def _families(board: Board) -> Table:
     for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
         rows.append([name, *map(tested_cell, entries)])
-    return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
+    fields = [Field(""), *map(value, board.models)]
+    return Table("Leaderboard", fields, rows, signs=signs_of(board))
 
 
 def _of_each(board: Board, dataset: str) -> str:

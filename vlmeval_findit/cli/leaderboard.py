@@ -21,13 +21,11 @@ from ..leaderboard import (
     lost_table,
     metric_table,
     remarks,
-    signs_of,
     write_board,
 )
 from ..leaderboard import boards as make_boards
 from ..protocol import Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
-from ..statistics import INTERVALS_LEGEND
 from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
 from .printing import first_lines, print_folded, print_lines, print_table
 from .shared_options import (
@@ -148,9 +146,6 @@ def print_board(board: Board) -> None:
     unit = " in percent" if board.headline.share else ""
     datasets = counted(len(board.counted_datasets), "dataset")
     say(f"{board.headline.title}{unit}: means over {datasets}")
-    say(f"Intervals: {INTERVALS_LEGEND}.")
-    for sign in signs_of(board):
-        print_folded(f"{sign}.")
     names = [average.name for average in board.means]
     for dataset in board.datasets:
         if dataset.reviews is not None:

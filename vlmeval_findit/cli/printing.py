@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
 from ..core import EXIT_LIMIT_REACHED, atomic_write, printable
-from ..leaderboard import Field, FieldType, Table, to_terminal
+from ..leaderboard import IN_A_TERMINAL, Field, FieldType, Table, legend_of, to_terminal
 from ..models import Budget
 from .shared_options import say
 
@@ -33,13 +33,18 @@ def console() -> Console:
 
 
 def print_table(table: Table, rest: str) -> None:
-    """Print a table; on a terminal its first rows, and where the ``rest`` is."""
+    """Print a table, and what its signs mean; on a terminal its first rows, and where the rest is.
+
+    ``rest`` is that place.
+    """
     out = console()
     shown = table.first(_MOST_ROWS) if out.is_terminal else table
     for part in to_terminal(shown, out.width):
         out.print(part)
     if more := len(table.rows) - len(shown.rows):
         say(f"{more:,} more in {rest}")
+    for line in legend_of([shown], IN_A_TERMINAL):
+        print_folded(f"{line}.")
 
 
 def print_columns(

@@ -2,8 +2,6 @@
 
 from .board import (
     OVERALL as OVERALL,
-    TIED_SIGN as TIED_SIGN,
-    UNTESTED_SIGN as UNTESTED_SIGN,
     RankedValue as RankedValue,
     Board as Board,
     boards as boards,
@@ -16,6 +14,15 @@ from .comparable import (
     group_comparable as group_comparable,
     of_one_scorer as of_one_scorer,
     grouped as grouped,
+)
+
+from .legends import (
+    IN_A_TERMINAL as IN_A_TERMINAL,
+    TIED_SIGN as TIED_SIGN,
+    UNTESTED_SIGN as UNTESTED_SIGN,
+    Family as Family,
+    elsewhere as elsewhere,
+    legend_of as legend_of,
 )
 
 from .reported_formats import (
@@ -51,7 +58,6 @@ from .result_table import (
 
 from .board_tables import (
     metric_table as metric_table,
-    elsewhere as elsewhere,
     tested_cell as tested_cell,
     values_table as values_table,
     sweep_table as sweep_table,
@@ -64,10 +70,7 @@ from .board_tables import (
 
 from .run_tables import (
     runs_table as runs_table,
-    OTHER_QUERIES_NOTE as OTHER_QUERIES_NOTE,
-    TOO_FEW_NOTE as TOO_FEW_NOTE,
     comparison_table as comparison_table,
-    has_too_few_images as has_too_few_images,
     datasets_table as datasets_table,
     headline_title as headline_title,
     samples_table as samples_table,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ from ..protocol import Benchmark, Better, Metric, Published
 from ..scoring import Run
 from ..statistics import Difference, Estimate, Interval, correct, difference, mean, metric_intervals
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_comparable, grouped
+from .legends import TIED_SIGN, UNTESTED_SIGN
 from .published_rows import published_rows
 from .reported_formats import (
     FormatRow,
@@ -19,15 +20,12 @@ from .reported_formats import (
     choose,
     formats_by_model,
     make_format_rows,
+    named_models,
 )
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
 OVERALL = "Overall"  # Name of the mean over all datasets
-
-TIED_SIGN = "≈"  # Sign of a rank whose difference to the rank above is not significant
-UNTESTED_SIGN = "?"  # Sign of a rank whose difference to the rank above is not tested
-VOTED = "†"  # Sign of a value with reviews whose reviewers saw the model's answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,10 @@ class BoardCell:
     run: Run | None  # None: a mean
     queries: int
     failures: int
-    tried: int  # Formats that its reported one is compared with, and itself; of a mean: the most
-    # Further formats that were asked some of the queries, in runs that are not compared; of a
-    # mean: the most
+    # Formats that its reported one was chosen from; 1: the only one, or named. Of a mean: the most
+    tried: int
+    # Further formats that were asked some of the queries, in runs that are not compared, and may
+    # have chosen the reported one; of a mean: the most
     left_out: int
     entries: Mapping[str, RankedValue]  # By the names of metrics; only those with a value
 
@@ -118,6 +117,8 @@ class Board:
     excluded: tuple[ExcludedRun, ...]
     # By (model, dataset): the answers elsewhere of models whose format was chosen
     elsewhere: Mapping[tuple[str, str], HeldOutAnswers] = field(default_factory=dict)
+    # Models whose format was named beforehand: it is one of none that were tried
+    named: frozenset[str] = frozenset()
     published: tuple[Published, ...] = ()  # Published values on its datasets
 
     @property
@@ -209,7 +210,8 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     reported = choose(datasets, fixed)
     elsewhere = answers_elsewhere(datasets, reported, fixed)
     means = _means_over(datasets)
-    cells = _make_cells(datasets, means, reported, elsewhere, excluded)
+    named = named_models(reported, fixed)
+    cells = _make_cells(datasets, means, reported, elsewhere, excluded, named)
     headline = benchmark.metrics[0]
     if any(run.failed for run in comparable):
         headline = benchmark.headline_counting_failures
@@ -224,6 +226,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         runs=tuple(make_format_rows(datasets, reported, fixed)),
         excluded=excluded,
         elsewhere=elsewhere,
+        named=named,
         published=published_rows(benchmark, datasets),
     )
 
@@ -264,6 +267,7 @@ def _make_cells(
     reported: Mapping[tuple[str, str], Run],
     elsewhere: Mapping[tuple[str, str], HeldOutAnswers],
     excluded: Sequence[ExcludedRun],
+    named: Container[str],
 ) -> dict[tuple[str, str], BoardCell]:
     """Make the cells of all models by (model, dataset or mean).
 
@@ -273,6 +277,7 @@ def _make_cells(
         reported: the reported runs by (model, dataset).
         elsewhere: the answers elsewhere of models whose format was chosen.
         excluded: the runs that are not compared.
+        named: models whose format was named beforehand.
     """
     metrics = next(iter(reported.values())).benchmark.all_metrics if reported else ()
     places: dict[str, tuple[str, ...]] = {each.name: (each.name,) for each in datasets}
@@ -293,8 +298,11 @@ def _make_cells(
         entries = values[members]
         for model, its in group.items():
             runs_of_model = [each.run for each in its]
-            formats = [_formats(tried[run.board_dataset, model]) for run in runs_of_model]
-            others = [_formats_left_out(run, left_out.get(model, [])) for run in runs_of_model]
+            formats = [_formats([run]) for run in runs_of_model]
+            others = [set[str]() for _ in runs_of_model]
+            if model not in named:
+                formats = [_formats(tried[run.board_dataset, model]) for run in runs_of_model]
+                others = [_formats_left_out(run, left_out.get(model, [])) for run in runs_of_model]
             cells[model, place] = BoardCell(
                 model=model,
                 dataset=place,

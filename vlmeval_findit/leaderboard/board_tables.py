@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import ELSEWHERE
 from ..core import counted
 from ..protocol import Metric, SumKey, weighted
 from ..scoring import Run
 from ..statistics import Difference, clustered_sums, slice_intervals
-from .board import OVERALL, VOTED, Board, RankedValue
+from .board import OVERALL, Board, RankedValue
 from .comparable import grouped
 from .cost_tables import cell_costs, cost_cells, cost_fields
-from .notes import format_note, formats_tried, formats_used, notes_of
+from .legends import VOTED, elsewhere
+from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
 from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
@@ -35,7 +35,7 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     rows: list[list[FieldValue]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
     tried = formats_tried(board)
-    for model in sorted(ranks, key=lambda model: float(ranks[model].value or "inf")):
+    for model in sorted(ranks, key=lambda model: _place(ranks[model])):
         row: list[FieldValue] = [ranks[model], model]
         if tried:
             row.append(tried[model])
@@ -54,7 +54,8 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
             fields += _fields(board, name, f"{dataset.family}, {dataset.queries} queries")
     title = next(each.title for each in board.metrics if each.name == metric)
     notes = notes_of(board, only_reported=True)
-    return Table(title, fields, [*rows, *published], notes, quoted=len(published))
+    rows += published
+    return Table(title, fields, rows, notes, quoted=len(published), signs=signs_of(board))
 
 
 def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[FieldValue]]:
@@ -79,17 +80,17 @@ def _first_fields(board: Board) -> list[Field]:
     return fields
 
 
+def _place(rank: TableCell) -> tuple[float, bool]:
+    """Return the place of a row: of equal models the first is the one without a sign."""
+    return float(rank.value or "inf"), bool(rank.sign)
+
+
 def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     """Make ``2 ≈``; no rank for a model without a mean, or with failed calls in it."""
     entry = board.entry(model, OVERALL, metric)
     if entry is None or not entry.rank:
         return TableCell()
     return TableCell(entry.rank, sign=entry.mark)
-
-
-def elsewhere(name: str) -> str:
-    """Return the name of the column of values elsewhere beside another column."""
-    return f"{name} {ELSEWHERE}"
 
 
 def _fields(board: Board, name: str, note: str = "", is_mean: bool = False) -> list[Field]:
@@ -141,7 +142,8 @@ def overall_table(board: Board) -> Table:
     for metric in board.shown:
         fields += _fields(board, metric.title)
     fields += [count("queries"), count("failed calls"), Field("datasets")]
-    return Table("Overall", fields, rows, notes_of(board, only_reported=True))
+    notes = notes_of(board, only_reported=True)
+    return Table("Overall", fields, rows, notes, signs=signs_of(board))
 
 
 def formats_table(board: Board) -> Table:
@@ -202,7 +204,8 @@ def values_table(board: Board) -> Table:
         fields.append(Field("published in"))
     if any_reviews:
         fields.append(Field("answers seen by reviewers"))
-    return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
+    quoted = len(board.published)
+    return Table("All values", fields, rows, notes_of(board), quoted, signs_of(board))
 
 
 def _ranked_cells(board: Board, entry: RankedValue | None) -> list[FieldValue]:
@@ -249,7 +252,7 @@ def sweep_table(board: Board) -> Table:
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported", "corrected"), count("queries"), count("failed calls")]
     fields += cost_fields()
-    return Table("Formats", fields, rows, notes_of(board))
+    return Table("Formats", fields, rows, notes_of(board), signs=signs_of(board))
 
 
 # The columns of excluded_table in tables for people
@@ -292,7 +295,7 @@ def slices_table(board: Board) -> Table:
     metrics = _plain(board.metrics)
     rows = [[*run_cells(row), *cells] for row in board.runs for cells in _slices(row.run, metrics)]
     fields = [*RUN_FIELDS, *_SLICE_FIELDS, *(value(metric.name) for metric in metrics)]
-    return Table("Slices", fields, rows)
+    return Table("Slices", fields, rows, signs=signs_of(board))
 
 
 def run_slices_table(run: Run) -> Table:
@@ -310,6 +313,7 @@ def slices_tables(board: Board) -> list[Table]:
     tables = []
     for dataset, rows in reported.items():
         table = _slices_table(dataset, [row.run for row in rows], board.headline)
+        table = replace(table, signs=signs_of(board))
         if table.rows or table.notes:
             tables.append(table)
     return tables

@@ -15,6 +15,7 @@ from ..analysis import CostDifference
 from ..scoring import RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
+from .legends import STAR, Family
 from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
@@ -261,7 +262,7 @@ def cost_comparison_table(
     rows: list[list[FieldValue]] = []
     for each in differences:
         test = each.difference
-        star = "*" if test.p_value is not None and test.p_value < ALPHA else ""
+        star = STAR if test.p_value is not None and test.p_value < ALPHA else ""
         row: list[FieldValue] = [each.name, each.mean, each.other_mean]
         row += [TableCell(test.value, test.interval), TableCell(test.p_value, sign=star)]
         rows.append([*row, each.queries])
@@ -278,4 +279,5 @@ def cost_comparison_table(
         if words := list(cost_words(costs)):
             notes.append(Note(name, words))
     title = "Costs: means over the queries of which both are known"
-    return Table(title, fields, rows, notes if rows else ())
+    signs = {STAR: f"p below {ALPHA:g}", "p": Family.PAIR.value}
+    return Table(title, fields, rows, notes if rows else (), signs=signs)

@@ -20,11 +20,12 @@ from ..analysis import (
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..protocol import Better, ErrorAnalysis, Metric
 from ..scoring import Run
-from ..statistics import Difference
+from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .legends import STAR, Family
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE = 2  # Most error types that a row names
@@ -123,14 +124,15 @@ def error_differences_table(
         [
             cost.error_type.name,
             TableCell(difference.value, difference.interval),
-            TableCell(difference.corrected, sign="*" if difference.significant else ""),
+            TableCell(difference.corrected, sign=STAR if difference.significant else ""),
         ]
         for cost in costs
         if (difference := differences.get(cost.error_type.key)) is not None
     ]
     rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
-    return Table(f"against {other.model} on {other.variant.name}", fields, rows)
+    signs = {STAR: "significant", "p (Holm)": Family.ERRORS.value, NONE: TOO_FEW_IMAGES}
+    return Table(f"against {other.model} on {other.variant.name}", fields, rows, signs=signs)
 
 
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:

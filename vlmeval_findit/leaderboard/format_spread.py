@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from ..analysis import estimate
 from ..core import counted
 from ..protocol import Better, Metric
-from ..statistics import Difference
+from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
 from .comparable import grouped
+from .legends import NO_INTERVAL, STAR
 from .reported_formats import FormatRow, share_of_tests, tests_against
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,18 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
         rows.append(row)
     lines = [
         f"{metric.title}: the format minus the best; intervals hold together for all pairs of "
-        "formats, of all models and datasets (95 %), and so do tests (*: significant)",
+        "formats, of all models and datasets (95 %), and so do tests",
         "best: on the dataset; the model may be reported in another, which is best on average",
         "commonest: the format that most models were asked in on the dataset",
     ]
-    return Table("How much the format matters", fields, rows, [Note("", lines)])
+    return Table("How much the format matters", fields, rows, [Note("", lines)], signs=_SIGNS)
+
+
+_SIGNS = {
+    STAR: "significant",
+    NO_INTERVAL: TOO_FEW_IMAGES,
+    NONE: "the model was not asked in it",
+}
 
 
 def _difference(spread: FormatSpread, other: ComparedFormat | None) -> TableCell:
@@ -143,7 +151,7 @@ def _difference(spread: FormatSpread, other: ComparedFormat | None) -> TableCell
     tested = other.to_best
     if tested is None:
         return TableCell()
-    return TableCell(tested.value, tested.interval, "*" if tested.significant else "")
+    return TableCell(tested.value, tested.interval, STAR if tested.significant else "")
 
 
 def loss(difference: Difference | None, metric: Metric) -> float:

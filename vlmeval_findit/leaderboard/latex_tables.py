@@ -7,10 +7,11 @@ from enum import Enum
 
 from ..scoring import Run
 from .board import Board
-from .board_tables import elsewhere, metric_table, tested_cell
+from .board_tables import metric_table, tested_cell
 from .comparable import asked_at
 from .cost_tables import cost_table
-from .notes import formats_used, notes_of
+from .legends import elsewhere
+from .notes import formats_used, notes_of, signs_of
 from .result_table import Field, FieldValue, Table, value
 from .table_output import to_booktabs, to_latex
 
@@ -119,4 +120,4 @@ def _datasets(board: Board) -> Table:
             if model in chosen:
                 row.append(tested_cell(entry).value if entry else None)
         rows.append(row)
-    return Table(f"{board.headline.title} by dataset", fields, rows)
+    return Table(f"{board.headline.title} by dataset", fields, rows, signs=signs_of(board))

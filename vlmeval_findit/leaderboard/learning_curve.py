@@ -16,6 +16,7 @@ from ..protocol import Better, Metric
 from ..scoring import Run
 from ..statistics import (
     INTERVALS_LEGEND,
+    TOO_FEW_IMAGES,
     Choice,
     Difference,
     Interval,
@@ -23,6 +24,7 @@ from ..statistics import (
     metric_intervals,
 )
 from ..sweeps import name_and_step
+from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
 from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _NAMED = 5  # Most steps that the verdict names
@@ -132,10 +134,7 @@ def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve
 
 
 def curve_table(curve: LearningCurve) -> Table:
-    """Make a row for each checkpoint: its value, the difference to the best, and the p-value.
-
-    ``≈``: the best is not significantly better; ``?``: too few images.
-    """
+    """Make a row for each checkpoint: its value, the difference to the best, and the p-value."""
     rows: list[list[FieldValue]] = []
     for point in curve.points:
         row: list[FieldValue] = [point.step, len(point.run.rows), point.run.failed]
@@ -151,15 +150,22 @@ def curve_table(curve: LearningCurve) -> Table:
         Note("", [curve.verdict]),
         Note(curve.title, ["failed calls count as misses"]),
         Note("Intervals", [INTERVALS_LEGEND]),
-        Note("p", [CORRECTION]),
     )
-    return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes)
+    return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes, signs=_SIGNS)
+
+
+_SIGNS = {
+    TIED_SIGN: "the best is not significantly better",
+    UNTESTED_SIGN: f"not tested, as {TOO_FEW_IMAGES}",
+    BOLD: "the best",
+    "p": CORRECTION,
+}
 
 
 def _test_cells(test: Difference) -> list[FieldValue]:
     sign = ""
     if test.p_value is None:
-        sign = "?"
+        sign = UNTESTED_SIGN
     elif not test.significant:
-        sign = "≈"
+        sign = TIED_SIGN
     return [TableCell(test.value, test.interval, sign=sign), test.corrected]

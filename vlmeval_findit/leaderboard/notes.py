@@ -22,50 +22,73 @@ from ..scoring import (
     score_again,
 )
 from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
-from .board import OVERALL, TIED_SIGN, UNTESTED_SIGN, VOTED, Board, BoardCell
+from .board import OVERALL, Board, BoardCell
 from .comparable import ComparableRuns, grouped
-from .result_table import Note
+from .legends import (
+    BOLD,
+    INTERVAL,
+    ITALIC,
+    NO_INTERVAL,
+    TIED_SIGN,
+    UNTESTED_SIGN,
+    VOTED,
+    Family,
+    without_value,
+)
+from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
 
 
-def signs_of(board: Board) -> list[str]:
-    """Return the meaning of the signs of ranks and values."""
-    untested = (
-        f"{UNTESTED_SIGN}: the difference to the rank above is not tested, as {TOO_FEW_IMAGES}"
-    )
-    signs = [f"{TIED_SIGN}: the difference to the rank above is not significant"]
-    if not board.elsewhere:
-        return [*signs, untested]
-    by_value = f"{UNTESTED_SIGN} beside –: ranked by its value where {ELSEWHERE} is not known"
-    unknown = any(answers.unknown for answers in board.elsewhere.values())
-    untested += f", or a value {ELSEWHERE} is not known"
-    return [*signs, untested, ELSEWHERE_SIGN, *([by_value] if unknown else [])]
-
-
-ELSEWHERE_SIGN = f"{ELSEWHERE}: {ELSEWHERE_MEANING}; ranks, tests and intervals are of it"
+def signs_of(board: Board) -> dict[str, str]:
+    """Return what the signs of ranks and values mean, by sign; :func:`.legend_of` has those met."""
+    untested = f"the difference to the rank above is not tested, as {TOO_FEW_IMAGES}"
+    if any(answers.unknown for answers in board.elsewhere.values()):
+        untested += f", or a value {ELSEWHERE} is not known"
+    return {
+        TIED_SIGN: "the difference to the rank above, or to an equal model, is not significant",
+        UNTESTED_SIGN: untested,
+        without_value(UNTESTED_SIGN): f"ranked by its value where {ELSEWHERE} is not known",
+        VOTED: "reviewers of its labels saw the answers of the model",
+        ELSEWHERE: f"{ELSEWHERE_MEANING}; ranks, tests and intervals are of it",
+        BOLD: "the best of its column",
+        ITALIC: "published values, not ranked",
+        INTERVAL: "95 % interval over images",
+        NO_INTERVAL: f"{TOO_FEW_IMAGES}, or do in a dataset of the mean",
+        NONE: "not asked or not known; a mean needs all its datasets, and a rank the mean",
+    }
 
 
 def how_to_read(board: Board) -> str:
     """Say what the values of a board are, and how they are ranked and tested."""
     return (
-        "Values in percent with 95 % intervals over images: queries of one image count together, "
-        f"and so does an image that datasets share; there is no interval where {TOO_FEW_IMAGES}, "
-        f"nor of a mean over that dataset ({WHICH_IMAGES_COUNT}). {'; '.join(signs_of(board))} "
-        "(at 5 %: paired t-test over images; p-values are corrected after Holm for the comparisons "
-        "of their column). "
+        "Values in percent. Intervals and tests are over images: queries of one image count "
+        f"together, and so does an image that datasets share ({WHICH_IMAGES_COUNT}). "
+        f"Tests are paired t-tests at 5 %; {_P_VALUES}. "
         "Models are ordered by the headline metric with failed calls as misses; other metrics are "
         "over answered calls only, and rank no model that has failed calls. "
         "Means are given for models that have every dataset in them."
     )
 
 
+# The tests of one pair are another family: whoever sees both must know
+_P_VALUES = (
+    f"p-values are {Family.RANKS.value}; each of A against B, in the report and of compare, is "
+    f"{Family.PAIR.value}"
+)
+
+
 def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
-    return (
+    text = (
         f"A model is reported in one format {UNEVEN_DATASETS}, unless --format says otherwise, "
         f"chosen by the {rule(board.benchmark)}."
     )
+    named = [model for model in board.models if model in board.named]
+    if not named:
+        return text
+    more = f" and {len(named) - MOST:,} more" if len(named) > MOST else ""
+    return f"{text} Named beforehand: the formats of {', '.join(named[:MOST])}{more}."
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
@@ -104,9 +127,9 @@ def formats_chosen(board: Board) -> list[str]:
 
 
 def formats_tried(board: Board) -> dict[str, int]:
-    """Return the largest number of formats that each model's reported one is compared with.
+    """Return the largest number of formats that each model's reported one was chosen from.
 
-    It counts itself, and no run that is not compared. Empty if each model has one format.
+    It counts itself, and no run that is not compared. Empty if no format was chosen.
     """
     cells = grouped(board.ordered_cells(), lambda cell: cell.model)
     tried = {model: max(cell.tried for cell in group) for model, group in cells.items()}
@@ -114,10 +137,10 @@ def formats_tried(board: Board) -> dict[str, int]:
 
 
 def formats_compared(board: Board) -> dict[str, int]:
-    """Return how many formats each model's reported one is compared with by value, and itself.
+    """Return how many formats each model's reported one was compared with by value, and itself.
 
-    These are the formats on as many datasets. Of one format alone on most datasets, or on all, no
-    value decided.
+    1, where it was named. Else they are the formats on as many datasets: of one format alone on
+    most datasets, or on all, no value decided.
     """
     counts = {}
     for model, rows in grouped(board.runs, lambda row: row.run.model).items():
@@ -125,7 +148,8 @@ def formats_compared(board: Board) -> dict[str, int]:
         labelled = [row for row in rows if row.dataset in board.counted_datasets] or rows
         datasets = Counter(row.run.variant.format for row in labelled)
         most = max(datasets[row.run.variant.format] for row in labelled if row.reported)
-        counts[model] = sum(number >= most for number in datasets.values())
+        rivals = sum(number >= most for number in datasets.values())
+        counts[model] = 1 if model in board.named else rivals
     return counts
 
 

@@ -93,6 +93,16 @@ def choose(
     return reported
 
 
+def named_models(reported: Iterable[tuple[str, str]], fixed: Mapping[str, str]) -> frozenset[str]:
+    """Return the models whose format the user named: no value of theirs chose it.
+
+    Args:
+        reported: the reported runs by (model, dataset).
+        fixed: the formats that the user named, as for :func:`choose`.
+    """
+    return frozenset(model for model, _ in reported if model in fixed or EVERY_MODEL in fixed)
+
+
 def answers_elsewhere(
     datasets: Sequence[ComparableRuns],
     reported: Mapping[tuple[str, str], Run],
@@ -107,8 +117,9 @@ def answers_elsewhere(
     """
     comparable = {dataset.name: by_model(dataset.runs) for dataset in datasets}
     answers = {}
+    named = named_models(reported, fixed)
     for model, its in grouped(reported, lambda place: place[0]).items():
-        if model in fixed or EVERY_MODEL in fixed:
+        if model in named:
             continue
         runs_of_model = {dataset: reported[model, dataset] for _, dataset in its}
         tried = {dataset: comparable[dataset][model] for dataset in runs_of_model}
@@ -147,6 +158,7 @@ def make_format_rows(
         for model, runs in sorted(by_model(dataset.runs).items()):
             groups[model, dataset.name] = runs
     alpha_share = share_of_tests(groups.values())
+    named = named_models(reported, fixed)
     rows = []
     for (model, dataset_name), runs in groups.items():
         estimates = [estimate(run) for run in runs]
@@ -154,8 +166,7 @@ def make_format_rows(
         best = next((at for at, run in enumerate(runs) if run is chosen), None)
         tests = {}
         if best is not None:
-            is_named = model in fixed or EVERY_MODEL in fixed
-            tests = tests_against(runs, estimates, best, None if is_named else alpha_share)
+            tests = tests_against(runs, estimates, best, None if model in named else alpha_share)
         for at, run in enumerate(runs):
             bounds = metric_intervals(estimates[at])
             rows.append(FormatRow(run, dataset_name, bounds, at == best, tests.get(at)))

@@ -6,7 +6,8 @@ formats of values, intervals and p-values are defined here only.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+import dataclasses
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import takewhile
@@ -109,13 +110,17 @@ FieldValue = TableCell | str | float | None  # What a field of a table's row may
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with a value for each column; the last ``quoted`` rows are published values."""
+    """Rows with a value for each column; the last ``quoted`` rows are published values.
+
+    ``signs``: what a sign means where it occurs; :func:`.legend_of` says which do.
+    """
 
     title: str
     fields: Sequence[Field]
     rows: Sequence[Sequence[FieldValue]]
     notes: Sequence[Note] = ()
     quoted: int = 0
+    signs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def cells(self) -> Iterator[list[tuple[Field, TableCell]]]:
         """Yield every row as its columns with their cells."""

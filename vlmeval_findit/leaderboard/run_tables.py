@@ -27,7 +27,8 @@ from ..statistics import (
     metric_intervals,
 )
 from .cost_tables import cost_cells, cost_fields
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .legends import STAR, TIED_SIGN, Family
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
@@ -51,18 +52,19 @@ def runs_table(runs: Sequence[Run]) -> Table:
 
 # --- two runs -------------------------------------------------------------------------------------
 
-_NOTES = (Note("Intervals", [INTERVALS_LEGEND]), Note("*", [f"p below {ALPHA:g}"]))
+_NOTES = (Note("Intervals", [INTERVALS_LEGEND]),)
 
 OTHER_QUERIES = "≠"  # Sign of a difference between values over different queries
 
-# Legend of the sign ≠ in comparisons
-OTHER_QUERIES_NOTE = Note(
-    OTHER_QUERIES,
-    ["over answered calls, and A and B answered different queries: no test, no interval"],
-)
-
-# Legend of values with too few images for a test
-TOO_FEW_NOTE = Note("–", [f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"])
+_HOLM = "p (Holm)"
+_SIGNS = {
+    STAR: f"p below {ALPHA:g}",
+    OTHER_QUERIES: "over answered calls, and A and B answered different queries: no test, no "
+    "interval",
+    "p": Family.PAIR.value,
+    _HOLM: Family.DATASETS.value,
+}
+_TOO_FEW = {NONE: f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"}
 
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
@@ -79,21 +81,13 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         values = run.value(metric), other.value(metric)
         sign = OTHER_QUERIES if metric.name in untested else ""
         rows.append(_compared(metric.title, values, test, test.p_value, sign))
-    notes = list(_NOTES)
-    if untested:
-        notes.append(OTHER_QUERIES_NOTE)
-    if has_too_few_images(run, other, differences):
-        notes.append(TOO_FEW_NOTE)
-    title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
-    return Table(title, _comparison_fields("metric", "p"), rows, notes)
-
-
-def has_too_few_images(run: Run, other: Run, differences: Mapping[str, Difference]) -> bool:
-    """Tell whether a metric has no test because too few images count."""
-    over_other_queries = untested_metrics(run, other)
-    return any(
-        test.p_value is None for name, test in differences.items() if name not in over_other_queries
+    # Of values over other queries – has another cause, which their sign says.
+    has_too_few = any(
+        test.p_value is None for name, test in differences.items() if name not in untested
     )
+    signs = {**_SIGNS, **(_TOO_FEW if has_too_few else {})}
+    title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
+    return Table(title, _comparison_fields("metric", "p"), rows, _NOTES, signs=signs)
 
 
 def datasets_table(
@@ -118,12 +112,12 @@ def datasets_table(
         values = run.value(metric), other.value(metric)
         row = _compared(run.board_dataset, values, test, test.corrected)
         rows.append([*row, run.failed, other.failed] if any_failed else row)
-    fields = _comparison_fields("dataset", "p (Holm)")
+    fields = _comparison_fields("dataset", _HOLM)
     if any_failed:
         fields += [count("A failed"), count("B failed")]
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
-    return Table(title, fields, rows, _NOTES)
+    return Table(title, fields, rows, _NOTES, signs={**_SIGNS, **_TOO_FEW})
 
 
 def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:
@@ -146,7 +140,7 @@ def _compared(
     p_value: float | None,
     sign: str = "",
 ) -> list[FieldValue]:
-    star = "*" if p_value is not None and p_value < ALPHA else ""
+    star = STAR if p_value is not None and p_value < ALPHA else ""
     difference = TableCell(test.value, test.interval, sign=sign)
     return [name, *values, difference, TableCell(p_value, sign=star)]
 
@@ -204,14 +198,15 @@ def ranking_table(run: CalibrationResult) -> Table:
     fields = [Field("boxes ranked")]
     for name in ("AP", "AP50"):
         fields += [value(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
-    return Table(f"{run.model} on {run.dataset}", fields, rows)
+    signs = {TIED_SIGN: "the gain is not significant"}
+    return Table(f"{run.model} on {run.dataset}", fields, rows, signs=signs)
 
 
 def _with_gain(precision: APValue) -> list[FieldValue]:
     value = TableCell(precision.value, precision.interval)
     bounds = precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
-    gain = TableCell(precision.gain, sign="≈" if is_chance else "")
+    gain = TableCell(precision.gain, sign=TIED_SIGN if is_chance else "")
     return [value, "" if precision.gain is None else gain]
 
 
@@ -242,7 +237,7 @@ def legend(runs: Sequence[CalibrationResult]) -> Note:
     names = {each.definition for run in runs for each in run.by_definition}
     lines = [f"{name}: {means}" for name, means in CONFIDENCE_MEANINGS.items() if name in names]
     lines += [
-        "gain: over the order of output; ≈: not significant",
+        "gain: over the order of output",
         f"brackets: 95 %, images resampled {BOOTSTRAP_SAMPLES} times; none of fewer than "
         f"{FEWEST_IMAGES} images",
         "best cut: without boxes of a lower confidence F1 is highest, chosen on these boxes; "

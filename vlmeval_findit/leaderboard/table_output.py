@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from ..core import as_csv, printable, short
+from .legends import IN_JSON, legend_of, signs_note
 from .result_table import (
     NONE,
     Field,
     FieldType,
+    FieldValue,
     Note,
     Table,
     TableCell,
@@ -36,7 +38,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """Return a table for JSON: its title, rows by column, and notes.
+    """Return a table for JSON: its title, rows by column, and notes, of its signs, too.
 
     A value with a possible interval, a rank and a difference are objects: ``value``, ``low`` and
     ``high`` (null without an interval), and ``sign`` if the table shows it. Everything else is the
@@ -47,7 +49,10 @@ def to_json(table: Table) -> dict[str, Any]:
         "rows": [
             {field.name: _json_value(field, cell) for field, cell in row} for row in table.cells()
         ],
-        "notes": [{"title": note.title, "lines": list(note.lines)} for note in table.notes],
+        "notes": [
+            {"title": note.title, "lines": list(note.lines)}
+            for note in (*table.notes, *signs_note([table], IN_JSON))
+        ],
     }
 
 
@@ -86,14 +91,15 @@ def md(text: str) -> str:
 
 def to_markdown(table: Table) -> str:
     """Write a table in Markdown, without its title and notes."""
-    lines = [
-        [f"*{md(field.name)}*" if field.is_mean else md(field.name) for field in table.fields],
-        ["---"] * len(table.fields),
-    ]
+    lines = [list(map(_md_head, table.fields)), ["---"] * len(table.fields)]
     first_quoted = len(table.rows) - table.quoted
     for at, row in enumerate(table.cells()):
         lines.append([_md_cell(*item, quoted=at >= first_quoted) for item in row])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _md_head(field: Field) -> str:
+    return md(field.name) + (f" <sub>{md(field.note)}</sub>" if field.note else "")
 
 
 def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
@@ -106,9 +112,14 @@ def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
 
 
 def markdown_page(title: str, tables: Sequence[Table], source: str = "") -> str:
-    """Write a page of tables; below them their notes, each once; ``source`` opens the page."""
+    """Write a page of tables; below them their notes, each once.
+
+    ``source`` opens the page; then it says how values are read, and what signs mean.
+    """
     introduction, *others = sorted(all_notes(tables), key=lambda note: bool(note.title))
     parts = [f"# {md(title)}", *filter(None, [md(source)]), *introduction.lines]
+    if signs := legend_of(tables):
+        parts.append("\n".join(f"* {md(line)}" for line in signs))
     for table in tables:
         parts += [f"## {md(table.title)}", to_markdown(table)]
     for heading, lines in others:
@@ -134,7 +145,7 @@ _LATEX = {
 def to_latex(table: Table, source: str = "") -> str:
     """Write a table as ``table*`` with its notes below; needs packages booktabs and graphicx.
 
-    ``source``: a sentence that follows the title in the caption.
+    The caption is the title, what its signs mean, and ``source``.
     """
     columns = "".join("l" if field.kind is FieldType.TEXT else "r" for field in table.fields)
     lines = [
@@ -160,7 +171,9 @@ def to_latex(table: Table, source: str = "") -> str:
 
 
 def _caption(table: Table, source: str) -> str:
-    return _latex(f"{table.title}. {source}" if source else table.title)
+    parts = [table.title, "; ".join(legend_of([table])), source.removesuffix(".")]
+    text = ". ".join(filter(None, parts))
+    return _latex(text if text == table.title else f"{text}.")
 
 
 def _latex_notes(notes: Sequence[Note]) -> str:
@@ -175,6 +188,7 @@ def to_booktabs(table: Table, source: str = "") -> str:
     It needs no package but booktabs, so it can be pasted into any template. The note of a column
     stands in a line below its name.
     """
+    table = _without_intervals(table)
     is_text = [field.kind is FieldType.TEXT for field in table.fields]
     lines = [
         r"\begin{table*}[t]",
@@ -189,12 +203,21 @@ def to_booktabs(table: Table, source: str = "") -> str:
         lines.append(" & ".join(notes) + r" \\")
     lines.append(r"\midrule")
     for row in table.cells():
-        cells = (_latex_cell(field, replace(cell, interval=None), False) for field, cell in row)
+        cells = (_latex_cell(field, cell, False) for field, cell in row)
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     if table.notes:
         lines.append(_latex_notes(table.notes))
     return "\n".join([*lines, r"\end{table*}", ""])
+
+
+def _without_intervals(table: Table) -> Table:
+    """Return a table whose values have no intervals; its published ones look as the others."""
+    fields = [replace(field, interval=False) for field in table.fields]
+    rows: list[list[FieldValue]] = []
+    for row in table.cells():
+        rows.append([replace(cell, interval=None) for _, cell in row])
+    return replace(table, fields=fields, rows=rows, quoted=0)
 
 
 def _latex_head(field: Field) -> str:

@@ -15,6 +15,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
 from ..core import printable, replacing
+from .legends import IN_A_SHEET, signs_note
 from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
 
@@ -74,7 +75,8 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         _fill(_sheet(book, name), table, styles)
     notes = _sheet(book, "Notes")
     notes.column_dimensions["A"].width = _NOTES_WIDTH
-    all_lines = ((title, line) for title, lines in all_notes(tables.values()) for line in lines)
+    shown = [*all_notes(tables.values()), *signs_note(tables.values(), IN_A_SHEET)]
+    all_lines = ((title, line) for title, lines in shown for line in lines)
     lines = [f"{title}: {line}" if title else line for title, line in all_lines]
     for row, line in enumerate(lines, 1):
         cell = _put(notes, row, 1, line, _PLAIN)

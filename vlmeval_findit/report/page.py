@@ -13,6 +13,7 @@ from ..core import counted
 from ..leaderboard import (
     EXCLUDED,
     Board,
+    Family,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
@@ -138,6 +139,7 @@ def _best(page: PageSource) -> Contents:
         "board": board,
         "forest": forest,
         "elsewhere": ELSEWHERE_MEANING,
+        "families": Family,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -240,6 +242,7 @@ def _compare(page: PageSource) -> Contents | None:
     values = {
         "board": board,
         "elsewhere": ELSEWHERE_MEANING,
+        "families": Family,
         "too_few": TOO_FEW_IMAGES,
         "counting": WHICH_IMAGES_COUNT,
         "hit_score": HIT_SCORE,

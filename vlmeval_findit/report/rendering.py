@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..core import printable
+from ..leaderboard import legend_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -46,6 +47,7 @@ def fill(template: str, values: Mapping[str, Any]) -> Markup:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["legend_of"] = legend_of
     return Markup(environment.get_template(template).render(values))
 
 

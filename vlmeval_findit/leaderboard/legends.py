@@ -1,0 +1,104 @@
+"""What the signs of a table mean, and what p-values are corrected for: of what occurs, no more.
+
+A table says what its signs mean (:attr:`.Table.signs`); every output of a table for people asks
+:func:`legend_of` which of them occur, as it shows the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from enum import Enum
+
+from ..analysis import ELSEWHERE
+from .result_table import NONE, Field, Note, Table, TableCell
+
+# What a table may show without a sign, as keys of Table.signs
+INTERVAL = "low–high"
+NO_INTERVAL = "no interval"
+BOLD = "bold"
+ITALIC = "italic"
+
+# Signs
+TIED_SIGN = "≈"  # The difference to the rank above, or to what else a table names, may be chance
+UNTESTED_SIGN = "?"  # That difference is not tested
+VOTED = "†"  # A value with reviews whose reviewers saw the model's answers
+STAR = "*"  # A significant difference
+
+IN_A_TERMINAL = (BOLD, ITALIC)  # Signs that it does not show
+IN_A_SHEET = (NONE,)
+IN_JSON = (BOLD, ITALIC)
+
+
+def elsewhere(name: str) -> str:
+    """Return the name of the column of values elsewhere beside another column."""
+    return f"{name} {ELSEWHERE}"
+
+
+def without_value(sign: str) -> str:
+    """Return the key of a sign that stands without a value."""
+    return f"{sign} without a value"
+
+
+class Family(Enum):
+    """Which tests share 5 %: what the p-values of an output are corrected for, in words."""
+
+    RANKS = "corrected (Holm) for each model against the one a rank above, in one column"
+    PANEL = "corrected for all pairs of models of a panel"
+    PAIR = "of this pair alone, not corrected for other pairs"
+    ERRORS = "corrected (Holm) for the error types of the pair"
+    DATASETS = "corrected (Holm) for the datasets of the two models"
+
+
+def legend_of(tables: Iterable[Table], lacking: Container[str] = ()) -> list[str]:
+    """Return what the signs that occur in tables mean, each once: ``≈: the difference to …``.
+
+    ``lacking``: signs that the output does not show, as bold type on a terminal.
+    """
+    lines: dict[str, None] = {}
+    for table in tables:
+        occurring = set(_occurring(table))
+        for sign, meaning in table.signs.items():
+            if sign in occurring and sign not in lacking:
+                lines[f"{sign}: {meaning}"] = None
+    return list(lines)
+
+
+def signs_note(tables: Iterable[Table], lacking: Container[str] = ()) -> list[Note]:
+    """Return the note on the signs of tables; none where no sign occurs."""
+    lines = legend_of(tables, lacking)
+    return [Note("Signs", lines)] if lines else []
+
+
+def _occurring(table: Table) -> Iterator[str]:
+    """Yield the signs that occur in a table, its columns, and keys of what has no sign."""
+    names = {field.name for field in table.fields}
+    yield from names
+    if any(name.endswith(elsewhere("")) for name in names):
+        yield ELSEWHERE
+    first_quoted = len(table.rows) - table.quoted
+    if table.quoted:
+        yield ITALIC
+    for at, row in enumerate(table.cells()):
+        for field, cell in row:
+            yield from _signs_of(cell)
+            if at < first_quoted and field.interval and elsewhere(field.name) not in names:
+                yield from _interval_of(field, cell)
+
+
+def _signs_of(cell: TableCell) -> Iterator[str]:
+    yield from cell.sign
+    if cell.value is None:
+        yield NONE
+        for sign in cell.sign:
+            yield without_value(sign)
+    elif isinstance(cell.value, str):
+        yield cell.value  # A column of signs, for programs
+    if cell.best:
+        yield BOLD
+
+
+def _interval_of(field: Field, cell: TableCell) -> Iterator[str]:
+    if cell.interval is not None:
+        yield INTERVAL
+    elif cell.value not in (None, ""):
+        yield NO_INTERVAL
