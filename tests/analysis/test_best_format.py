@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def test_no_format_is_the_best_of_formats_without_a_hit(
         world.predict("M", name, saying("[]"))
     report_formats(results_of(load_runs([world.runs])), tmp_path / "formats.yaml")
     assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in every format\n"
+    assert not (tmp_path / "formats.yaml").exists()
+
+
+# What makes a run one that no board compares with the others, and what is said of it
+APART = {
+    "scored_with": ({"vlmeval_findit": "0.9"}, "were scored by two scorers"),
+    "table_sha256": ("0" * 64, "were asked about two versions of the table"),
+    "prompts": ("others-1", "was asked in the prompts "),
+}
+
+
+@pytest.mark.parametrize("key", APART)
+@pytest.mark.parametrize("race", [False, True])
+def test_runs_that_no_board_compares_choose_no_format(
+    key: str, race: bool, world: World, tmp_path: Path, capsys, monkeypatch
+) -> None:
+    names = [f"FindIt_Pascal_{name}" for name in ("xyxy_json", "xyxy_text", "xywh_json")]
+    runs = [world.run("M", name, speaking(name, 0.5 + at / 10)) for at, name in enumerate(names)]
+    value, why = APART[key]
+    runs[-1] = replace(runs[-1], provenance=replace(runs[-1].provenance, **{key: value}))
+    assert len(make_board(runs).excluded) == 1
+    loaded = {run.files.provenance: run for run in runs}
+    monkeypatch.setattr("vlmeval_findit.analysis.format_file.load_run", loaded.__getitem__)
+    report_formats(results_of(runs), tmp_path / "formats.yaml", race)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "M: no best format on FindIt: " in printed
+    assert why in printed
     assert not (tmp_path / "formats.yaml").exists()
 
 

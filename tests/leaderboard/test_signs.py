@@ -20,7 +20,6 @@ from vlmeval_findit.leaderboard import (
     PaperStyle,
     as_latex,
     as_markdown,
-    format_note,
     formats_tried,
     make_board,
     remarks,
@@ -230,8 +229,8 @@ def test_a_named_format_is_the_best_of_none(world: World, named: str, capsys, tm
     assert not CHOSEN.search(capsys.readouterr().out)
     if named == "xyxy_json":
         assert "named beforehand (--format); for " in outputs["headlines"](board)
-    assert "Named beforehand: the formats of " in format_note(board)
-    assert "Named beforehand" not in format_note(chosen)
+    assert "Formats named beforehand" in dict(remarks(board))
+    assert "Formats named beforehand" not in dict(remarks(chosen))
 
 
 def test_a_further_format_did_not_choose_a_named_one(world: World) -> None:

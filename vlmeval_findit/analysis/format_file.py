@@ -18,7 +18,7 @@ from ..storage import RunFiles
 from .best_format import FormatAverage, ranked, rule
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race import RULE
-from .run_statistics import intervals
+from .run_statistics import StatisticsError, check_one_measure, intervals
 
 
 def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
@@ -30,6 +30,28 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     columns = {variant.board_dataset for variant, _ in scored}
     formats = ranked(benchmark_of(scored[0][0]), scored) if scored else []
     return [average for average in formats if average.datasets == len(columns)]
+
+
+def check_formats(runs: Iterable[Run]) -> None:
+    """Raise StatisticsError if runs of one model cannot be compared, as on a board.
+
+    But their rows may differ: a race drops formats early.
+    """
+    firsts: dict[str, Run] = {}
+    for run in runs:
+        first = firsts.setdefault(run.board_dataset, run)
+        its, others = run.provenance, first.provenance
+        if its.table_sha256 != others.table_sha256:
+            raise StatisticsError(
+                f"{run.path} and {first.path} were asked about two versions of the table "
+                f"{its.table}: ask both again, in a new --work-dir"
+            )
+        if its.prompts != others.prompts:
+            raise StatisticsError(
+                f"{run.path} was asked in the prompts {its.prompts}, {first.path} in "
+                f"{others.prompts}: ask both again, in a new --work-dir"
+            )
+        check_one_measure(first, run)
 
 
 def choose_best_format(results: Sequence[CellResult]) -> DatasetVariant:
@@ -50,7 +72,12 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     """Return the entry of a model and a benchmark in a file of formats.
 
     ``raced``: the results are of a race; formats that it dropped have no averages.
+
+    Raises:
+        StatisticsError: runs that cannot be compared, as of two scorers or two versions of a table.
     """
+    runs = [load_run(RunFiles(result.path).provenance) for result in results]
+    check_formats(runs)
     winner = choose_best_format(results)
     benchmark = benchmark_of(winner)
     values: dict[str, Any] = {
@@ -65,7 +92,6 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
     names = {}
     if not any(result.failed for result in results):
         names[benchmark.headline_counting_failures.name] = benchmark.metrics[0].name
-    runs = [load_run(RunFiles(result.path).provenance) for result in results]
     elsewhere = elsewhere_of(winner, runs)
     if elsewhere is not None:
         values[ELSEWHERE] = _elsewhere(elsewhere, benchmark)

@@ -117,6 +117,11 @@ def check_comparable(run: Run, other: Run) -> None:
             f"{run.path} has {len(run.provenance.rows)} of {len(left)}: "
             "only runs over the same rows can be compared"
         )
+    check_one_measure(run, other)
+
+
+def check_one_measure(run: Run, other: Run) -> None:
+    """Raise StatisticsError for runs that showed other images, or were scored by something else."""
     if why := other_images(other.provenance, run.provenance):
         raise StatisticsError(
             f"{other.path} and {run.path}: {why}: only answers about the same images can be "

@@ -11,6 +11,7 @@ from ..analysis import (
     ELSEWHERE,
     ELSEWHERE_MEANING,
     INTERVAL_SUFFIX,
+    StatisticsError,
     averages,
     dropped_formats,
     outcome,
@@ -99,6 +100,12 @@ def report_formats(
             continue
         any_failed = any(result.failed for result in contest)
         metric = benchmark.headline_counting_failures if any_failed else benchmark.metrics[0]
+        prompts = prompt_set(benchmark, words.get(model)).name
+        try:
+            found = outcome(contest, prompts, race)
+        except StatisticsError as error:
+            print_folded(f"{model}: no best format on {name}: {as_called(str(error))}")
+            continue
         best, headline = ranked[0], metric.title
         value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
@@ -106,8 +113,6 @@ def report_formats(
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         say(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
-        prompts = prompt_set(benchmark, words.get(model)).name
-        found = outcome(contest, prompts, race)
         say(f"  {ELSEWHERE}: {_value_elsewhere(found, benchmark.metrics[0])}")
         outcomes.setdefault(model, {})[name] = found
     if outcomes:

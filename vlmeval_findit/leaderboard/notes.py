@@ -80,15 +80,10 @@ _P_VALUES = (
 
 def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
-    text = (
+    return (
         f"A model is reported in one format {UNEVEN_DATASETS}, unless --format says otherwise, "
         f"chosen by the {rule(board.benchmark)}."
     )
-    named = [model for model in board.models if model in board.named]
-    if not named:
-        return text
-    more = f" and {len(named) - MOST:,} more" if len(named) > MOST else ""
-    return f"{text} Named beforehand: the formats of {', '.join(named[:MOST])}{more}."
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
@@ -193,6 +188,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Coordinate space stated": by_run(lambda run: run.provenance.space_note),
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
+        "Formats named beforehand": _named_lines(board),
         ELSEWHERE.capitalize(): _unknown_lines(board),
         "Part of a table": by_dataset(_part),
         "Transparent images": by_dataset(_transparent),
@@ -341,6 +337,12 @@ def _tried_lines(board: Board) -> list[str]:
             )
             lines.append((model, f"{text}; if they chose its format, its value is optimistic"))
     return _together(lines)
+
+
+def _named_lines(board: Board) -> list[str]:
+    """Return lines on models whose format the user named."""
+    used = [each for each in formats_used(board) if each[0] in board.named]
+    return _together((model, f": {name} (--format)") for model, name, _ in used)
 
 
 def _unknown_lines(board: Board) -> list[str]:
