@@ -16,8 +16,8 @@ from scored_runs import CallResult, World, query, small_world, speaking, world
 from vlmeval_findit.cli import main, print_board
 from vlmeval_findit.leaderboard import (
     Board,
-    Family,
     PaperStyle,
+    PValues,
     as_latex,
     as_markdown,
     formats_tried,
@@ -193,14 +193,14 @@ def test_each_output_says_what_p_values_are_corrected_for(
     board = board_of(world, 40, ("Pascal",))
     page = make_page(board, NOW)
     pairs = page.split('<section id="compare"')[1].split("</section>")[0]
-    for family in (Family.PAIR, Family.ERRORS, Family.RANKS, Family.PANEL):
+    for family in (PValues.PAIR, PValues.ERRORS, PValues.RANKS, PValues.PANEL):
         assert family.value in pairs
     for text in (as_markdown(board), as_latex(board), page):
-        assert Family.RANKS.value in text
-        assert Family.PAIR.value in text
+        assert PValues.RANKS.value in text
+        assert PValues.PAIR.value in text
     files = [f"{world.runs}/{model}_FindIt_Pascal_xyxy_json.json" for model in ("Many", "One")]
     assert main(["compare", *files]) == 0
-    assert f"p: {Family.PAIR.value}." in capsys.readouterr().out
+    assert f"p: {PValues.PAIR.value}." in capsys.readouterr().out
 
 
 # --- a format that was named ----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from .legends import (
     IN_A_TERMINAL as IN_A_TERMINAL,
     TIED_SIGN as TIED_SIGN,
     UNTESTED_SIGN as UNTESTED_SIGN,
-    Family as Family,
+    PValues as PValues,
     elsewhere as elsewhere,
     legend_of as legend_of,
 )

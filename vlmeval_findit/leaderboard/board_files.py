@@ -12,7 +12,6 @@ from ..core import atomic_write
 from .board import HOME, Board, BoardCell
 from .board_tables import (
     EXCLUDED,
-    elsewhere,
     excluded_table,
     formats_table,
     metric_table,
@@ -27,6 +26,7 @@ from .cost_tables import cost_table, dull_counts
 from .error_tables import errors_table, lost_table
 from .format_costs import cheapest_formats, cheapest_table
 from .latex_tables import PaperStyle, as_latex, origin, with_format
+from .legends import elsewhere
 from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets

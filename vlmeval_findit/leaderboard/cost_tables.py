@@ -15,7 +15,7 @@ from ..analysis import CostDifference
 from ..scoring import RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
-from .legends import STAR, Family
+from .legends import STAR, PValues
 from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
@@ -279,5 +279,5 @@ def cost_comparison_table(
         if words := list(cost_words(costs)):
             notes.append(Note(name, words))
     title = "Costs: means over the queries of which both are known"
-    signs = {STAR: f"p below {ALPHA:g}", "p": Family.PAIR.value}
+    signs = {STAR: f"p below {ALPHA:g}", "p": PValues.PAIR.value}
     return Table(title, fields, rows, notes if rows else (), signs=signs)

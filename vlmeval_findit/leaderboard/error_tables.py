@@ -24,7 +24,7 @@ from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
-from .legends import STAR, Family
+from .legends import STAR, PValues
 from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
@@ -131,7 +131,7 @@ def error_differences_table(
     ]
     rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
-    signs = {STAR: "significant", "p (Holm)": Family.ERRORS.value, NONE: TOO_FEW_IMAGES}
+    signs = {STAR: "significant", "p (Holm)": PValues.ERRORS.value, NONE: TOO_FEW_IMAGES}
     return Table(f"against {other.model} on {other.variant.name}", fields, rows, signs=signs)
 
 

@@ -1,4 +1,4 @@
-"""What the signs of a table mean, and what p-values are corrected for: of what occurs, no more.
+"""What the signs of a table mean, and what p-values are corrected for.
 
 A table says what its signs mean (:attr:`.Table.signs`); every output of a table for people asks
 :func:`legend_of` which of them occur, as it shows the table.
@@ -39,7 +39,7 @@ def without_value(sign: str) -> str:
     return f"{sign} without a value"
 
 
-class Family(Enum):
+class PValues(Enum):
     """Which tests share 5 %: what the p-values of an output are corrected for, in words."""
 
     RANKS = "corrected (Holm) for each model against the one a rank above, in one column"

@@ -32,7 +32,7 @@ from .legends import (
     TIED_SIGN,
     UNTESTED_SIGN,
     VOTED,
-    Family,
+    PValues,
     without_value,
 )
 from .result_table import NONE, Note
@@ -73,8 +73,8 @@ def how_to_read(board: Board) -> str:
 
 # The tests of one pair are another family: whoever sees both must know
 _P_VALUES = (
-    f"p-values are {Family.RANKS.value}; each of A against B, in the report and of compare, is "
-    f"{Family.PAIR.value}"
+    f"p-values are {PValues.RANKS.value}; each of A against B, in the report and of compare, is "
+    f"{PValues.PAIR.value}"
 )
 
 

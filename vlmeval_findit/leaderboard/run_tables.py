@@ -27,7 +27,7 @@ from ..statistics import (
     metric_intervals,
 )
 from .cost_tables import cost_cells, cost_fields
-from .legends import STAR, TIED_SIGN, Family
+from .legends import STAR, TIED_SIGN, PValues
 from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 
@@ -61,8 +61,8 @@ _SIGNS = {
     STAR: f"p below {ALPHA:g}",
     OTHER_QUERIES: "over answered calls, and A and B answered different queries: no test, no "
     "interval",
-    "p": Family.PAIR.value,
-    _HOLM: Family.DATASETS.value,
+    "p": PValues.PAIR.value,
+    _HOLM: PValues.DATASETS.value,
 }
 _TOO_FEW = {NONE: f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"}
 

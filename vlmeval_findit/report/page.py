@@ -13,7 +13,7 @@ from ..core import counted
 from ..leaderboard import (
     EXCLUDED,
     Board,
-    Family,
+    PValues,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
@@ -139,7 +139,7 @@ def _best(page: PageSource) -> Contents:
         "board": board,
         "forest": forest,
         "elsewhere": ELSEWHERE_MEANING,
-        "families": Family,
+        "p_values": PValues,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -242,7 +242,7 @@ def _compare(page: PageSource) -> Contents | None:
     values = {
         "board": board,
         "elsewhere": ELSEWHERE_MEANING,
-        "families": Family,
+        "p_values": PValues,
         "too_few": TOO_FEW_IMAGES,
         "counting": WHICH_IMAGES_COUNT,
         "hit_score": HIT_SCORE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..analysis import ELSEWHERE
 from ..core import counted
-from ..leaderboard import Board, Family, RankedValue, formats_compared, formats_tried, formats_used
+from ..leaderboard import Board, PValues, RankedValue, formats_compared, formats_tried, formats_used
 from ..statistics import TOO_FEW_IMAGES, Choice, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
@@ -169,7 +169,7 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
         if len(others) > 1:
-            p_text += f", {Family.PANEL.value}"
+            p_text += f", {PValues.PANEL.value}"
     if next_.standing == UNTESTED_STANDING:
         why = f"{margin} between {best.model} and {next_.model}, {UNTESTED_STANDING}"
         yield Headline(question, "Not known", f"{why}: {_why_untested(best, next_)}")
