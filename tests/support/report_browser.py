@@ -67,9 +67,7 @@ def opened_page(
     browser.get(page.as_uri() + address)
     shown(browser, LOADED)
     yield browser
-    # Vega warns of a chart that has no points yet; anything else is a fault.
-    empty = "Infinite extent for field"
-    logged = [entry for entry in browser.get_log("browser") if empty not in entry["message"]]
+    logged = browser.get_log("browser")
     assert logged == [], logged
     assert browser.title == title
     assert browser.execute_script("return document.querySelectorAll('main img').length") == 0

@@ -95,6 +95,11 @@ def layer(mark: str, encoding: Spec, **look: Any) -> dict[str, Any]:
     return {"mark": {"type": mark, **look}, "encoding": encoding}
 
 
+def have_ends(rows: Sequence[Spec]) -> bool:
+    """Tell whether any row has an interval: a scale of none has no ends, so none is drawn."""
+    return any(row["low"] is not None for row in rows)
+
+
 TEXT: Spec = {"description": {"field": "text"}}  # The channel of a mark's text for screen readers
 
 
@@ -154,12 +159,9 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             low, high = ends_of(dot.entry.tested_interval)
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
-            place = round(dot.entry.tested, 4)
-            if low is None:  # A scale of no ends at all has none
-                low = high = place
             rows.append({
                 "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
-                "value": place, "low": low, "high": high,
+                "value": round(dot.entry.tested, 4), "low": low, "high": high,
                 "text": f"{name(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
@@ -176,6 +178,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     fit = Fit(len(panels), 190, labels)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
+    rules = [layer("rule", bounds, strokeWidth=2.5, aria=False)] if have_ends(rows) else []
     return chart(
         f"{metric.title} with 95 % intervals; best: {best}", fit, rows,
         facet=nominal("panel", title=None, sort=[name(panel.name) for panel in panels]),
@@ -185,7 +188,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             "height": {"step": 26},
             "encoding": {"y": y},
             "layer": [
-                layer("rule", bounds, strokeWidth=2.5, aria=False),
+                *rules,
                 layer("point", dots, size=110, strokeWidth=2, opacity=1),
             ],
         },

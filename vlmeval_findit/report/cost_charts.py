@@ -170,13 +170,19 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
                          legend=_LEGEND)
         for channel, both in _LOOKS.items()
     }  # fmt: skip
-    bounds = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    # The script fills in the rows, of which none may have an interval: a scale of none has no ends.
+    known = [
+        {"calculate": f"isValid(datum.{end}) ? datum.{end} : datum.score", "as": f"{end} end"}
+        for end in ("low", "high")
+    ]
+    bounds = {"y": {**y, "field": "low end"}, "y2": {"field": "high end"}}
     spec = chart(
         f"{metric.title} against {cost}, with 95 % intervals and the Pareto front",
         Fit(1, 420, 60, widest=1100), rows,
         transform=[
             {"calculate": _text_of_points(metric, cost), "as": "text"},
             {"calculate": f"datum.front ? '{_ON}' : '{_BEHIND}'", "as": "standing"},
+            *known,
         ],
         width=_WIDTH,
         height=_HEIGHT,

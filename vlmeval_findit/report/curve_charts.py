@@ -8,7 +8,7 @@ from ..boxes import CONFIDENCE_MEANINGS
 from ..leaderboard import LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
-from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number
+from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, have_ends, layer, name, nominal, number
 from .value_text import ends, spread, with_unit
 
 _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
@@ -112,6 +112,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
                     scale={"domain": [False, True], "range": ["circle", "diamond"]})  # fmt: skip
     size = {"condition": {"test": "datum.best", "value": 200}, "value": 50}
     band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    bands = [layer("area", band, opacity=0.18, aria=False)] if have_ends(rows) else []
     line = {"x": x, "y": y, "color": colour}
     return chart(
         f"{learning[0].dataset}: {title} by training step. {'; '.join(verdicts)}",
@@ -121,7 +122,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
         width=640,
         height=260,
         layer=[
-            layer("area", band, opacity=0.18, aria=False),
+            *bands,
             layer("line", line, strokeWidth=2, aria=False),
             layer("point", {**line, "shape": shape, "size": size, **TEXT}, size=90, filled=True,
                   opacity=1),

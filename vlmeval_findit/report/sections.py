@@ -149,7 +149,8 @@ class Details:
             lines = {models[key]: self.curves[key] for key in models if key in self.curves}
             if lines:
                 thresholds.append((name, curves(name, lines)))
-            bins = {models[key]: self.bins[key] for key in models if key in self.bins}
+            with_bins = (key for key in models if any(self.bins.get(key, {}).values()))
+            bins = {models[key]: self.bins[key] for key in with_bins}
             if bins:
                 calibration.append((name, reliability_chart(bins)))
         kinds = {

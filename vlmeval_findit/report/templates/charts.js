@@ -31,6 +31,7 @@ async function drawChart(figure) {
   const choices = choicesOf(figure);
   const box = make("div");
   const spec = fit(specOf(figure), width);
+  if (!spec.data.values.length) return drawNothing(figure);
   // The page's policy lets nothing be evaluated: expressions are interpreted.
   const { view } = await vegaEmbed(box, spec, { ast: true, renderer: "svg", actions: false, tooltip: false, defaultStyle: false });
   if (choices !== choicesOf(figure)) return view.finalize();
@@ -39,6 +40,14 @@ async function drawChart(figure) {
   place.replaceChildren(box);
   figure.querySelector(".save").hidden = false;
   reachMarks(place);
+}
+
+// A chart without points has no scales.
+function drawNothing(figure) {
+  views.get(figure)?.finalize();
+  views.delete(figure);
+  figure.querySelector(".drawing").replaceChildren(make("p", { className: "nothing", textContent: "Nothing to draw." }));
+  figure.querySelector(".save").hidden = true;
 }
 
 // One mark of a chart is a stop of the Tab key; from there the arrow keys go on.
