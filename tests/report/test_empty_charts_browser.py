@@ -62,7 +62,9 @@ def test_no_chart_has_a_scale_without_ends(
         figures = opened.execute_script(
             "return [...document.querySelectorAll('figure.chart')].map(one => one.dataset.charts)"
         )
-        assert {"standings", "model-costs", "format-costs", "thresholds", "checkpoints"} <= set(figures)
+        assert {"standings", "model-costs", "format-costs", "thresholds", "checkpoints"} <= set(
+            figures
+        )
         for figure in figures:
             place = f"figure[data-charts={figure}]"
             opened.execute_script(f"document.querySelector('{place}').scrollIntoView()")
