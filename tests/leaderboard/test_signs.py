@@ -184,6 +184,14 @@ def test_tables_of_the_report(board: Board) -> None:
     assert explained(section.replace('<p class="note">', "\n")) == found
 
 
+def test_scores_that_are_not_ranked_say_so(board: Board, capsys) -> None:
+    """What was lost is of the reported format, whose value no rank is of where it was chosen."""
+    print_board(board)
+    for text in (as_markdown(board), capsys.readouterr().out):
+        assert "What was lost" in text
+        assert ("score: in the reported format, not elsewhere" in text) == bool(board.elsewhere)
+
+
 # --- families of tests ----------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from ..analysis import (
+    ELSEWHERE,
     ErrorCost,
     SliceErrors,
     StatisticsError,
@@ -62,7 +63,10 @@ def lost_table(board: Board) -> Table:
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly, datasets])
     fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
-    return Table("What was lost", [*fields, Field("mostly by"), Field("datasets")], rows)
+    fields += [Field("mostly by"), Field("datasets")]
+    # Ranks are of other values then, and a reader sees two.
+    signs = {"score": f"in the reported format, not {ELSEWHERE}"} if board.elsewhere else {}
+    return Table("What was lost", fields, rows, signs=signs)
 
 
 def errors_table(board: Board) -> Table:
