@@ -13,6 +13,7 @@ from scored_runs import World, saying, speaking, world
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import program
 from vlmeval_findit.protocol import SPACE_SETTING, Known, choose, forget_remarks
+from vlmeval_findit.scoring import load_run, score_again
 from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
@@ -139,3 +140,20 @@ def test_spaces_are_listed_once_for_many_files(
     for path in paths:
         assert f"the model '{path.parent.name}' is not known" in said
         assert f"--space SPACE {path}" in said
+
+
+@pytest.mark.parametrize("kind", ["score", "details", "provenance"])
+@pytest.mark.parametrize("space", ["", "unit"])
+def test_every_file_of_a_score_is_taken_to_score_it_again(
+    kind: str, space: str, world: World
+) -> None:
+    path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
+    assert main(["score", str(path), *(["--space", space] if space else [])]) == 0
+    files = RunFiles(path, f".space-{space}" if space else "")
+    before = json.loads(files.provenance.read_text())
+    assert main(["score", str(getattr(files, kind))]) == 0
+    after = json.loads(files.provenance.read_text())
+    assert after["scored_at"] > before["scored_at"] or before == after
+    assert (after["spaces"], after["totals"]) == (before["spaces"], before["totals"])
+    said = score_again([load_run(files.provenance)])
+    assert main(shlex.split(said.removeprefix(program()))) == 0

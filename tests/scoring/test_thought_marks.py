@@ -10,7 +10,7 @@ from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import THINK, Settings, ThoughtMarks, unnamed_marks
-from vlmeval_findit.scoring import settings_of_score
+from vlmeval_findit.scoring import open_predictions
 from vlmeval_findit.storage import RunFiles
 
 __all__ = ["world"]
@@ -44,9 +44,9 @@ def test_score_says_and_takes_the_marks_of_a_model(
     assert precision == 100
     assert "<plan>" not in said
     assert provenance()["thought_marks"] == ["<plan>", "</plan>"]
-    assert settings_of_score(run.path, Settings()).thought_marks == MARKS
+    assert open_predictions(run.path, Settings()).settings.thought_marks == MARKS
     other = Settings(thought_marks=THINK)
-    assert settings_of_score(run.path, other).thought_marks == THINK
+    assert open_predictions(run.path, other).settings.thought_marks == THINK
     monkeypatch.setenv("FINDIT_THOUGHT_MARKS", "<plan> </plan>")
     assert scored()[0] == 100
 

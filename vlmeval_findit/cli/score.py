@@ -21,6 +21,7 @@ from ..scoring import (
     convert_file,
     errata_lines,
     facts_of_score,
+    open_score,
     prediction_files,
     score_beside,
     score_file,
@@ -90,11 +91,11 @@ def command(
 ) -> int:
     """Score prediction files again, without the model.
 
-    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of these. If a run recorded
-    another space than --space, its score stays, and the new score is written to files with the
-    space in their names. Leaderboard and report show it if that file is named. A score with
-    --reviews has their digest in the names of its files: leaderboard, compare and report show it
-    with the same --reviews.
+    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, a file of its score, or a folder. If a run
+    recorded another space than --space, its score stays, and the new score is written to files
+    with the space in their names. Leaderboard and report show it if that file is named. A score
+    with --reviews has their digest in the names of its files: leaderboard, compare and report show
+    it with the same --reviews.
     """
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
@@ -107,10 +108,11 @@ def command(
     for path in prediction_files(runs):
         try:
             file = convert_file(path, dataset) if convert else path
+            file, as_before = open_score(file, settings)
             if decided is None:
-                run = score_file(file, settings, dataset)
+                run = score_file(file, as_before, dataset)
             else:
-                run = score_beside(file, settings, dataset, decided)
+                run = score_beside(file, as_before, dataset, decided)
             written = write_score(run, file)
         except (ValueError, OSError) as why:
             if is_disk_full(why):

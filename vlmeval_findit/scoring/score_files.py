@@ -32,7 +32,7 @@ from ..protocol import (
     stating_flag,
     thought_marks,
 )
-from ..storage import RunFiles, Shown, identity_values, marked, run_of
+from ..storage import RunFiles, Shown, identity_values, marked, run_of, space_mark
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
@@ -327,24 +327,16 @@ def _space_text(space: Mapping[str, Any]) -> str:
 
 # --- the settings of a score ---------------------------------------------------------------------
 
-# How the sources of spaces begin that nobody set for the scoring
-_NOT_SET = ("recorded by the run", "model table")
-
 
 def settings_of_score(predictions: Path, settings: Settings) -> Settings:
-    """Complete settings without thought marks, or without a space, by those of an earlier score."""
+    """Force again what an earlier score forced; what else it was told, :func:`last_score` knows."""
     path = RunFiles(predictions).provenance
-    if not path.is_file():
+    if settings.space is not None or not path.is_file():
         return settings
     stored = _earlier(path)
-    settings = _with_marks(settings, stored)
-    if settings.space is not None:
+    if not stored.forced:
         return settings
-    settings = replace(settings, force=settings.force or bool(stored.forced))
-    sources = [space["source"] for space in stored.spaces]
-    if len(sources) != 1 or sources[0].startswith(_NOT_SET):
-        return settings
-    return replace(settings, space=_first_space(stored))
+    return replace(settings, force=True, space=_told(stored, settings).space)
 
 
 def last_score(predictions: Path, settings: Settings) -> LastScore:
@@ -395,17 +387,20 @@ _OF_LAST = tuple(each.name for each in fields(LastScore))
 
 
 def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
-    """Return predictions and space of a score in another space, given one of its files.
+    """Return the predictions of a score, given one of its files, and how it was scored.
 
-    Any other path is returned as it is, with the settings.
+    Of a score in another space these are its space, unless the settings name one, and its marks of
+    thoughts. Any other path is returned as it is, with the settings.
     """
     files = run_of(path)
-    if not files.mark or not files.provenance.is_file():
+    if files.predictions == path or not files.provenance.is_file():
         return path, settings
     stored = _earlier(files.provenance)
-    settings = _with_marks(settings, stored)
     predictions = files.provenance.with_name(stored.predictions.file)
-    space = _first_space(stored)
+    if not space_mark(files.mark):
+        return predictions, settings
+    settings = _with_marks(settings, stored)
+    space = settings.space if settings.space is not None else _first_space(stored)
     return predictions, replace(settings, space=space, separately=True)
 
 
