@@ -330,6 +330,18 @@ def test_a_batch_that_could_pass_the_limit_is_not_submitted(tmp_path: Path, caps
         assert len(server.batches) == 1
 
 
+@pytest.mark.parametrize("kind", NAMES)
+def test_what_a_batch_cost_is_said_once(kind: str, tmp_path: Path, capsys: Capsys) -> None:
+    with BatchServer() as server:
+        given = batched(tmp_path, server, kind, "--prices", "100,500")
+        assert main(given) == 0
+        cost = sum(record_of(line)["call"]["cost"] for line in records(tmp_path / "calls.jsonl"))
+        assert cost > 0
+        assert f"spent: ${cost:.4f}" in capsys.readouterr().err
+        assert main(given) == 0
+        assert "spent:" not in capsys.readouterr().err, "it was paid by the first run"
+
+
 def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: Capsys) -> None:
     command(tmp_path, text=PRICED)
     for flags, price in (([], 15), (["--batch", "openai"], 7.5)):

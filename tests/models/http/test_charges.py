@@ -399,3 +399,13 @@ def test_an_unpriceable_reply_ends_a_limited_run() -> None:
         answers = ask_calls(service, 4, images=["one"] * 4)
         assert len(server.asked) == 1
     assert "does not say what calls cost" in (answers[-1].error or "")
+
+
+@pytest.mark.parametrize("key", ["total_tokens", "totalTokenCount", "totalTokens"])
+@pytest.mark.parametrize("count", [500, "500", 500.0])
+def test_a_sum_of_tokens_alone_counts_at_the_most(key: str, count: object) -> None:
+    usage = usage_of({"usage": {key: count}})
+    assert usage.says_something
+    charged = charge(usage, PRICES, 0.04)
+    assert (charged.cost, charged.is_guess) == (0.04, True)
+    assert not usage_of({"usage": {key: 0}}).says_something

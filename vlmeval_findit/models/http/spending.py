@@ -33,11 +33,12 @@ class Usage:
     tiers: tuple[StatedTier, ...] = ()
     is_partial: bool = False  # a part of the stated cost is missing
     unread: str = ""  # a cost that is stated, but cannot be read: its place and form
+    total: int = 0  # tokens sent and answered; alone, they have no price
 
     @property
     def says_something(self) -> bool:
         """Whether it says that something was worked on."""
-        return bool(self.stated or self.unread) or any((self.tokens or {}).values())
+        return bool(self.stated or self.unread or self.total) or any((self.tokens or {}).values())
 
 
 NOTHING_STATED = Usage()
@@ -124,6 +125,7 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
     beside = {name: reply[name] for name in _OLLAMA if name in reply}
     usage = {**beside, **mapping(reply.get("usageMetadata")), **mapping(reply.get("usage"))}
     tokens = token_counts(usage)
+    total = max((count_of(value) or 0 for value in _fields(usage)["total"]), default=0)
     if tokens.get("prompt") == 0:  # every request has a prompt
         tokens = {}
     elif tokens.get("completion") == 0 and _wrote(reply):
@@ -133,8 +135,8 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
     cost = stated_cost(reply)
     unread = unread_cost(reply)
     if cost is None or not (cost.dollars or cost.is_whole):
-        return Usage(None, tokens, tiers, unread=unread)
-    return Usage(cost.dollars, tokens, tiers, not cost.is_whole, unread)
+        return Usage(None, tokens, tiers, unread=unread, total=total)
+    return Usage(cost.dollars, tokens, tiers, not cost.is_whole, unread, total)
 
 
 _OLLAMA = ("prompt_eval_count", "eval_count")  # beside the message
@@ -314,15 +316,20 @@ class Budget:
         """
         with self._lock:
             self._in_flight -= 1
+        self.count(cost, guessed, guesses)
+        if not math.isinf(self.limit):
+            for watcher in list(self._watchers):
+                watcher()
+
+    def count(self, cost: float | None, guessed: float = 0.0, guesses: int = 0) -> None:
+        """Count what a call of a batch cost, as :meth:`end` does; no attempt was in flight."""
+        with self._lock:
             self._unknown = self._unknown or cost is None
             if cost:
                 self.spent += cost
                 self.guessed += guessed
                 self.guesses += guesses
                 self.dearest = max(self.dearest, cost)
-        if not math.isinf(self.limit):
-            for watcher in list(self._watchers):
-                watcher()
 
     @contextmanager
     def watched_by(self, watcher: Callable[[], None]) -> Iterator[None]:

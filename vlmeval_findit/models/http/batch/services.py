@@ -107,6 +107,7 @@ class BatchService:
             place = line.place if line else ""
             why = f"{place} of the batch {batch} cannot be read: {error_line(error)}"
             call.fail(CallError(why, worked_on=True), BATCH_PRICE)
+        self.budget.count(call.cost, call.guessed, call.guesses)
         return call.answer()
 
     @staticmethod
