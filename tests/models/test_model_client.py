@@ -24,6 +24,7 @@ from engine_fakes import (
     records,
 )
 
+from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import FindItVariant
 from vlmeval_findit.cli import results_of
 from vlmeval_findit.data import load_dataset
@@ -36,7 +37,9 @@ from vlmeval_findit.protocol import (
     Described,
     ReplyRecord,
     StopReason,
+    image,
     parse_record,
+    text,
 )
 from vlmeval_findit.storage import image_folder, read_predictions
 from vlmeval_findit.sweeps import UnfinishedError, run_sweep
@@ -154,6 +157,80 @@ def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path)
     assert again.calls == CALLS - 49
 
 
+class Failing:
+    """Fails every call that ``is_answered`` does not take, by record or exception, alone or not."""
+
+    def __init__(
+        self, says: Callable[[int], str], is_answered: Callable[[int], bool], raises: bool
+    ) -> None:
+        self.calls = 0
+        self._says = says
+        self._is_answered = is_answered
+        self._raises = raises
+
+    def generate(self, message: Any, dataset: str) -> Any:
+        return self.generate_batch([message], dataset)[0]
+
+    def generate_batch(self, messages: list[Any], dataset: str) -> list[Any]:
+        return [self._reply() for _ in messages]
+
+    def _reply(self) -> Any:
+        self.calls += 1
+        if self._is_answered(self.calls):
+            return "[1, 2, 3, 4]"
+        why = self._says(self.calls)
+        if self._raises:
+            raise RuntimeError(why)
+        record = ReplyRecord(call={"error": why}).as_json()
+        return {"prediction": f"{FAILED_ANSWER} via API. {why}", "extra_records": record}
+
+
+EQUAL = "logits are all equal"
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize(
+    ("says", "is_answered", "runs_here", "ends"),
+    [
+        (lambda number: EQUAL, lambda number: False, True, True),
+        (lambda number: EQUAL, lambda number: False, False, False),  # A service may come back
+        (lambda number: f"{EQUAL} {number}", lambda number: False, True, False),
+        (lambda number: EQUAL, lambda number: number in (1, 2, 3), True, False),
+        (lambda number: EQUAL, lambda number: number % 4 == 0, True, False),
+    ],
+)
+def test_a_model_here_that_only_fails_alike_ends_its_run(
+    says: Any, is_answered: Any, runs_here: bool, ends: bool, raises: bool, tmp_path: Path
+) -> None:
+    model = Failing(says, is_answered, raises)
+    client = GenerateClient(model, runs_here=runs_here)
+    sweep = demo_sweep(tmp_path, ONE_CELL)
+    if not ends:
+        (result,) = go(sweep, FakeBackends(client, local))
+        assert 0 < result.failed <= 19
+        return
+    with pytest.raises(UnfinishedError, match=f"FullImage: stopped, no further .*: {EQUAL}") as end:
+        go(sweep, FakeBackends(client, local))
+    assert FAILED_ANSWER not in str(end.value)
+    assert end.value.results == []
+    asked = {tuple(record["image_sha256"]) for record in records(tmp_path / "calls.jsonl")}
+    assert 5 <= len(asked) <= 8, "the first batches only"
+
+
+def test_failures_over_few_images_do_not_end_a_run() -> None:
+    variant = parse("FindIt_Demo_xyxy_json")
+    client = GenerateClient(Failing(lambda number: EQUAL, lambda number: False, False))
+
+    def stops(*images: str) -> set[StopReason | None]:
+        messages = tuple((image(each), text("a dog")) for each in images)
+        batch = Batch(messages, (variant,) * len(messages), shares_images=False)
+        return {answer.stop for answer in client.ask(batch)}
+
+    assert stops(*"aaaaaaaabbbb", "c", "d") == {None}
+    assert stops("a") == {None}
+    assert stops("e") == {StopReason.HOPELESS}
+
+
 @pytest.mark.parametrize(
     ("backend", "error"), [(local, OSError("no such checkpoint")), (threads, SystemExit("no GPU"))]
 )
@@ -178,7 +255,7 @@ def test_an_unloadable_model_is_named_and_others_go_on(
 
 
 def test_a_stopped_model_is_not_asked_in_later_stages(tmp_path: Path) -> None:
-    text = """
+    stages = """
 models: FullImage
 datasets: Demo
 stages:
@@ -187,7 +264,7 @@ stages:
 """
     client = stop_at(3, StopReason.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, text), FakeBackends(client, local))
+        go(demo_sweep(tmp_path, stages), FakeBackends(client, local))
     assert client.calls == 3
 
 

@@ -23,6 +23,7 @@ from ..protocol import (
     Part,
     PartKind,
     Reference,
+    StopReason,
     call_failed,
     error_line,
     parse_record,
@@ -30,6 +31,7 @@ from ..protocol import (
     split_system,
     system,
 )
+from .first_failures import FirstFailures
 
 
 class Stopwatch:
@@ -123,6 +125,8 @@ class GenerateClient:
         self._model = model
         self._runs_here = runs_here
         self._warned = False
+        # A service may fail for a while; what computes here fails for good.
+        self._first = FirstFailures() if runs_here else None
 
     def ask(self, batch: Batch) -> list[CallResult]:
         answers = self._answers(batch)
@@ -137,12 +141,27 @@ class GenerateClient:
             if self._warned:
                 why = "%s records no log-probabilities: its replies are stored without them"
                 log.warning(why, name)
-        return answers
+        return self._ended(batch, answers)
+
+    def _ended(self, batch: Batch, answers: list[CallResult]) -> list[CallResult]:
+        """Return the answers; they end the run if all first calls failed in the same words."""
+        first = self._first
+        if first is None or first.any_answered:
+            return answers
+        for message, answer in zip(batch.messages, answers, strict=True):
+            if answer.error is None:
+                first.answered()
+            else:
+                first.note(answer.error, _images(message))
+        if not first.are_hopeless:
+            return answers
+        return [answer._replace(stop=StopReason.HOPELESS) for answer in answers]
 
     def _answers(self, batch: Batch) -> list[CallResult]:
         if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
             answers = self._at_once(batch, shares_images=batch.shares_images)
-            if any(answer.error is None for answer in answers):
+            # What a model recorded of a message is about it, and would be the same of it alone.
+            if any(answer.error is None or answer.extra is not None for answer in answers):
                 return answers
             why = answers[0].error
             log.warning("%d messages at once failed (%s): one at a time", len(answers), why)
@@ -188,6 +207,10 @@ class GenerateClient:
         return [answer._replace(seconds=taken.seconds or 0.0, time=taken) for answer in answers]
 
 
+def _images(message: Message) -> tuple[str, ...]:
+    return tuple(part.value for part in message if part.kind is PartKind.IMAGE)
+
+
 def answer_from(reply: Any) -> CallResult:
     """Return the answer in a model's return value: a string, or a text with a record."""
     extra = None
@@ -196,6 +219,7 @@ def answer_from(reply: Any) -> CallResult:
         reply = reply.get("prediction")
     if not isinstance(reply, str):
         return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
-    if call_failed(reply, parse_record(extra)):
-        return CallResult("", extra, quoted(reply, 500))
+    record = parse_record(extra)
+    if call_failed(reply, record):
+        return CallResult("", extra, quoted(str(record.call.get("error") or reply), 500))
     return refused_if_it_quotes(CallResult(reply, extra))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...core import parse_json
 from ...protocol import CallTime, error_line, in_thread
+from ..first_failures import FirstFailures
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
@@ -26,10 +27,6 @@ from .service_errors import MODERATED
 from .spending import usage_of
 from .stated_costs import RESPONSE_HEADERS
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
-
-# First calls that are refused in the same words: a field is probably wrong. If they are over as
-# many different images, no further call starts; an image may be refused for its size.
-_FIRST_CALLS = 5
 
 _LOOK_SECONDS = 10.0  # for a list of models
 _FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
@@ -52,8 +49,8 @@ class HttpEndpoint:
         self.shared_time = SharedTime()
         # What the check for schemas showed, or will show; None: no call has asked yet
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
-        # Refusals of the first calls by whether they are constrained; None: a call was answered
-        self._first: dict[bool, _FirstRefusals | None] = {
+        # Refusals of the first calls by whether they are constrained
+        self._first: dict[bool, _FirstRefusals] = {
             False: _FirstRefusals(),
             True: _FirstRefusals(),
         }
@@ -142,44 +139,39 @@ class HttpEndpoint:
         return None
 
     def note_answer(self, *, constrained: bool) -> None:
-        self._first[constrained] = None
+        self._first[constrained].failures.answered()
 
     def note_refusal(self, error: CallError, *, constrained: bool, images: object) -> None:
         """Mark an error that all first calls of a kind got, and none an answer.
 
-        It is ``repeated`` after five calls, and hopeless after those of five different images.
+        It is ``repeated`` after five calls (a field is probably wrong), and hopeless after those of
+        five different images.
         """
         first = self._first[constrained]
-        if first is None:
-            return
         is_final = error.unread or error.status in _FINAL
         if is_final and not MODERATED.search(str(error)):
             first.note(error, images)
         else:
-            self._first[constrained] = _FirstRefusals()
+            first.failures.begin_anew()
 
 
 @dataclass(slots=True)
 class _FirstRefusals:
-    """The first calls of a kind, while all are refused in the same words."""
+    """The first calls of a kind, with the errors that others in the same words make repeated."""
 
-    words: str = ""
-    errors: list[CallError] = field(default_factory=list)  # the first five
-    images: set[object] = field(default_factory=set)
+    failures: FirstFailures = field(default_factory=FirstFailures)
+    errors: list[CallError] = field(default_factory=list)
 
     def note(self, error: CallError, images: object) -> None:
-        if str(error) != self.words:
-            self.words = str(error)
+        self.failures.note(str(error), images)
+        if self.failures.calls == 1:
             self.errors = []
-            self.images = set()
-        if len(self.errors) < _FIRST_CALLS:
-            self.errors.append(error)
-        self.images.add(images)
-        if len(self.errors) == _FIRST_CALLS:
-            for refused in (*self.errors, error):
+        self.errors.append(error)
+        if self.failures.are_repeated:
+            for refused in self.errors:
                 refused.repeated = True
-        if len(self.images) >= _FIRST_CALLS:
-            error.hopeless = True
+            self.errors = []
+        error.hopeless = error.hopeless or self.failures.are_hopeless
 
 
 def is_unknown(field: str, error: CallError) -> bool:

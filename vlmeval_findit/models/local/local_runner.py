@@ -183,6 +183,7 @@ class LocalRunner:
     def _why(self, flaw: Flaw) -> str:
         if flaw not in self._whys:
             self._whys[flaw] = self._loaded.why(flaw)
+            log.error("FindIt: no answer: %s", self._whys[flaw])  # Once, as others have it, too
         return self._whys[flaw]
 
     def _decoding(self, generation: GenerationPlan) -> Decoding:
@@ -199,7 +200,7 @@ class LocalRunner:
         replies = []
         for query, got in zip(queries, new, strict=True):
             if got.flaw is not None:
-                replies.append(failed_answer(self._why(got.flaw), generation))
+                replies.append(_failed(self._why(got.flaw), generation))
                 continue
             its_tokens = None
             count = len(got.ids)
@@ -243,6 +244,10 @@ def without_thought(
 def failed_answer(why: str, generation: GenerationPlan) -> LocalCompletion:
     """Return the reply of a failed call, which the host's next run repeats."""
     log.error("FindIt: no answer: %s", why)
+    return _failed(why, generation)
+
+
+def _failed(why: str, generation: GenerationPlan) -> LocalCompletion:
     record = ReplyRecord(space=generation.space, call={"error": why})
     return LocalCompletion(f"{FAILED_ANSWER} via API. {why}", record)
 
