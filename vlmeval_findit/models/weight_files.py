@@ -15,6 +15,7 @@ from ..core import counted, open_regular, read_json, some, suffix_of
 from ..protocol import error_line
 from .adapter import CONFIG, OF_ADAPTER, adapter_of
 from .safetensors_header import read_header
+from .torch_file import StoredTensor, is_object, read_torch_file, tensors_in, wrapped_in
 
 # In the order in which transformers looks for them; the first that is there is loaded.
 _OF_MODEL = (
@@ -60,7 +61,7 @@ def fault_of(file: Path) -> str | None:
     if suffix_of(file) != ".safetensors":
         return _fault_of_torchs(file, begin)
     header = read_header(file)
-    tensors = (tensor for name, tensor in header.values.items() if name != "__metadata__")
+    tensors = (tensor for name, tensor in header.values.items() if name != _METADATA)
     expected = header.end + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
     return None if size == expected else f"it has {size:,} bytes; its header says {expected:,}"
 
@@ -98,11 +99,10 @@ def lacking_shards(folder: Path) -> str | None:
 def names_of_weights(folder: Path) -> list[str]:
     """Return the names of the tensors that are loaded from a folder, as its files have them.
 
-    They are not known (empty) of files other than safetensors.
-
     Raises:
-        ValueError: a shard that the index lists is missing, a file is cut off or broken, or weights
-            are integers and no settings say how they were quantized.
+        ValueError: a shard that the index lists is missing, a file is cut off or broken, holds a
+            training's state instead of weights, or integers, and no settings say how they were
+            quantized.
     """
     names: list[str] = []
     quantized = _says_quantized(folder)
@@ -124,22 +124,50 @@ def shapes_in(folder: Path) -> dict[str, tuple[int, ...]]:
     shapes = {}
     for file in _loaded_files(folder):
         for name, tensor in _tensors_of(file).items():
-            shapes[name] = tuple(tensor["shape"])
+            shapes[name] = tensor.shape
     return shapes
 
 
-def _tensors_of(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return what a header says of each tensor; ValueError if the file is not whole."""
-    header: Mapping[str, Any] = {}
+def _tensors_of(file: Path) -> Mapping[str, StoredTensor]:
+    """Return the tensors of a file by name; ValueError if it is not whole, or holds others."""
+    is_torchs = suffix_of(file) != ".safetensors"
+    tensors: dict[str, StoredTensor] = {}
     try:
         why = fault_of(file)
-        if why is None and suffix_of(file) == ".safetensors":
+        if why is None and not is_torchs:
             header = read_header(file).values
+            tensors = {name: _stored(each) for name, each in header.items() if name != _METADATA}
     except READ_ERRORS as error:
         why = f"cut off, or no safetensors file ({error_line(error)})"
     if why is not None:
         raise ValueError(f"{file}: {why}. Copy or save it again")
-    return {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+    return _tensors_of_torchs(file) if is_torchs else tensors
+
+
+_METADATA = "__metadata__"
+
+
+def _stored(entry: Mapping[str, Any]) -> StoredTensor:
+    return StoredTensor(str(entry.get("dtype")), tuple(entry["shape"]))
+
+
+def _tensors_of_torchs(file: Path) -> Mapping[str, StoredTensor]:
+    """Return the tensors of a file of ``torch.save``; none of one that only torch can read."""
+    values = read_torch_file(file)
+    keys = wrapped_in(values)
+    if keys:
+        inside = "".join(f"[{key!r}]" for key in keys)
+        only = f"f = {str(file)!r}; torch.save(torch.load(f, map_location='cpu'){inside}, f)"
+        raise ValueError(
+            f"{file}: its weights are in {inside}, as in the state of a training. Save them alone: "
+            f'python -c "import torch; {only}"'
+        )
+    if is_object(values):
+        raise ValueError(
+            f"{file}: an object was saved, not its weights. Save the model: "
+            "model.save_pretrained(FOLDER)"
+        )
+    return tensors_in(values)
 
 
 # Names of weights; a buffer of places, counts or masks may hold integers.
@@ -147,12 +175,11 @@ _WEIGHT = re.compile(r"(?:^|[._])(?:weight|proj|token|embed|embeddings?|lora_emb
 _INTEGER = re.compile(r"[IU]\d+")
 
 
-def _integer(entry: tuple[str, Mapping[str, Any]]) -> str | None:
+def _integer(entry: tuple[str, StoredTensor]) -> str | None:
     """Return the name and type of a weight whose numbers are integers; None of others."""
     name, tensor = entry
-    kind = str(tensor.get("dtype"))
-    is_one = _WEIGHT.search(name) is not None and _INTEGER.fullmatch(kind) is not None
-    return f"{name}: {kind}" if is_one else None
+    is_one = _WEIGHT.search(name) is not None and _INTEGER.fullmatch(tensor.dtype) is not None
+    return f"{name}: {tensor.dtype}" if is_one else None
 
 
 _QUANTIZATION = ("quantization_config", "compression_config")
