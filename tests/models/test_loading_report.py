@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 from adapters import write_adapter
 from paths import ROOT
-from weight_headers import write_index, write_weights
+from weight_headers import write_index, write_numbers, write_weights
 
 from vlmeval_findit.models import (
     LoadingReport,
@@ -393,6 +393,66 @@ def test_files_of_adapters_and_their_bases_are_looked_at(tmp_path: Path) -> None
     (base / "model.safetensors").unlink()
     (adapter / "adapter_model.safetensors").write_bytes(b"1")
     refused(adapter, "adapter_model.safetensors: cut off")
+
+
+# --- heads that settings tie ----------------------------------------------------------------------
+
+TIED = {"tie_word_embeddings": True}
+BOTH = ("lm_head.weight", "model.embed_tokens.weight")
+
+
+@pytest.mark.parametrize("length", [4, 1 << 21])
+@pytest.mark.parametrize(
+    "names", [BOTH, ("language_model.lm_head.weight", "transformer.wte.weight")]
+)
+@pytest.mark.parametrize(
+    ("settings", "refuses"),
+    [
+        (TIED, True),
+        ({"text_config": TIED}, True),
+        ({**TIED, "text_config": TIED}, True),
+        ({**TIED, "text_config": {"tie_word_embeddings": False}}, False),
+        ({"tie_word_embeddings": False}, False),
+        ({}, False),  # The class may; the loading is judged
+    ],
+)
+def test_a_head_unlike_what_it_is_tied_to_is_refused(
+    settings: object, refuses: bool, names: tuple[str, str], length: int, folder: Path
+) -> None:
+    (folder / "config.json").write_text(json.dumps(settings))
+    head, embedding = names
+    weights = folder / "model.safetensors"
+    equal = bytes(length)
+    write_numbers(weights, {head: equal, "other": b"1234", embedding: equal})
+    refuse_missing(str(folder))
+    for unlike in (equal[:-1] + b"1", b"1" + equal[1:]):
+        write_numbers(weights, {head: unlike, "other": b"1234", embedding: equal})
+        if refuses:
+            refused(folder, f"{head} has other values than {embedding}, .*write .*: false wherever")
+        else:
+            refuse_missing(str(folder))
+    write_numbers(weights, {head: unlike})
+    refuse_missing(str(folder))
+
+
+def test_tied_weights_in_several_shards_and_bases_are_compared(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text(json.dumps(TIED))
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    write_index(base, *shards)
+    for shard, name, value in zip(shards, BOTH, (b"1234", b"1235"), strict=True):
+        write_numbers(base / shard, {name: value})
+    refused(base, f"{shards[0]}: lm_head.weight has other values")
+    adapter = write_adapter(tmp_path / "ft", base)
+    refused(adapter, f"{shards[0]}: lm_head.weight has other values")
+
+
+def test_a_loader_that_finds_them_untied_is_believed() -> None:
+    report = LoadingReport(NAMES, untied=(BOTH,))
+    assert judge_loading(report) == (None, ())
+    why = judge_loading(report, says_tied=True).refusal or ""
+    assert why.startswith("lm_head.weight has other values than model.embed_tokens.weight")
 
 
 # --- who asks -------------------------------------------------------------------------------------

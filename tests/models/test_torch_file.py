@@ -96,7 +96,7 @@ def test_weights_within_a_trainers_state_are_named(
 @each_checkpoint
 def test_what_is_no_state_dict_is_refused(form: str, is_zip: bool, folder: Path) -> None:
     checkpoint = in_form(folder, form, torch.nn.Linear(2, 3), is_zip)
-    with pytest.raises(ValueError, match="an object was saved, not its weights. Save the model"):
+    with pytest.raises(ValueError, match=r"an object was saved, not its weights\. Save"):
         refuse_missing(str(checkpoint))
 
 
@@ -153,7 +153,10 @@ def test_other_tensors_pass(values: Any, form: str, is_zip: bool, folder: Path) 
 def test_names_types_and_shapes_are_read(is_zip: bool, tmp_path: Path) -> None:
     values = {"a": torch.zeros(2, 3).half(), "b": torch.nn.Parameter(torch.zeros(())), "c": 7}
     save(tmp_path / "w.bin", values, is_zip)
-    assert tensors_in(read_torch_file(tmp_path / "w.bin")) == {"a": ("F16", (2, 3)), "b": ("F32", ())}
+    assert tensors_in(read_torch_file(tmp_path / "w.bin")) == {
+        "a": ("F16", (2, 3)),
+        "b": ("F32", ()),
+    }
 
 
 class Calls:

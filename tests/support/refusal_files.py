@@ -14,7 +14,7 @@ from custom_data import coco_values, make_images, write_coco, write_listing, wri
 from refcoco_stand_ins import write_answers, write_lines
 from review_files import Reviewer
 from scored_runs import World, scored_outputs
-from weight_headers import write_index, write_weights
+from weight_headers import write_index, write_numbers, write_weights
 
 from vlmeval_findit.protocol import Answer, Verdict
 from vlmeval_findit.scoring import load_runs
@@ -180,6 +180,10 @@ def _checkpoints(folder: Path) -> None:
     """Write checkpoints whose files tell that weights are not there."""
     for name in ("no_shards", "cut_off", "wrapped"):
         _write(folder / name / "config.json", {"model_type": "qwen3_vl"})
+    tied = {"model_type": "qwen3_vl", "tie_word_embeddings": True}
+    _write(folder / "untied" / "config.json", tied)
+    values = {"lm_head.weight": b"1234", "model.embed_tokens.weight": b"1235"}
+    write_numbers(folder / "untied" / "model.safetensors", values)
     write_index(folder / "no_shards", *(f"model-0000{at}-of-00003.safetensors" for at in (1, 2, 3)))
     write_weights(folder / "no_shards" / "model-00002-of-00003.safetensors", "1.weight")
     write_weights(folder / "cut_off" / "model.safetensors", "lm_head.weight")

@@ -31,7 +31,7 @@ def judged_loading() -> Iterator[None]:
         options["output_loading_info"] = True
         model, info = load(cls, checkpoint, *arguments, **options)
         lacks = {name: info.get(name, ()) for name in ("missing_keys", "mismatched_keys")}
-        checked(str(checkpoint), report_of(lacks, model.state_dict()))
+        checked(str(checkpoint), report_of(lacks, model))
         return model
 
     PreTrainedModel.from_pretrained = classmethod(from_pretrained)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import some
-from .weight_files import lacking_shards
+from .weight_files import lacking_shards, says_tied, why_untied
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +55,8 @@ class LoadingReport:
     of_adapter: bool = False
     modules: frozenset[str] = frozenset()  # Of the base, as an adapter names them
     is_whole: bool = True  # False: a name may stand for several blocks, so they are not counted
+    # Weights that the settings tie to others and that are stored unlike them, with those
+    untied: tuple[tuple[str, str], ...] = ()
 
     @property
     def lacks_all(self) -> bool:
@@ -113,8 +115,9 @@ CAUSES = (_LORA, *WRAPPERS, _QUANTIZED)
 OF_ADAPTERS = WRAPPERS[1:]  # All adapters have peft's
 
 
-def report_of(info: Mapping[str, Any], expected: Mapping[str, Any]) -> LoadingReport:
-    """Return transformers' ``output_loading_info`` for a model with these tensors, by name."""
+def report_of(info: Mapping[str, Any], model: Any) -> LoadingReport:
+    """Return transformers' ``output_loading_info`` for a model as a report."""
+    expected = model.state_dict()
     matrices = [name for name, values in expected.items() if _is_matrix(name, values)]
     zero = tuple(name for name in matrices if is_zero(expected[name]))
     shapes = sorted(info.get("mismatched_keys", ()))
@@ -125,7 +128,15 @@ def report_of(info: Mapping[str, Any], expected: Mapping[str, Any]) -> LoadingRe
         tuple(Shapes(name, tuple(stored), tuple(own)) for name, stored, own in shapes),
         zero,
         is_all_zero=len(zero) == len(matrices) > 0,
+        untied=_untied(model),
     )
+
+
+def _untied(model: Any) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of weights that transformers was to tie, and found stored unlike."""
+    to_tie = model.get_expanded_tied_weights_keys(all_submodels=True)
+    tied = model.all_tied_weights_keys
+    return tuple(sorted(pair for pair in to_tie.items() if pair[0] not in tied))
 
 
 def adapters_report(
@@ -204,7 +215,8 @@ def checked(where: str, report: LoadingReport) -> str:
     Raises:
         ValueError: as :func:`judge` refuses.
     """
-    verdict = judge_loading(report, lacking_shards(Path(where)))
+    folder = Path(where)
+    verdict = judge_loading(report, lacking_shards(folder), says_tied=says_tied(folder))
     if verdict.refusal is not None:
         raise ValueError(f"{where}: {verdict.refusal}")
     said = ["all there"]
@@ -216,10 +228,22 @@ def checked(where: str, report: LoadingReport) -> str:
         names = some(report.zero)
         log.warning("FindIt: %s: every number is zero in %s, as if never written", where, names)
         said.append(f"zero: {names}")
+    if report.untied:
+        names = some([name for name, _ in report.untied])
+        log.warning(
+            "FindIt: %s: %s, which its architecture ties to another weight, is stored with other "
+            "values and used as stored; other programs may drop it. To have it used everywhere: "
+            '"tie_word_embeddings": false in config.json',
+            where,
+            names,
+        )
+        said.append(f"untied: {names}")
     return "; ".join(said)
 
 
-def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
+def judge_loading(
+    report: LoadingReport, lacking: str | None = None, *, says_tied: bool = False
+) -> Verdict:
     """Judge a loading: all weights have to be there, in their shapes.
 
     Superfluous weights are ignored if they lie beside the model, as a value head does.  In one of
@@ -227,6 +251,8 @@ def judge_loading(report: LoadingReport, lacking: str | None = None) -> Verdict:
 
     Args:
         lacking: what the files of the checkpoint say of shards that are not listed.
+        says_tied: whether its settings tie the head to the embedding of tokens, and nowhere deny
+            it; a class may do so that the settings do not mention.
 
     >>> judge_loading(LoadingReport(frozenset({"a.weight"}), superfluous=("v_head.weight",)))
     Verdict(refusal=None, ignored=('v_head.weight',))
@@ -245,7 +271,8 @@ numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     superfluous = _with_effect(report.superfluous)
     inside = _in_modules(superfluous, report)
     if not missing and not report.mismatched and not inside:
-        return Verdict(None, tuple(superfluous))
+        why = why_untied(*report.untied[0]) if report.untied and says_tied else None
+        return Verdict(why, tuple(superfluous))
     foreign = superfluous if missing or report.mismatched else inside
     settings = "adapter_config.json" if report.of_adapter else "config.json"
     shapes = [shape.said(settings) for shape in report.mismatched]

@@ -18,7 +18,7 @@ from ..core import FileHashes, HashedFile, file_sha256, read_json, write_text_on
 from ..storage import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 from .loading_report import refuse_wrapped
-from .weight_files import names_of_weights
+from .weight_files import names_of_weights, refuse_untied
 
 log = logging.getLogger(__name__)
 
@@ -115,18 +115,23 @@ def refuse_missing(checkpoint: str) -> None:
         refuse_adapter(adapter)
         names_of_weights(adapter.folder)
         if adapter.base_folder is not None:
-            refuse_wrapped(adapter.base, names_of_weights(adapter.base_folder))
+            _refuse_weights(adapter.base)
     elif Path(checkpoint).is_dir():
         if not Path(checkpoint, "config.json").is_file():
             raise ValueError(
                 f"{checkpoint}: no config.json in this folder, so it is not a checkpoint"
             )
-        refuse_wrapped(checkpoint, names_of_weights(Path(checkpoint)))
+        _refuse_weights(checkpoint)
     elif not HUB_IDENTIFIER.fullmatch(checkpoint):
         raise ValueError(
             f"{checkpoint}: the folder does not exist (an identifier of the Hugging Face hub is "
             "OWNER/NAME)"
         )
+
+
+def _refuse_weights(folder: str) -> None:
+    refuse_wrapped(folder, names_of_weights(Path(folder)))
+    refuse_untied(Path(folder))
 
 
 def refuse_unreachable(checkpoint: str) -> None:

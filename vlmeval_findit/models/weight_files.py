@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import counted, open_regular, read_json, some, suffix_of
 from ..protocol import error_line
@@ -205,6 +206,102 @@ def _names_any(values: Any, keys: Collection[str]) -> bool:
     return any(values.get(key) for key in keys) or any(
         _names_any(value, keys) for value in values.values()
     )
+
+
+# The matrix that makes logits, and the embedding of tokens, as checkpoints call them
+_HEAD = re.compile(r"(?:^|\.)lm_head\.weight$")
+_EMBEDDING = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings)\.weight$")
+_TIES = "tie_word_embeddings"
+
+
+def refuse_untied(folder: Path) -> None:
+    """Raise ValueError for a head that is stored unlike the embedding, where the settings tie them.
+
+    Programs disagree on which of both answers: transformers 5 takes both as they are stored,
+    earlier ones and some servers drop the head.  Settings that do not say it, or say both, leave it
+    to the loading, which is judged.
+    """
+    if not says_tied(folder):
+        return
+    places = [place for file in _loaded_files(folder) for place in _places_in(file)]
+    heads = [place for place in places if _HEAD.search(place.name)]
+    embeddings = [place for place in places if _EMBEDDING.search(place.name)]
+    if len(heads) != 1 or len(embeddings) != 1:
+        return
+    head, embedding = heads[0], embeddings[0]
+    if not _are_equal(head, embedding):
+        raise ValueError(f"{head.file}: {why_untied(head.name, embedding.name)}")
+
+
+def says_tied(folder: Path) -> bool:
+    """Return whether a folder's config.json ties the head, wherever it says anything of it."""
+    try:
+        return set(_values_of(read_json(folder / "config.json"), _TIES)) == {True}
+    except READ_ERRORS:
+        return False  # Its own fault is told elsewhere
+
+
+def why_untied(head: str, embedding: str) -> str:
+    """Say what is wrong with a head that is stored unlike the embedding, and what to type."""
+    return (
+        f"{head} has other values than {embedding}, and config.json ties them: which of both "
+        f'answers would depend on the program. If the head was trained apart, write "{_TIES}": '
+        "false wherever config.json has it; if not, it is left over: save the model without it"
+    )
+
+
+class _Place(NamedTuple):
+    """Where the numbers of a tensor are in a safetensors file, in bytes."""
+
+    name: str
+    kind: tuple[str, tuple[int, ...]]  # Type and shape
+    file: Path
+    begin: int
+    end: int
+
+
+def _places_in(file: Path) -> list[_Place]:
+    if suffix_of(file) != ".safetensors":
+        return []
+    header = read_header(file)
+    places = []
+    for name, entry in header.values.items():
+        if name != _METADATA:
+            begin, end = (header.end + at for at in entry["data_offsets"])
+            places.append(_Place(name, _stored(entry), file, begin, end))
+    return places
+
+
+def _are_equal(one: _Place, other: _Place) -> bool:
+    """Return whether two tensors have the same numbers, as far as their bytes can tell."""
+    if one.kind != other.kind:
+        return True  # Of another type or shape: the loading is judged, too
+    ages = tuple(place.file.stat().st_mtime_ns for place in (one, other))
+    return _have_equal_bytes(one, other, ages)
+
+
+_PIECE = 1 << 20
+
+
+@cache
+def _have_equal_bytes(one: _Place, other: _Place, ages: tuple[int, ...]) -> bool:
+    """Compare the bytes of two tensors; what was compared is remembered while no file changes."""
+    with open_regular(one.file) as first, open_regular(other.file) as second:
+        first.seek(one.begin)
+        second.seek(other.begin)
+        for at in range(one.begin, one.end, _PIECE):
+            length = min(_PIECE, one.end - at)
+            if first.read(length) != second.read(length):
+                return False
+    return True
+
+
+def _values_of(values: Any, key: str) -> Iterator[Any]:
+    """Yield the values of a key at any depth of an object."""
+    if isinstance(values, dict):
+        yield from (value for name, value in values.items() if name == key)
+        for value in values.values():
+            yield from _values_of(value, key)
 
 
 def refuse_unloadable(checkpoint: str) -> None:

@@ -25,6 +25,7 @@ from lacking_weights import (  # noqa: E402
     with_more,
     without,
 )
+from safetensors.torch import load_file  # noqa: E402
 from tiny_checkpoints import FAMILIES  # noqa: E402
 from tiny_models import (  # noqa: E402
     VARIANT,
@@ -118,6 +119,58 @@ def test_a_head_that_is_tied_may_be_left_out(row: str, tmp_path: Path) -> None:
     config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = True
     (folder / "config.json").write_text(json.dumps(config))
     (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
+    assert reply.recorded.model["weights"] == "all there"
+
+
+def tie(folder: Path, of_text: bool | None) -> None:
+    """Write into config.json that the head is tied; of the language model so, or nothing."""
+    config = json.loads((folder / "config.json").read_text())
+    config["tie_word_embeddings"] = True
+    config["text_config"].pop("tie_word_embeddings", None)
+    if of_text is not None:
+        config["text_config"]["tie_word_embeddings"] = of_text
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def as_torchs(folder: Path) -> None:
+    """Write the weights of a checkpoint as torch.save does."""
+    single = folder / "model.safetensors"
+    torch.save(load_file(single), folder / "pytorch_model.bin")
+    single.unlink()
+
+
+@pytest.mark.parametrize("row", ["Qwen3-VL", "GLM-4.6V", "Qwen2.5-VL"])
+def test_a_tied_head_with_other_values_never_passes_in_silence(
+    row: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Path(checkpoint(row))
+    why = 'lm_head.weight has other values than .*embed_tokens.weight, .*"tie_word_embeddings": f'
+    for of_text in (True, None):
+        for is_torchs in (False, True):
+            folder = damaged(whole, tmp_path / f"{of_text}{is_torchs}", dict)
+            tie(folder, of_text)
+            if is_torchs:
+                as_torchs(folder)
+            with pytest.raises(ValueError, match=why):
+                load(row, folder)
+    caplog.set_level(logging.WARNING)
+    folder = damaged(whole, tmp_path / "both", dict)
+    tie(folder, of_text=False)  # Settings of some published models say both
+    (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
+    (before,) = load(row, whole).answer_batch(messages_of_one_image()[:1], VARIANT)
+    assert reply.recorded.model["weights"] == "all there; untied: lm_head.weight"
+    assert "lm_head.weight, which its architecture ties to another weight" in caplog.text
+    assert reply.text == before.text, "it is used as it is stored"
+
+
+def test_a_tied_head_with_equal_values_is_superfluous(tmp_path: Path) -> None:
+    def equal(tensors: dict[str, object]) -> dict[str, object]:
+        (name,) = (name for name in tensors if name.endswith("embed_tokens.weight"))
+        return {**tensors, "lm_head.weight": tensors[name]}
+
+    folder = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "equal", equal)
+    tie(folder, of_text=True)
+    (reply,) = load("Qwen3-VL", folder).answer_batch(messages_of_one_image()[:1], VARIANT)
     assert reply.recorded.model["weights"] == "all there"
 
 
@@ -260,19 +313,21 @@ def test_dual_encoders_need_all_their_weights(
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     whole = tiny_encoders.build(family, tmp_path / "whole")
 
-    def vectors(folder: Path) -> object:
-        return Towers(str(folder)).texts(["a circle"], Padding.AS_TRAINED)
+    def open_it(folder: Path) -> Towers:
+        return Towers(str(folder))
 
-    vectors(whole)
+    open_it(whole).texts(["a circle"], Padding.AS_TRAINED)
     for name, change, why in (
         ("one", one, "1 of its .* weights is missing"),
         ("text", without("text_model"), "weights are missing"),
         ("shape", smaller, "another shape"),
         ("actor", prefixed("actor."), "its names begin with actor"),
-        ("nan", filled("text_model", float("nan")), "vectors of its texts are not numbers"),
     ):
         folder = damaged(whole, tmp_path / name, change)
         with pytest.raises(EncoderError, match=f"{folder}: .*{why}"):
-            vectors(folder)
+            open_it(folder)
     with pytest.raises(ValueError, match="begin with module"):
-        vectors(damaged(whole, tmp_path / "module", prefixed("module.")))
+        open_it(damaged(whole, tmp_path / "module", prefixed("module.")))
+    spoilt = open_it(damaged(whole, tmp_path / "nan", filled("text_model", float("nan"))))
+    with pytest.raises(EncoderError, match="vectors of its texts are not numbers"):
+        spoilt.texts(["a circle"], Padding.AS_TRAINED)

@@ -10,6 +10,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +22,7 @@ import transformers as hf
 
 from ...core import file_sha256, installed, sha256_of, write_once
 from ...storage import decode, make_lmu_data_root
-from ..loading_report import checked, report_of
+from ..loading_report import checked, judge_loading, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
     NANO_SIGLIP,
@@ -46,9 +47,10 @@ _UNMASKED = ("siglip", "siglip2")
 
 
 class Towers:
-    """A dual encoder of the hub or of a folder; weights are loaded on first use.
+    """A dual encoder of the hub or of a folder; the numbers of its weights are read on first use.
 
-    Raises EncoderError if it is none, OSError or ValueError if it cannot be read.
+    Raises EncoderError if it is none, or weights that are on this machine do not make it; OSError
+    or ValueError if it cannot be read.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -73,6 +75,8 @@ class Towers:
         processor = hf.AutoProcessor.from_pretrained(checkpoint, **self._pinned)
         self._tokenizer = processor.tokenizer
         self._pictures = processor.image_processor
+        with suppress(OSError):  # Not on this machine, and not needed if all features are stored
+            self._load(device_map="meta", local_files_only=True)
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -91,21 +95,39 @@ class Towers:
     @cached_property
     def _model(self) -> Any:
         try:
+            model = self._load(dtype=torch.float32)
+        except OSError as error:
+            raise EncoderError(self._unreadable(error)) from error
+        return model.eval().to(self.device)
+
+    def _load(self, **how: Any) -> Any:
+        """Load the model and judge its loading; on the device "meta", from names and shapes alone.
+
+        Raises EncoderError if it is refused, OSError if there are no weights.
+        """
+        try:
             model, info = self._class.from_pretrained(
                 self.checkpoint,
-                dtype=torch.float32,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # The report has them, and is judged
-                **self._pinned,
+                **{**self._pinned, **how},
             )
-        except (OSError, RuntimeError, ValueError) as error:
-            why = f"{self.checkpoint}: no weights that can be read: {error}"
-            raise EncoderError(why) from error
+        except (RuntimeError, ValueError) as error:
+            raise EncoderError(self._unreadable(error)) from error
+        report = report_of(info, model)
+        if model.device.type == "meta":  # It is loaded again, and ignored weights are said then
+            refusal = judge_loading(report).refusal
+            if refusal is not None:
+                raise EncoderError(f"{self.checkpoint}: {refusal}")
+            return model
         try:
-            checked(self.checkpoint, report_of(info, model.state_dict()))
+            checked(self.checkpoint, report)
         except ValueError as error:
             raise EncoderError(str(error)) from None
-        return model.eval().to(self.device)
+        return model
+
+    def _unreadable(self, error: Exception) -> str:
+        return f"{self.checkpoint}: no weights that can be read: {error}"
 
     def images(self, paths: Sequence[Path]) -> Vectors:
         pooled = []

@@ -151,7 +151,7 @@ def load(
             f"{weights} is an adapter at the hub. Download it, and name the folder: "
             f"hf download {weights} --local-dir DIR"
         )
-    all_there = checked(weights, report_of(info, model.state_dict()))
+    all_there = checked(weights, report_of(info, model))
     files = ("processor_config.json", "preprocessor_config.json")
     record = {
         "weights": all_there,
