@@ -14,8 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from adapters import write_adapter  # noqa: E402
 
-from vlmeval_findit.models import refuse_missing  # noqa: E402
-from vlmeval_findit.models.torch_file import read_torch_file, tensors_in  # noqa: E402
+from vlmeval_findit.models import read_torch_file, refuse_missing, tensors_in  # noqa: E402
 
 BLOCK = "model.layers.0.q_proj.weight"
 each_form = pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "before 1.6"])

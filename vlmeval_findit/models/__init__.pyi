@@ -62,6 +62,11 @@ from .safetensors_header import (
     read_header as read_header,
 )
 
+from .torch_file import (
+    read_torch_file as read_torch_file,
+    tensors_in as tensors_in,
+)
+
 from .revision import (
     HASH_CACHE as HASH_CACHE,
     fingerprint as fingerprint,

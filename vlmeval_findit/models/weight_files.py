@@ -158,7 +158,8 @@ def _tensors_of_torchs(file: Path) -> Mapping[str, StoredTensor]:
     keys = wrapped_in(values)
     if keys:
         inside = "".join(f"[{key!r}]" for key in keys)
-        only = f"f = {str(file)!r}; torch.save(torch.load(f, map_location='cpu'){inside}, f)"
+        loaded = "torch.load(f, map_location='cpu', weights_only=True)"
+        only = f"f = {str(file)!r}; torch.save({loaded}{inside}, f)"
         raise ValueError(
             f"{file}: its weights are in {inside}, as in the state of a training. Save them alone: "
             f'python -c "import torch; {only}"'

@@ -110,7 +110,8 @@ class Towers:
                 self.checkpoint,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # The report has them, and is judged
-                **{**self._pinned, **how},
+                **how,
+                **self._pinned,
             )
         except (RuntimeError, ValueError) as error:
             raise EncoderError(self._unreadable(error)) from error
