@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from host_runs import require_host
 from paths import ROOT
@@ -10,8 +12,8 @@ from vlmeval_findit.benchmarks.findit import HOST_CLASSES, formats, release_tabl
 from vlmeval_findit.boxes import BOX_KEYS, JSON_KEYS
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.engine import CallOptions, ServerBackends
-from vlmeval_findit.models import ModelEntry, find_model
-from vlmeval_findit.sweeps import parse_sweep, read_sweep
+from vlmeval_findit.models import MODEL_KEYS, ModelEntry, find_model
+from vlmeval_findit.sweeps import SweepFile, parse_sweep, read_sweep
 
 CONFIGS = ROOT / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"
@@ -85,6 +87,21 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
     assert message in str(refused.value)
     assert str(refused.value).startswith("sweep.yaml, line ")
     assert "12345678" not in str(refused.value), "a header may be a key"
+
+
+KEYS_OF_THE_SWEEP = [key.name for key in fields(SweepFile)]
+
+
+@pytest.mark.parametrize("key", MODEL_KEYS)
+def test_a_key_of_a_model_is_sent_into_it(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"line 3: write `{key}` in each model"):
+        parse_sweep(f"{GOOD}{key}: unit")
+
+
+@pytest.mark.parametrize("key", KEYS_OF_THE_SWEEP)
+def test_a_key_of_the_sweep_is_sent_out_of_a_model(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"line 2: write `{key}` next to `models`"):
+        parse_sweep(f"{MODELS}[{{name: FullImage, {key}: 3}}]")
 
 
 def test_a_single_value_is_a_list_and_all_means_all() -> None:

@@ -129,6 +129,9 @@ class _CallKeys(Config):
     device: Name | None = None
 
 
+# Keys that a file may have in each model
+MODEL_KEYS = (*(key.name for key in fields(ModelEntry) if key.name != "where"), *_PLACES)
+
 LOCAL_SETTINGS = ("dtype", "batch_size", "device")  # settings that servers do not take
 
 

@@ -46,6 +46,7 @@ from ..core import (
 from ..engine import CallOptions, Cell, CellBuilder
 from ..models import (
     KEYS_OF_SERVICES,
+    MODEL_KEYS,
     MODELS,
     BatchKind,
     ModelEntry,
@@ -188,13 +189,22 @@ class _AxesFile(Config):
         return FormatAxes(**{axis: axis_from(axis, of, may_win=may_win) for axis, of in named})
 
 
+def _model_values(entry: Any) -> Any:
+    """Return the values of a model; refuse keys that are of the whole sweep."""
+    for key in entry if isinstance(entry, Mapping) else ():
+        if key in SweepFile.__dataclass_fields__:
+            raise MisplacedError(f"write `{key}` next to `models`, not here", key, is_key=True)
+    return entry_values(entry)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweepFile(_AxesFile, SweepOptions):
     """The keys of a sweep's file."""
 
     instead_of_secret = KEYS_OF_SERVICES
+    elsewhere = dict.fromkeys(MODEL_KEYS, "in each model")
 
-    models: Several[Annotated[ModelEntry, Checked(entry_values, before=True)]]
+    models: Several[Annotated[ModelEntry, Checked(_model_values, before=True)]]
     datasets: SeveralOrAll[Name]
     stages: Several[_AxesFile] | None = None
     frames: SeveralOrAll[Count] | None = None
