@@ -141,7 +141,8 @@ def test_no_name_at_a_door_is_that_of_another_module() -> None:
     hidden = []
     for door in doors():
         folder = PACKAGE.joinpath(*door.room.split("."))
-        modules = {path.stem for path in folder.iterdir()} - {"__init__"}
+        files = [path for path in folder.iterdir() if path.suffix in {"", ".py"}]
+        modules = {path.stem for path in files} - {"__init__"}
         for each in door.names:
             if each.module and each.name in modules - {each.module.split(".")[0]}:
                 hidden.append(f"{door.room}: {each.name}")
