@@ -13,13 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def problems(tag: str, package: str, changelog: str) -> list[str]:
+def problems(tag: str, package: str, changelog: str, weights: str) -> list[str]:
     """What is wrong with a release, one sentence each; empty where nothing is.
 
     Args:
         tag: of git.
         package: the text of ``vlmeval_findit/__init__.py``.
         changelog: the text of ``CHANGELOG.md``.
+        weights: the text of ``weights/pyproject.toml``.
     """
     found = re.search(r'^__version__ = "([^"]+)"$', package, re.MULTILINE)
     if found is None:
@@ -28,6 +29,8 @@ def problems(tag: str, package: str, changelog: str) -> list[str]:
     wrong = []
     if tag != f"v{version}":
         wrong.append(f"the tag is {tag}, the package's version {version}")
+    if f'\nversion = "{version}"\n' not in weights:
+        wrong.append(f"weights/pyproject.toml has not the version {version}")
     headings = re.findall(r"^## (.+)$", changelog, re.MULTILINE)
     heading = next((one for one in headings if one.split()[0] == version), None)
     if heading is None:
@@ -44,8 +47,8 @@ def main(argv: list[str]) -> int:
     if len(argv) != 1:
         print("usage: check_release.py TAG", file=sys.stderr)
         return 2
-    package = (ROOT / "vlmeval_findit" / "__init__.py").read_text(encoding="utf-8")
-    wrong = problems(argv[0], package, (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    names = ("vlmeval_findit/__init__.py", "CHANGELOG.md", "weights/pyproject.toml")
+    wrong = problems(argv[0], *((ROOT / name).read_text(encoding="utf-8") for name in names))
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
+from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, source_archive
 from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit import parse
@@ -47,11 +47,13 @@ class Demonstrated:
 
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Demonstrated:
-    """Run it once: the wheel alone, with what its extra ``demo`` asks for, without a network."""
+    """Run it once: the released wheels, with what ``demo`` asks for, without a network."""
     require_host()
     folder = tmp_path_factory.mktemp("demo")
-    wheel = build(copy_of_the_clone(folder), "build_wheel", folder / "wheel")
-    return Demonstrated(installed(wheel, ["demo"], folder))
+    clone = copy_of_the_clone(folder)
+    wheel = build(source_archive(clone, folder), "build_wheel", folder / "wheel")
+    weights = build(clone / "weights", "build_wheel", folder / "weights")
+    return Demonstrated(installed(wheel, ["demo"], folder, weights))
 
 
 def numbers(line: str) -> list[float]:

@@ -20,6 +20,7 @@ from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.export import TRAINERS
+from vlmeval_findit.models import SHIPPED
 from vlmeval_findit.protocol import Answering, CustomPrompt, Settings, prompt_set
 from vlmeval_findit.scoring import run_identity, score_file, write_score
 from vlmeval_findit.storage import RunFiles, meta_path, write_identity
@@ -207,7 +208,7 @@ def test_trl_reads_it(folder: Path) -> None:
     loaded = datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))
     assert loaded[0]["images"][0].size == (96, 64)
     assert rewards([{**row} for row in loaded]) == [1.0] * len(rows)
-    nano = Path(findit.__file__).parent / "models" / "findit_nano"
+    nano = SHIPPED["FindIt-Nano"]
     processor = hf.AutoProcessor.from_pretrained(nano)
     collate = sft.DataCollatorForVisionLanguageModeling(processor, completion_only_loss=True)
     batch = collate(list(loaded))

@@ -14,9 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 hf = pytest.importorskip("transformers")
 from lacking_weights import Change, damaged, with_more, without  # noqa: E402
-from paths import ROOT  # noqa: E402
 
-NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
+from vlmeval_findit.models import SHIPPED  # noqa: E402
+
+NANO = Path(SHIPPED["FindIt-Nano"])
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

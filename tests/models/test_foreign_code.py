@@ -6,11 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from paths import ROOT
 
-NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
+from vlmeval_findit.models import SHIPPED
+
+NANO = Path(SHIPPED["FindIt-Nano"])
 
 
 @pytest.mark.slow

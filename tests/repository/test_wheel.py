@@ -1,4 +1,7 @@
-"""The wheel, installed where nothing of the clone can be reached: it is complete.
+"""The wheels, installed where nothing of the clone can be reached: they are complete.
+
+A wheel of a clone has the weights of the small models; a released one, which is built of the source
+archive, asks for their package.
 
 What a light installation runs is run here.  The whole demonstration is run from a wheel too, with
 the extra ``demo``: ``test_demo_command.py``.  The other packages are those of this
@@ -9,6 +12,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -16,10 +22,16 @@ from pathlib import Path
 import pytest
 import yaml
 from custom_data import ANNOTATIONS, make_images, write_coco
-from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
+from fresh_venvs import (
+    FreshVenv,
+    build,
+    copy_of_the_clone,
+    installed,
+    needs_of,
+    source_archive,
+)
 from paths import ROOT
 
-from vlmeval_findit.core import EXTRAS
 from vlmeval_findit.data import MAKERS
 
 pytestmark = pytest.mark.slow
@@ -28,6 +40,12 @@ PACKAGE = ROOT / "vlmeval_findit"
 CONFIGS = {f"configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
 TABLES = {f"datasets_tsv/{table}.tsv" for table in MAKERS if table != "Probe"}  # drawn, not shipped
 COPIED = {f"vlmeval_findit/{name}" for name in CONFIGS | TABLES}
+MODELS = ("findit_nano", "findit_nano_px", "findit_nano_siglip")
+WEIGHTS = {
+    f"vlmeval_findit/weights/{model}/{path.name}"
+    for model in MODELS
+    for path in (ROOT / "weights" / model).iterdir()
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,57 +63,99 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
+def archive(source: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the source archive, built where the wheel has left files, unpacked."""
+    return source_archive(source, tmp_path_factory.mktemp("archive"))
+
+
+@pytest.fixture(scope="module")
+def released(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of the source archive, as ``python -m build`` makes it."""
+    return build(archive, "build_wheel", tmp_path_factory.mktemp("released"))
+
+
+@pytest.fixture(scope="module")
+def weights(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel of the weights."""
+    return build(source / "weights", "build_wheel", tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(scope="module")
+def light(released: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
     """``pip install vlmeval-findit``: no extra, so neither VLMEvalKit nor torch nor OpenCV."""
-    return installed(wheel, (), tmp_path_factory.mktemp("light"))
+    return installed(released, (), tmp_path_factory.mktemp("light"))
 
 
 # --- what is in it --------------------------------------------------------------------------------
 
 
 def test_the_wheel_has_exactly_the_packages_files(wheel: Path) -> None:
-    """Modules, templates, checkpoints, tables: a file that is forgotten fails here."""
+    """Modules, templates, weights, tables: a file that is forgotten fails here."""
     stored = {
         path.relative_to(ROOT).as_posix()
         for path in PACKAGE.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     files = {name for name in contents(wheel) if ".dist-info/" not in name}
-    for checkpoint in ("findit_nano", "findit_nano_px", "findit_nano_siglip"):
-        assert f"vlmeval_findit/models/{checkpoint}/model.safetensors" in files
-    assert files == stored | COPIED | {"vlmeval_findit_hook.pth"}
+    assert files == stored | COPIED | WEIGHTS | {"vlmeval_findit_hook.pth"}
 
 
-def test_a_wheel_of_the_source_archive_is_the_same(
-    wheel: Path, source: Path, tmp_path: Path
-) -> None:
-    archive = build(source, "build_sdist", tmp_path / "sdist")
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path, filter="data")
-    (unpacked,) = tmp_path.glob("vlmeval_findit-*/")
+def test_the_source_archive_has_all_but_the_weights(archive: Path) -> None:
     for name in ("conftest.py", "docs/how-to/install.md", "configs/smoke.yaml", ".ci/run"):
-        assert (unpacked / name).is_file(), name
-    assert {f"datasets_tsv/{path.name}" for path in unpacked.glob("datasets_tsv/*.tsv")} == TABLES
-    assert contents(build(unpacked, "build_wheel", tmp_path / "again")) == contents(wheel)
+        assert (archive / name).is_file(), name
+    assert {f"datasets_tsv/{path.name}" for path in archive.glob("datasets_tsv/*.tsv")} == TABLES
+    assert not list(archive.rglob("*.safetensors"))
+
+
+def test_a_released_wheel_lacks_only_the_weights(released: Path, wheel: Path) -> None:
+    complete = contents(wheel)
+    assert contents(released) == {name: complete[name] for name in complete.keys() - WEIGHTS}
+    (asked,) = set(needs_of(released)) - set(needs_of(wheel))
+    assert re.fullmatch(r'vlmeval-findit-nano==[\w.]+; extra == "weights"', asked)
+
+
+def test_an_archive_of_the_archive_asks_for_the_weights(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(build(archive, "build_sdist", tmp_path)) as tar:
+        (name,) = (name for name in tar.getnames() if name.count("/") == 1 and "pyproject" in name)
+        file = tar.extractfile(name)
+        assert file is not None
+        assert file.read() == (archive / "pyproject.toml").read_bytes()
+
+
+def test_a_build_without_weights_that_asks_for_none_stops(source: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    shutil.copytree(source, clone, ignore=shutil.ignore_patterns("weights", "build"))
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        build(clone, "build_wheel", tmp_path / "wheel")
+    assert "weights is missing: get the whole clone" in caught.value.stderr.decode()
+
+
+def test_the_clone_asks_for_nothing_even_after_an_archive(archive: Path, source: Path) -> None:
+    """Archives are trees of hard links."""
+    original = (ROOT / "pyproject.toml").read_bytes()
+    assert (source / "pyproject.toml").read_bytes() == original
+    assert (archive / "pyproject.toml").read_bytes() != original
+
+
+def test_both_wheels_pass_the_check_of_a_release(
+    released: Path, weights: Path, wheel: Path, tmp_path: Path
+) -> None:
+    for path in (released, weights):
+        shutil.copy(path, tmp_path)
+    check = [sys.executable, str(ROOT / ".ci" / "check_wheels.py"), str(tmp_path)]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    shutil.copy(wheel, tmp_path)  # that of the clone, under the same name
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "has weights" in done.stderr
 
 
 def contents(wheel: Path) -> dict[str, int]:
+    """Return the checksums of a wheel's files, but of those that say what it is."""
     with zipfile.ZipFile(wheel) as z:
-        return {item.filename: item.CRC for item in z.infolist()}
-
-
-def test_the_extra_all_is_complete_and_extras_are_documented(wheel: Path) -> None:
-    needs: dict[str, set[str]] = {}
-    for need in needs_of(wheel):
-        if extra := re.search(r'(.*); .*extra == "(.*)"', need):
-            needs.setdefault(extra[2], set()).add(extra[1].strip())
-    apart = ("all", "docs", "test", "test-light")
-    assert needs["all"] == set().union(*(needs[name] for name in needs if name not in apart))
-    assert not [need for need in needs["all"] if need.startswith(("pytest", "mypy"))]
-    assert {*EXTRAS.values()} <= {*needs}
-    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
-    told = {extra for names in re.findall(r"\[([a-z,-]+)\]'", page) for extra in names.split(",")}
-    assert told == {*needs}
+        items = [item for item in z.infolist() if ".dist-info/" not in item.filename]
+        return {item.filename: item.CRC for item in items}
 
 
 # --- what runs without an extra -------------------------------------------------------------------
@@ -125,19 +185,10 @@ def test_the_release_tries_commands_that_run(light: FreshVenv) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_light_tests_ask_for_no_models(wheel: Path) -> None:
-    """So an installation without torch is tested."""
-    marked = 'extra == "test-light"'
-    names = {need.partition(">")[0] for need in needs_of(wheel) if need.endswith(marked)}
-    heavy = {need.partition(">")[0] for need in needs_of(wheel) if 'extra == "all"' in need}
-    assert {"pytest", "hypothesis"} <= names
-    assert not names & heavy
-
-
 def test_photographs_name_their_extra(light: FreshVenv) -> None:
     done = light.findit("data", "show", "FindIt_Demo_xyxy_json")
     assert done.returncode == 2
-    assert "is not installed: pip install 'vlmeval-findit[photos]'" in done.stderr
+    assert "is not installed: pip install 'vlmeval-findit[data]'" in done.stderr
 
 
 def test_an_installed_package_makes_the_tables_that_ship(light: FreshVenv) -> None:
@@ -196,7 +247,7 @@ def test_custom_data_from_annotations_to_a_report(light: FreshVenv) -> None:
     ("command", "extra"),
     [
         ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "run"),
-        ("search --model FindIt-Nano --data Scenes_mini --limit 1", "run"),
+        ("search --model FindIt-Nano --data Scenes_mini --limit 1", "local"),
         ("demo", "demo"),
     ],
 )
@@ -209,3 +260,42 @@ def test_a_missing_package_is_a_line_with_the_extra(
     assert line.startswith("error: ")
     assert f"pip install 'vlmeval-findit[{extra}]'" in line, "there is no clone to install from"
     assert "Traceback" not in done.stderr
+
+
+# --- where the weights are ------------------------------------------------------------------------
+
+WHERE = """
+from pathlib import Path
+from vlmeval_findit.models import NANO_SIGLIP, SHIPPED, checkpoint_of, refuse_missing
+for folder in (*SHIPPED.values(), checkpoint_of(NANO_SIGLIP)):
+    try:
+        refuse_missing(folder)
+        print(Path(folder).parent.parent.name, Path(folder).parent.name)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_each_small_model_without_weights_says_what_to_type(light: FreshVenv) -> None:
+    said = light.run("python", "-c", WHERE).stdout.splitlines()
+    line = (
+        "the weights of the small models (vlmeval-findit-nano) are not installed: "
+        "pip install 'vlmeval-findit[local]'"
+    )
+    assert said == [line] * 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("released", "site-packages vlmeval_findit_nano"),
+        ("of the clone", "vlmeval_findit weights"),
+    ],
+)
+def test_weights_beside_the_code_come_before_those_of_the_package(
+    kind: str, found: str, wheel: Path, released: Path, weights: Path, tmp_path: Path
+) -> None:
+    """So a clone never runs those of an older release."""
+    ours = released if kind == "released" else wheel
+    said = installed(ours, (), tmp_path, weights).run("python", "-c", WHERE)
+    assert said.stdout.splitlines() == [found] * 3, said.stderr

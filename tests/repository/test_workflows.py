@@ -66,19 +66,21 @@ def test_workflows_have_read_only_rights_and_a_timeout(
 
 
 @pytest.mark.parametrize(
-    ("tag", "changelog", "wrong"),
+    ("tag", "changelog", "weights", "wrong"),
     [
-        ("v1.2.0", "# Changes\n\n## 1.2.0 (1 May)\n\n### Added\n\n## 1.1.0\n", None),
-        ("v1.2.1", "## 1.2.0\n", "the tag is v1.2.1, the package's version 1.2.0"),
-        ("v1.2.0", "## 1.2.0 (unreleased)\n", "CHANGELOG.md says: 1.2.0 (unreleased)"),
-        ("v1.2.0", "## 1.3.0\n\n## 1.2.0\n", "CHANGELOG.md begins with 1.3.0"),
+        ("v1.2.0", "# Changes\n\n## 1.2.0 (1 May)\n\n### Added\n\n## 1.1.0\n", "1.2.0", None),
+        ("v1.2.1", "## 1.2.0\n", "1.2.0", "the tag is v1.2.1, the package's version 1.2.0"),
+        ("v1.2.0", "## 1.2.0 (unreleased)\n", "1.2.0", "CHANGELOG.md says: 1.2.0 (unreleased)"),
+        ("v1.2.0", "## 1.3.0\n\n## 1.2.0\n", "1.2.0", "CHANGELOG.md begins with 1.3.0"),
+        ("v1.2.0", "## 1.2.0\n", "1.2.0.dev0", "weights/pyproject.toml has not the version 1.2.0"),
     ],
 )
 def test_a_tag_is_the_version_that_the_changelog_begins_with(
-    tag: str, changelog: str, wrong: str | None
+    tag: str, changelog: str, weights: str, wrong: str | None
 ) -> None:
     problems = runpy.run_path(str(ROOT / ".ci" / "check_release.py"))["problems"]
-    reported = problems(tag, '__version__ = "1.2.0"\n', changelog)
+    project = f'[project]\nversion = "{weights}"\n'
+    reported = problems(tag, '__version__ = "1.2.0"\n', changelog, project)
     assert (reported == []) if wrong is None else (wrong in reported[0] and len(reported) == 1)
 
 

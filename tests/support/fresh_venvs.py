@@ -2,7 +2,7 @@
 
 Installing them again would take minutes and gigabytes.  The packages are links to those of the
 environment that runs the tests: those that the wheel's metadata names, and their requirements.  An
-import that ``setup.py`` forgot fails here.  Nothing of the clone can be imported.
+import that ``pyproject.toml`` forgot fails here.  Nothing of the clone can be imported.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import NoReturn
 import pytest
 from paths import ROOT
 
+WEIGHTS = "vlmeval-findit-nano"
 SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 
 
@@ -47,6 +49,14 @@ def build(source: Path, kind: str, out: Path) -> Path:
         [sys.executable, "-c", code, str(out)], cwd=source, check=True, capture_output=True
     )
     return next(path for path in out.iterdir() if path.suffix in (".whl", ".gz"))
+
+
+def source_archive(clone: Path, folder: Path) -> Path:
+    """Build the source archive of a clone and return the folder that it unpacks to."""
+    with tarfile.open(build(clone, "build_sdist", folder / "sdist")) as tar:
+        tar.extractall(folder, filter="data")
+    (unpacked,) = folder.glob("vlmeval_findit-*/")
+    return unpacked
 
 
 def bare_venv(folder: Path) -> Path:
@@ -116,13 +126,17 @@ class FreshVenv:
         return self.home / "a folder"
 
 
-def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
+def installed(
+    wheel: Path, extras: Sequence[str], folder: Path, weights: Path | None = None
+) -> FreshVenv:
     """Install a wheel, as ``pip install WHEEL[extras]`` would on a machine that has the packages.
 
-    Skips if the environment of the tests lacks a package; fails if FINDIT_REQUIRE_HOST=1.
+    ``weights`` is the wheel that it finds when ours asks for the weights' package.  Skips if the
+    environment of the tests lacks a package; fails if FINDIT_REQUIRE_HOST=1.
     """
     venv = bare_venv(folder / "a venv")
-    pip(venv, "install", "--no-deps", "--no-index", str(wheel))
+    wheels = [wheel, weights] if weights is not None else [wheel]
+    pip(venv, "install", "--no-deps", "--no-index", *map(str, wheels))
     packages = folder / "packages"
     packages.mkdir()
     for distribution in _asked_for(needs_of(wheel), extras):
@@ -132,7 +146,7 @@ def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
 
 
 def _asked_for(
-    needs: Iterable[str], extras: Sequence[str]
+    needs: Sequence[str], extras: Sequence[str]
 ) -> list[importlib.metadata.Distribution]:
     requirements = pytest.importorskip("packaging.requirements")
     utils = pytest.importorskip("packaging.utils")
@@ -146,6 +160,11 @@ def _asked_for(
         done.add((need, extra))
         asked = requirements.Requirement(need)
         if asked.marker is not None and not asked.marker.evaluate({"extra": extra}):
+            continue
+        if asked.name == "vlmeval-findit":
+            waiting += [(own, name) for own in needs for name in asked.extras]
+            continue
+        if asked.name == WEIGHTS:
             continue
         try:
             distribution = importlib.metadata.distribution(asked.name)

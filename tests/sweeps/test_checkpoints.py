@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from paths import ROOT
 
+from vlmeval_findit.models import SHIPPED
 from vlmeval_findit.sweeps import checkpoints_in, lacks, unfinished_in
 
-NANO = ROOT / "vlmeval_findit" / "models" / "findit_nano"
+NANO = Path(SHIPPED["FindIt-Nano"])
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
 WEIGHTS = (NANO / "model.safetensors").read_bytes()
 

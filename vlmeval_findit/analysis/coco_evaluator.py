@@ -40,7 +40,7 @@ class Evaluator:
             coco = import_module("pycocotools.coco")
             self._evaluation = import_module("pycocotools.cocoeval")
         except ImportError:
-            needs = f"average precision needs pycocotools: {install('calibration')}"
+            needs = f"average precision needs pycocotools: {install('data')}"
             raise ConfidenceError(needs) from None
         if all(truth["ignore"] for truth in boxes.truth):
             raise ConfidenceError("no query has an object, so average precision is undefined")

@@ -35,7 +35,7 @@ from ..leaderboard import (
     value,
     write_board,
 )
-from ..models import NANO, NANO_PX, ModelEntry, ModelOptions
+from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_missing
 from ..protocol import settings_from
 from ..scoring import CellResult, RowData, open_predictions
 from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
@@ -83,6 +83,7 @@ def command(quick: bool, work_dir: Path) -> int:
             f"the demonstration needs {', '.join(absent)}: {install('demo')} "
             "(score, leaderboard and report need nothing more)"
         )
+    refuse_missing(SHIPPED[NANO])
     # A model this small is slower on several threads.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     work_dir.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,10 @@ def as_called(text: str) -> str:
 
 
 def shipped_folder(name: str) -> Path:
-    """Return a folder of the clone that wheels hold too: ``configs`` or ``datasets_tsv``."""
+    """Return a folder that clones and wheels hold: ``configs``, ``datasets_tsv``, ``weights``.
+
+    A released wheel holds no ``weights``.
+    """
     return (clone() or _PACKAGE) / name
 
 
@@ -65,14 +68,14 @@ def config_here_or_shipped(path: Path) -> Path:
     raise FileNotFoundError(f"{path}: the file does not exist; the package has {sweeps}")
 
 
-# Imported name -> the extra that brings it (setup.py)
+# Imported name -> the extra that brings it (pyproject.toml)
 EXTRAS = {
-    "av": "video",
-    "cv2": "marks",
+    "av": "data",
+    "cv2": "data",
     "huggingface_hub": "local",
     "llguidance": "local",
     "mlflow": "mlflow",
-    "pycocotools": "calibration",
+    "pycocotools": "data",
     "ray": "cluster",
     "torch": "local",
     "trackio": "trackio",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help
 from ..core import Group, PluginTable, nearest
@@ -42,14 +41,15 @@ from .model_row import (
     row_problem,
     space_within,
 )
+from .shipped_weights import shipped_weights
 
 NANO = "FindIt-Nano"  # Shipped model that answers in thousandths of the image
 NANO_PX = "FindIt-Nano-px"  # Shipped model that answers in pixels after its resize
 
 # Checkpoints that ship with the package, by row
 SHIPPED: Mapping[str, str] = {
-    NANO: str(Path(__file__).with_name("findit_nano")),
-    NANO_PX: str(Path(__file__).with_name("findit_nano_px")),
+    NANO: shipped_weights("findit_nano"),
+    NANO_PX: shipped_weights("findit_nano_px"),
 }
 
 # Spaces, by dataset variant

@@ -18,6 +18,7 @@ from ..core import FileHashes, HashedFile, file_sha256, read_json, write_text_on
 from ..storage import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 from .loading_report import refuse_wrapped
+from .shipped_weights import refuse_missing_weights
 from .weight_files import names_of_weights, refuse_untied
 
 log = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ def refuse_missing(checkpoint: str) -> None:
     So does a folder whose files tell that weights are not there; what they do not tell, the loading
     does (:mod:`.loading_report`).
     """
+    refuse_missing_weights(checkpoint)
     adapter = adapter_of(checkpoint)
     if adapter is not None:
         refuse_adapter(adapter)

@@ -87,7 +87,7 @@ def _locate(photo: Photo) -> Path:
         raise FileNotFoundError(
             f"{what}, which does not have it: pip install --upgrade {photo.pip}"
         )
-    raise FileNotFoundError(f"{what}, which is not installed: {install('photos')}")
+    raise FileNotFoundError(f"{what}, which is not installed: {install('data')}")
 
 
 def image(name: str) -> Image.Image:

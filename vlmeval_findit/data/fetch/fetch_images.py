@@ -334,7 +334,7 @@ def cut_frames(video: Path, frames: Collection[int]) -> Iterator[tuple[int, Imag
     try:
         import av
     except ImportError:
-        raise VideoError(f"cutting frames needs PyAV: {install('video')}") from None
+        raise VideoError(f"cutting frames needs PyAV: {install('data')}") from None
     try:
         with av.open(str(video)) as container:
             stream = container.streams.video[0]

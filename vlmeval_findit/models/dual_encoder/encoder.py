@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..shipped_weights import shipped_weights
+
 Vectors = npt.NDArray[np.float32]  # n x d: one pooled, unnormalised vector per row
 
 
@@ -59,7 +61,7 @@ NANO_SIGLIP = "FindIt-Nano-SigLIP"  # ships with the package; it knows nothing b
 # Checkpoints by name: a hub identifier or a folder.
 ENCODERS: Mapping[str, str] = {
     "SigLIP": "google/siglip-so400m-patch14-384",
-    NANO_SIGLIP: str(Path(__file__).parent.with_name("findit_nano_siglip")),
+    NANO_SIGLIP: shipped_weights("findit_nano_siglip"),
 }
 
 
