@@ -78,8 +78,8 @@ def test_boxes_that_no_benchmark_converts_are_told_what_to_do(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     boxes = world.folder / "boxes.json"
-    boxes.write_text("[]")
+    boxes.write_text('[{"a": 1}]')
     assert main(["score", "--convert", str(boxes), "--data", NAME]) == 2
     said = capsys.readouterr().err
-    assert f"to <model>_{NAME}.json" in said
+    assert f"to <model>_{NAME}.jsonl" in said
     assert "--space file_pixels" in said

@@ -39,6 +39,7 @@ def as_tsv(rows: Sequence[Row]) -> bytes:
 # As VLMEvalKit writes them
 WRITERS: dict[str, Callable[[Sequence[Row]], bytes]] = {
     "json": lambda rows: json.dumps(list(rows)).encode(),
+    "jsonl": lambda rows: "\n".join(map(json.dumps, rows)).encode(),
     "tsv": as_tsv,
     "xlsx": as_xlsx,
 }
@@ -309,7 +310,11 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
         "index\tanswer\n1\ta\n",
         "row 1: no column 'prediction'; the columns are ['index', 'answer']",
     ),
-    ("csv", "", "formats: .json, .tsv, .xlsx"),
+    ("csv", "", "formats: .json, .jsonl, .tsv, .xlsx"),
+    ("jsonl", '{"index": 0, "prediction": "a"}\n\n{"index": 1, "pre', "line 3: not JSON"),
+    ("jsonl", '{"index": 0, "prediction": "a"}\n[1]\n', "line 2: should be an object, not [1]"),
+    ("jsonl", json.dumps(ROWS), "line 1: should be an object"),
+    ("jsonl", "{}\n", "row 1: no column 'index'"),
 ]
 
 
@@ -440,7 +445,7 @@ def test_a_value_of_another_type_in_a_record_is_damage(
         if key in outer:
             record = {**WHOLE, outer[key]: {**WHOLE[outer[key]], key: wrong}}
         for extra in (json.dumps({"findit": record}), {"findit": record}):
-            if suffix != "json" and isinstance(extra, dict):
+            if not suffix.startswith("json") and isinstance(extra, dict):
                 continue
             rows = [
                 {"index": 0, "prediction": "[]", "extra_records": json.dumps({"findit": WHOLE})},

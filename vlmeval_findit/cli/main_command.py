@@ -59,6 +59,7 @@ GROUPS = {
         "data get": ("data_get", "get a dataset: annotations, and the images they name"),
         "data import": ("data_import", "make a dataset of your files, or a published set"),
         "data show": ("data_show", "print what a query asks, and the sizes of its images"),
+        "data stats": ("data_stats", "images, objects, sizes and words of datasets"),
         "data remove": ("data_remove", "delete what an import made: tables, not images"),
         "data reviews": ("data_reviews", "what reviews of labels say; joins reviewers' files"),
         "data check": ("data_get.check", "check that annotations and images are complete"),

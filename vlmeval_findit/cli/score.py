@@ -16,6 +16,9 @@ from ..boxes import SPACE_KINDS
 from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
 from ..protocol import settings_from
 from ..scoring import (
+    LAYOUTS,
+    BoxOrder,
+    ConversionChoices,
     RunFacts,
     RunScore,
     convert_file,
@@ -51,7 +54,10 @@ from .shared_options import (
         "python run_findit.py score outputs",
         "python run_findit.py score --convert boxes.json --data FindIt_RefL4Full_all_xyxy_json",
     ],
-    sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in SPACE_KINDS.values()]},
+    sections={
+        "Coordinate spaces": lambda: [(row.name, row.means) for row in SPACE_KINDS.values()],
+        "Files of other programs (--convert), JSON or JSON lines": lambda: _CONVERTED,
+    },
 )
 @runs_argument
 @data_name_option
@@ -59,6 +65,14 @@ from .shared_options import (
 @switch(
     "--convert", "RUN is another program's file: make <model>_<dataset>.json of it, and score that."
 )
+@option("--min-score", "X", "A box of --convert counts from this score on.", type=float)
+@click.option(
+    "--bbox",
+    type=click.Choice([order.value for order in BoxOrder]),
+    callback=lambda _, __, value: value and BoxOrder(value),
+    help="What the numbers of a box are for --convert: COCO's sides, or corners.",
+)
+@switch("--leave-out-unknown", "Leave out boxes of images and classes that are not in the set.")
 @option(
     "--encoder",
     "NAME",
@@ -83,6 +97,9 @@ def command(
     dataset: str | None,
     space: str | None,
     convert: bool,
+    min_score: float | None,
+    bbox: BoxOrder | None,
+    leave_out_unknown: bool,
     encoder: str | None,
     reads_like: str | None,
     thought_marks: str | None,
@@ -91,15 +108,18 @@ def command(
 ) -> int:
     """Score prediction files again, without the model.
 
-    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, a file of its score, or a folder. If a run
-    recorded another space than --space, its score stays, and the new score is written to files
-    with the space in their names. Leaderboard and report show it if that file is named. A score
-    with --reviews has their digest in the names of its files: leaderboard, compare and report show
-    it with the same --reviews.
+    RUN is a file <model>_<dataset>.json, .jsonl, .tsv or .xlsx, a file of its score, or a folder.
+    If a run recorded another space than --space, its score stays, and the new score is written to
+    files with the space in their names. Leaderboard and report show it if that file is named. A
+    score with --reviews has their digest in the names of its files: leaderboard, compare and report
+    show it with the same --reviews.
     """
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
     settings = replace(settings, separately=space is not None)
+    choices = ConversionChoices(min_score, bbox, leave_out_unknown)
+    if not convert and choices != ConversionChoices():
+        raise ValueError("--min-score, --bbox and --leave-out-unknown are for --convert: add it")
     decided = read_reviews(reviews) if reviews else None
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
@@ -107,7 +127,11 @@ def command(
     refused: list[ValueError | OSError] = []
     for path in prediction_files(runs):
         try:
-            file = convert_file(path, dataset) if convert else path
+            file = path
+            if convert:
+                made = convert_file(path, dataset, choices)
+                file = made.path
+                notes += made.notes
             file, as_before = open_score(file, settings)
             if decided is None:
                 run = score_file(file, as_before, dataset)
@@ -142,6 +166,12 @@ def command(
         return 0
     return EXIT_SOME_FAILED if rows else EXIT_REFUSED
 
+
+_CONVERTED: list[tuple[str, str]] = [
+    ("COCO results", "boxes of images and classes; also gzip, with names in place of ids"),
+    *((layout.program, ", ".join(layout.keys)) for layout in LAYOUTS),
+    ("Ref-L4's and D3's files", "for their datasets"),
+]
 
 _MOST_REFUSED = 12  # Files whose errors are printed
 

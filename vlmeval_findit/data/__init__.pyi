@@ -39,6 +39,14 @@ from .custom.build import (
     import_samples as import_samples,
 )
 
+from .set_statistics import (
+    SMALL_BELOW as SMALL_BELOW,
+    LARGE_ABOVE as LARGE_ABOVE,
+    Spread as Spread,
+    SetStatistics as SetStatistics,
+    statistics_of as statistics_of,
+)
+
 from .removal import (
     WrittenByImport as WrittenByImport,
     imports_called as imports_called,
@@ -132,6 +140,7 @@ from .custom.stored_pixels import (
 )
 
 from .custom.coco_ids import (
+    CocoIds as CocoIds,
     object_key as object_key,
     read_ids as read_ids,
 )

@@ -342,10 +342,10 @@ class Benchmark(ABC):
     def convert(self, path: Path, dataset: AnyDataset) -> Sequence[Reply]:
         """Read replies from another program's file; a ValueError names file and row."""
         raise ValueError(
-            f"{path}: {self.name} reads prediction files only. Write the answers as "
-            f'[{{"index": 0, "prediction": "…"}}, …] to <model>_{dataset.name}.json and type '
-            "python run_findit.py score FILE; where they are boxes in pixels of the image files, "
-            "with --space file_pixels"
+            f"{path}: in no layout that is read (python run_findit.py score --help has a list). "
+            'Write the answers as {"index": 0, "prediction": "…"}, a line each, to '
+            f"<model>_{dataset.name}.jsonl and type python run_findit.py score FILE; where they "
+            "are boxes in pixels of the image files, with --space file_pixels"
         )
 
     @abstractmethod

@@ -114,6 +114,10 @@ from .setup_section import (
     setups_of as setups_of,
 )
 
+from .set_charts import (
+    set_chart as set_chart,
+)
+
 from .doubtful_labels import (
     Bound as Bound,
     doubts_of as doubts_of,

@@ -46,6 +46,7 @@ from .pairs import ModelInFormat, Pair, first_pairs, key_of, pair_runs, pairs_no
 from .rendering import fill, joined_script, json_in_html, json_object, render
 from .sections import (
     Details,
+    Drawn,
     forest_of,
     format_costs_of,
     heat_maps_of,
@@ -53,6 +54,7 @@ from .sections import (
     reasons_of,
     short_metrics,
 )
+from .set_charts import sets_drawn
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
 from .transcripts import Missing, Transcript, gather
@@ -257,6 +259,8 @@ def _details(page: PageSource) -> Contents:
     for transcript in page.gathered[0]:
         page.details.add(transcript)
     drawn = page.details.drawn()
+    if sets := tuple(sets_drawn(page.board)):
+        drawn.append(("The sets", Drawn("sets", sets)))
     rows = list(reasons_of(page.board))
     values = {
         "details": drawn,

@@ -68,6 +68,15 @@ from .conversion import (
     convert_file as convert_file,
 )
 
+from .coco_predictions import (
+    BoxOrder as BoxOrder,
+    ConversionChoices as ConversionChoices,
+)
+
+from .reply_layouts import (
+    LAYOUTS as LAYOUTS,
+)
+
 from .answered_by import (
     AnsweringModel as AnsweringModel,
     count_models as count_models,

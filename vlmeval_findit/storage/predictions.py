@@ -1,4 +1,4 @@
-"""Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
+"""Prediction files: ``<model>_<dataset>.<json|jsonl|tsv|xlsx>``.
 
 Columns are ``index``, ``prediction`` and perhaps ``extra_records``, ``image_sha256`` and
 ``call_time``; ground truth is never read from them. Values stay as they are: "None" and "NA" are
@@ -24,6 +24,7 @@ from ..core import (
     atomic_write,
     open_regular,
     open_text,
+    parse_json,
     read_json,
     shown,
     write_once,
@@ -89,7 +90,7 @@ def prediction_format(path: Path) -> PredictionFormat:
     if suffix not in _FORMATS:
         raise PredictionError(
             f"{path}: a prediction file cannot be {path.suffix or 'without a suffix'}; formats: "
-            f"{', '.join(PREDICTION_FORMATS)} (PRED_FORMAT names it)"
+            f"{', '.join(PREDICTION_FORMATS)}"
         )
     return _FORMATS[suffix]
 
@@ -126,7 +127,8 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
             raise PredictionError(
-                f"{where}: no column {column!r}; the columns are {shown(list(row), 200)}"
+                f"{where}: no column {column!r}; the columns are {shown(list(row), 200)}. "
+                "If another program wrote the file: python run_findit.py score --convert"
             )
     cells: dict[str, Any] = {}
     for column, read in _CELL_READERS.items():
@@ -198,10 +200,25 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
         raise PredictionError(error.message_for(path)) from None
     if not isinstance(rows, list):
         raise PredictionError(f"{path}: should be a list with an object for each query")
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise PredictionError(f"{path}, row {number}: should be an object, not {shown(row)}")
-    return rows
+    return [_object(path, f"row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    with _opened(path) as f:
+        try:
+            for number, line in enumerate(f, 1):
+                if line.strip():
+                    yield _object(path, f"line {number}", parse_json(line))
+        except TextError as error:
+            raise PredictionError(f"{path}, line {number}: {error}") from None
+        except UnicodeDecodeError as error:
+            raise PredictionError(f"{path}: {error}") from None
+
+
+def _object(path: Path, place: str, row: object) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        raise PredictionError(f"{path}, {place}: should be an object, not {shown(row)}")
+    return row
 
 
 def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -272,6 +289,11 @@ def _write_json(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None
     if not holds_rows(path, rows()):
         with atomic_write(path) as f:
             f.writelines(_as_json(rows()))
+
+
+def _write_json_lines(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows())
+    write_text_once(path, "".join(lines))
 
 
 def _write_tsv(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
@@ -376,7 +398,8 @@ class PredictionFormat(NamedTuple):
 
 _FORMATS = {
     ".json": PredictionFormat(_json_rows, _write_json),
+    ".jsonl": PredictionFormat(_json_lines, _write_json_lines),
     ".tsv": PredictionFormat(_tsv_rows, _write_tsv),
     ".xlsx": PredictionFormat(_xlsx_rows, _write_sheet, restore_replies),
 }
-PREDICTION_FORMATS = tuple(_FORMATS)  # What ``PRED_FORMAT`` may name
+PREDICTION_FORMATS = tuple(_FORMATS)  # Their suffixes

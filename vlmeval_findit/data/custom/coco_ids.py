@@ -11,7 +11,7 @@ from ...boxes import Corners
 from ...core import atomic_write, read_json, validate
 from ...storage import Size
 from ..annotated_samples import Samples, Units
-from .stored_pixels import to_turned, turned_size
+from .stored_pixels import to_stored, to_turned, turned_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,17 @@ class CocoIds:
         x_scale = units.scale / width
         y_scale = units.scale / height
         return (x1 * x_scale, y1 * y_scale, x2 * x_scale, y2 * y_scale)
+
+    def stored(self, image: str, box: Corners, stored: Size) -> Corners:
+        """Convert (x1, y1, x2, y2) in the file's coordinates to pixels of the stored image."""
+        width, height = self.size(image, stored)
+        units = Units(self.units)
+        x1, y1, x2, y2 = box
+        if units is not Units.PIXELS:
+            x_scale = width / units.scale
+            y_scale = height / units.scale
+            x1, y1, x2, y2 = (x1 * x_scale, y1 * y_scale, x2 * x_scale, y2 * y_scale)
+        return to_stored((x1, y1, x2, y2), self.turned.get(image, 1), stored)
 
     def areas_by_object(self) -> Mapping[object, float]:
         """Return stated areas by :func:`object_key`."""

@@ -1,0 +1,388 @@
+"""COCO results of a detector as replies: images and classes become rows, scores a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Any, TypeGuard
+
+from ..benchmarks.findit import Family, FindItQuery, FindItVariant
+from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
+from ..core import shown, some
+from ..data import CocoIds, read_ids
+from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
+from ..storage import PredictionError
+from .records_of_others import RecordsOfOthers
+
+
+class BoxOrder(Enum):
+    """What the four numbers of a box are, in pixels."""
+
+    XYWH = "xywh"  # Left, top, width and height, as COCO has them
+    XYXY = "xyxy"  # Left, top, right, bottom
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionChoices:
+    """What the user says of another program's file."""
+
+    min_score: float | None = None  # A box counts from this score on; None: not stated
+    order: BoxOrder | None = None  # None: not stated, which is COCO's
+    leave_out_unknown: bool = False  # Boxes of images and classes that the set does not have
+
+
+# Names of the same thing, the first that a record has
+_IMAGES = ("image_id", "file_name", "image", "image_name", "image_path")
+_CLASSES = ("category_id", "category", "category_name", "class", "class_name", "label")
+_BOXES = ("bbox", "box")
+_SCORES = ("score", "confidence", "conf")
+
+# Of a box that leaves its image: detectors cut boxes off there, but round
+_OUTSIDE = 2.0  # Pixels
+_TOO_MANY = 0.25  # Share of boxes
+
+
+def are_coco_results(file: RecordsOfOthers) -> bool:
+    """Tell whether a file has boxes of images, as COCO's results have."""
+    return all(_first(record, _IMAGES) and _first(record, _BOXES) for record in file.records)
+
+
+def replies_of_coco(
+    file: RecordsOfOthers, dataset: AnyDataset, choices: ConversionChoices
+) -> tuple[list[Reply], list[str]]:
+    """Return a reply to every row, in pixels of the image files, and notes on what was read.
+
+    Raises:
+        PredictionError: the set is not about labelled images, a record has another form, or it is
+            not clear what a box or a score means; the message says what to type.
+    """
+    variant = dataset.variant
+    if not _asks_for_classes(variant):
+        raise PredictionError(
+            f"{file.path}: COCO results name images and classes, and {variant.name} does not ask "
+            'for the boxes of a class. Write the answers as {"index": 0, "prediction": "…"} a row, '
+            f"in the format of the set, to <model>_{variant.name}.jsonl"
+        )
+    found = _Results(file, dataset, variant, choices).read()
+    queries: Mapping[int, Any] = dataset.queries
+    _check_order(file, found, choices)
+    kept = _kept(file, found, choices)
+    by_place: dict[tuple[str, str], list[_Result]] = {}
+    for result in kept:
+        by_place.setdefault((result.image, plain_label(result.label)), []).append(result)
+    replies = []
+    used: set[tuple[str, str]] = set()
+    record = ReplyRecord(space=FILE_PIXELS.as_dict(), finish_reason="stop")
+    for query in queries.values():
+        boxes = []
+        for label in _labels(query, variant):
+            place = (query.images[0], plain_label(label))
+            used.add(place)
+            boxes += [BoxToWrite(each.box, label) for each in by_place.get(place, ())]
+        replies.append(Reply(query.index, write(boxes, variant.reply, _DIGITS), record))
+    asked = sum(len(by_place[place]) for place in used & by_place.keys())
+    return replies, [*_notes(found, kept, choices), *_unasked(len(kept) - asked)]
+
+
+_DIGITS = 3
+
+
+def _asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
+    """Tell whether the rows of a variant ask for boxes of classes in one image."""
+    if not isinstance(variant, FindItVariant):
+        return False
+    is_boxes = variant.match_rule is MatchRule.BOX_OVERLAP
+    return is_boxes and variant.data.family is Family.OBJDET
+
+
+def _boxes(count: int) -> str:
+    return "1 box" if count == 1 else f"{count:,} boxes"
+
+
+def _labels(query: FindItQuery, variant: FindItVariant) -> Sequence[str]:
+    """Return the labels that a row asks for."""
+    if not variant.multilabel:
+        return [query.label]
+    return [label.strip() for label in query.label.split(",")]
+
+
+def _unasked(count: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"{_boxes(count)} of classes that no row asks of their image: rows "
+            "ask for classes that are there, so these are no errors here"
+        )
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    at: int  # Place in the file
+    image: str
+    label: str
+    numbers: tuple[float, float, float, float]  # As the file has them
+    box: Corners  # In pixels of the stored image
+    size: tuple[int, int]  # Of the image as the file has it
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    results: Sequence[_Result]
+    unknown: Counter[str]  # Results that the set has no image or class for, by which
+
+
+class _Results:
+    """Reads records with the names and ids of a set."""
+
+    def __init__(
+        self,
+        file: RecordsOfOthers,
+        dataset: AnyDataset,
+        variant: FindItVariant,
+        choices: ConversionChoices,
+    ) -> None:
+        self.file = file
+        self.choices = choices
+        self.ids = read_ids(dataset.table)
+        queries: list[Any] = list(dataset.queries.values())
+        self.sizes = {query.images[0]: (query.width, query.height) for query in queries}
+        labels: dict[str, None] = {}
+        for query in queries:
+            labels |= dict.fromkeys(_labels(query, variant))
+        own = _stated(file.head)
+        # A file that lists images and classes means these by its ids.
+        self.image_ids = own.images or self.ids.images
+        self.category_ids = own.categories or self.ids.categories
+        self.image_of = _image_names(list(self.sizes), self.image_ids)
+        self.label_of = _label_names([*labels, *self.ids.categories], self.category_ids)
+
+    def read(self) -> _Found:
+        results = []
+        unknown: Counter[str] = Counter()
+        for at, record in enumerate(self.file.records):
+            image = self._known(record, _IMAGES, "image", self.image_of, unknown)
+            label = self._known(record, _CLASSES, "class", self.label_of, unknown)
+            if image is not None and label is not None:
+                results.append(self._result(at, record, image, label))
+        if unknown and (not results or not self.choices.leave_out_unknown):
+            what, count = unknown.most_common(1)[0]
+            more = f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+            flag = "" if not results else ". If they are of no matter: --leave-out-unknown"
+            raise PredictionError(
+                f"{self.file.path}: {what} is not in the set ({_boxes(count)})"
+                f"{more}. The set has images {self._shown(self.sizes, self.image_ids)}, and "
+                f"classes {self._shown(self._labels_of_set(), self.category_ids)}{flag}"
+            )
+        return _Found(results, unknown)
+
+    def _labels_of_set(self) -> list[str]:
+        return list(dict.fromkeys(self.label_of.values()))
+
+    def _shown(self, names: Any, ids: Mapping[str, int | str]) -> str:
+        """Say what a set has, with ids where there are any."""
+        with_ids = [f"{ids[name]} ({name})" if name in ids else str(name) for name in names]
+        return some(with_ids, 4)
+
+    def _known(
+        self,
+        record: Mapping[str, Any],
+        keys: Sequence[str],
+        what: str,
+        names: Mapping[object, str],
+        unknown: Counter[str],
+    ) -> str | None:
+        key = _first(record, keys)
+        value = record.get(key) if key else None
+        if isinstance(value, Mapping):  # As Azure and FiftyOne nest a class
+            value = value.get("id", value.get("name"))
+        name = names.get(_name_key(value))
+        if name is None and isinstance(value, str):
+            name = names.get(PurePosixPath(value.replace("\\", "/")).name.casefold())
+        if name is None:
+            unknown[f"{what} {shown(value)}" if key else f"a box without {what}"] += 1
+        return name
+
+    def _result(self, at: int, record: Mapping[str, Any], image: str, label: str) -> _Result:
+        key = _first(record, _BOXES)
+        assert key is not None, "are_coco_results tells others apart"
+        numbers = record[key]
+        is_four = isinstance(numbers, list) and len(numbers) == 4 and all(map(_is_number, numbers))
+        if not is_four:
+            raise PredictionError(
+                f"{self.file.where(at)}, {key}: should be four numbers, not {shown(numbers)}"
+            )
+        a, b, c, d = map(float, numbers)
+        is_corners = self.choices.order is BoxOrder.XYXY
+        corners = (a, b, c, d) if is_corners else (a, b, a + c, b + d)
+        stored = self.sizes[image]
+        return _Result(
+            at,
+            image,
+            label,
+            (a, b, c, d),
+            self.ids.stored(image, corners, stored),
+            self.ids.size(image, stored),
+            self._score(at, record),
+        )
+
+    def _score(self, at: int, record: Mapping[str, Any]) -> float | None:
+        key = _first(record, _SCORES)
+        value = record[key] if key else None
+        if value is not None and not _is_number(value):
+            raise PredictionError(
+                f"{self.file.where(at)}, {key}: should be a number, not {shown(value)}"
+            )
+        return None if value is None else float(value)
+
+
+def _first(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    return next((key for key in keys if record.get(key) is not None), None)
+
+
+def _is_number(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value)  # type: ignore[arg-type]
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _stated(head: Mapping[str, Any]) -> CocoIds:
+    """Return the ids that the file itself lists."""
+
+    def listed(key: str, name: str) -> dict[str, int | str]:
+        rows = head.get(key)
+        rows = rows if isinstance(rows, list) else []
+        objects = [row for row in rows if isinstance(row, dict) and {"id", name} <= row.keys()]
+        return {str(row[name]): row["id"] for row in objects}
+
+    return CocoIds(images=listed("images", "file_name"), categories=listed("categories", "name"))
+
+
+def _name_key(value: object) -> object:
+    """Return a name or an id as tables of names have it: ids of JSON may be text.
+
+    >>> [_name_key(value) for value in (7, 7.0, "7", "A.JPG")]
+    [7, 7, 7, 'a.jpg']
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        is_number = value.isascii() and value.isdigit() and str(int(value)) == value
+        return int(value) if is_number else value.casefold()
+    return value
+
+
+def _image_names(names: Sequence[str], ids: Mapping[str, int | str]) -> Mapping[object, str]:
+    """Return images by what a result may call them: id, path, name, name without suffix, number.
+
+    What would name two images names none.
+    """
+    by_base = _unique(names, lambda name: PurePosixPath(name).name.casefold())
+    images: dict[object, str] = {}
+    if not ids:
+        # Some programs make a number of 000000012.jpg.
+        numbered = [name for name in names if PurePosixPath(name).stem.isdecimal()]
+        images |= _unique(numbered, lambda name: int(PurePosixPath(name).stem))
+    images |= _unique(names, lambda name: PurePosixPath(name).stem.casefold())
+    images |= by_base
+    images |= {name.casefold(): name for name in names}
+    for listed, number in ids.items():
+        known = listed if listed in names else by_base.get(PurePosixPath(listed).name.casefold())
+        if known is not None:
+            images[_name_key(number)] = known
+    return images
+
+
+def _unique(names: Sequence[str], key: Callable[[str], object]) -> dict[object, str]:
+    """Return names by a key that no two of them share."""
+    counts = Counter(map(key, names))
+    return {key(name): name for name in names if counts[key(name)] == 1}
+
+
+def _label_names(names: Sequence[str], ids: Mapping[str, int | str]) -> Mapping[object, str]:
+    labels: dict[object, str] = {}
+    for name in names:
+        labels.setdefault(name.casefold(), name)
+        labels.setdefault(plain_label(name).casefold(), name)
+    for listed, number in ids.items():
+        known = labels.get(listed.casefold())
+        if known is not None:
+            labels[_name_key(number)] = known
+    return labels
+
+
+# --- what numbers mean ----------------------------------------------------------------------------
+
+
+def _check_order(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> None:
+    """Refuse boxes that are probably no [x, y, width, height] in pixels, unless it was said."""
+    if choices.order is not None:
+        for result in found.results:
+            if choices.order is BoxOrder.XYWH and min(result.numbers[2:]) < 0:
+                raise PredictionError(
+                    f"{file.where(result.at)}: {list(result.numbers)} has a negative side"
+                )
+        return
+    outside = [result for result in found.results if _leaves(result)]
+    count = len(outside)
+    if not count or count < _TOO_MANY * len(found.results):
+        return
+    first = outside[0]
+    raise PredictionError(
+        f"{file.path}: {count:,} of {_boxes(len(found.results))} lie outside their images if "
+        "numbers are left, top, width and height, as COCO has them; the first: "
+        f"{file.places[first.at]}, {list(first.numbers)} in {first.size[0]} x {first.size[1]} "
+        "pixels. If they are left, top, right and bottom: --bbox xyxy. If they are right as they "
+        "are: --bbox xywh"
+    )
+
+
+def _leaves(result: _Result) -> bool:
+    x, y, width, height = result.numbers
+    across, down = result.size
+    is_outside = x + width > across + _OUTSIDE or y + height > down + _OUTSIDE
+    return is_outside or min(width, height) < 0
+
+
+def _kept(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> Sequence[_Result]:
+    """Return the results from the stated score on."""
+    scores = [result.score for result in found.results if result.score is not None]
+    if not scores:
+        if choices.min_score is not None:
+            raise PredictionError(f"{file.path}: no box has a score. Leave --min-score out")
+        return found.results
+    for result in found.results:
+        if result.score is None:
+            raise PredictionError(f"{file.where(result.at)}: no score, and other boxes have one")
+    least = choices.min_score
+    if least is None:
+        if min(scores) == max(scores):
+            return found.results
+        half = (min(scores) + max(scores)) / 2
+        more = sum(score >= half for score in scores)
+        raise PredictionError(
+            f"{file.path}: scores are from {min(scores):g} to {max(scores):g}, and F1 counts every "
+            "box. Say from which score on a box counts, as chosen on other images: --min-score "
+            f"{half:.2g} ({more:,} of {len(scores):,} boxes), or --min-score {min(scores):g} (all)"
+        )
+    return [
+        result for result in found.results if result.score is not None and result.score >= least
+    ]
+
+
+def _notes(found: _Found, kept: Sequence[_Result], choices: ConversionChoices) -> Iterator[str]:
+    if choices.min_score is not None:
+        below = len(found.results) - len(kept)
+        yield f"{len(kept):,} boxes count; {below:,} have a score below {choices.min_score:g}"
+    for what, count in found.unknown.most_common(8):
+        yield f"left out: {what}, not in the set ({_boxes(count)})"
+    if len(found.unknown) > 8:
+        yield f"left out: {len(found.unknown) - 8} more images or classes that are not in the set"
