@@ -395,6 +395,43 @@ def test_files_of_adapters_and_their_bases_are_looked_at(tmp_path: Path) -> None
     refused(adapter, "adapter_model.safetensors: cut off")
 
 
+def test_weights_that_are_there_twice_are_refused(folder: Path) -> None:
+    shards = [f"model-0000{at}-of-00003.safetensors" for at in (1, 2, 3)]
+    write_index(folder, *shards)
+    for at, shard in enumerate(shards):
+        write_weights(folder / shard, f"{at}.weight")
+    refuse_missing(str(folder))
+    write_weights(folder / shards[2], "2.weight", "0.weight")
+    refused(folder, rf"{shards[2]}: 1 weight \(0.weight\) in {shards[0]}, too: .*Copy all shards")
+
+
+@pytest.mark.parametrize("end", ["safetensors", "bin"])
+def test_shards_beside_a_single_file_are_refused(end: str, folder: Path) -> None:
+    name = "model" if end == "safetensors" else "pytorch_model"
+    single = folder / f"{name}.{end}"
+    shards = [f"{name}-0000{at}-of-00002.{end}" for at in (1, 2)]
+    index = folder / f"{single.name}.index.json"
+
+    def lists(*files: str) -> None:
+        index.write_text(json.dumps({"weight_map": {str(i): at for i, at in enumerate(files)}}))
+
+    for at, file in enumerate([single.name, *shards]):
+        write = folder / file
+        if end == "bin":
+            write.write_bytes(b"\x80\x02")
+        else:
+            write_weights(write, f"{at}.weight")
+    refuse_missing(str(folder))
+    lists(single.name)  # Some publish an index of one file
+    refuse_missing(str(folder))
+    lists(*shards)
+    refused(
+        folder, rf"{single.name}: {index.name} lists 2 other files that are there, too: .*Delete"
+    )
+    (folder / shards[1]).unlink()
+    refuse_missing(str(folder))  # Only one of both is whole
+
+
 # --- heads that settings tie ----------------------------------------------------------------------
 
 TIED = {"tie_word_embeddings": True}

@@ -50,7 +50,7 @@ class LoadingReport:
     missing: tuple[str, ...] = ()
     superfluous: tuple[str, ...] = ()  # As the files name them
     mismatched: tuple[Shapes, ...] = ()
-    zero: tuple[str, ...] = ()  # Matrices of which every number is zero
+    zero: tuple[str, ...] = ()  # Matrices and scales of which every number is zero
     is_all_zero: bool = False  # No matrix is another
     of_adapter: bool = False
     modules: frozenset[str] = frozenset()  # Of the base, as an adapter names them
@@ -120,13 +120,14 @@ def report_of(info: Mapping[str, Any], model: Any) -> LoadingReport:
     expected = model.state_dict()
     matrices = [name for name, values in expected.items() if _is_matrix(name, values)]
     zero = tuple(name for name in matrices if is_zero(expected[name]))
+    norms = tuple(filter(lambda name: is_zero(expected[name]), _scales(model)))
     shapes = sorted(info.get("mismatched_keys", ()))
     return LoadingReport(
         frozenset(expected),
         tuple(sorted(info.get("missing_keys", ()))),
         tuple(sorted(info.get("unexpected_keys", ()))),
         tuple(Shapes(name, tuple(stored), tuple(own)) for name, stored, own in shapes),
-        zero,
+        zero + norms,
         is_all_zero=len(zero) == len(matrices) > 0,
         untied=_untied(model),
     )
@@ -171,8 +172,18 @@ def adapters_report(
     )
 
 
+def _scales(model: Any) -> list[str]:
+    """Return the weights of layer norms: what they multiply is lost if they are zero.
+
+    Other norms may add one to them.
+    """
+    norms = [name for name, each in model.named_modules() if type(each).__name__ == "LayerNorm"]
+    names = {f"{name}.weight" for name in norms}
+    return sorted(names & model.state_dict().keys())
+
+
 def _is_matrix(name: str, values: Any) -> bool:
-    """Return whether a tensor is a matrix of weights; norms and gates may be zero at the start."""
+    """Return whether a tensor is a matrix of weights; gates may be zero at the start."""
     return name.endswith(("weight", "_proj")) and values.ndim >= 2
 
 

@@ -103,9 +103,9 @@ def names_of_weights(folder: Path) -> list[str]:
     Raises:
         ValueError: a shard that the index lists is missing, a file is cut off or broken, holds a
             training's state instead of weights, or integers, and no settings say how they were
-            quantized.
+            quantized; or weights are there twice.
     """
-    names: list[str] = []
+    where: dict[str, Path] = {}
     quantized = _says_quantized(folder)
     for file in _loaded_files(folder):
         tensors = _tensors_of(file)
@@ -116,8 +116,16 @@ def names_of_weights(folder: Path) -> list[str]:
                 "no quantization_config in config.json says what numbers they stand for. Copy the "
                 "config.json that was saved with them, or save the model in bfloat16"
             )
-        names += tensors
-    return names
+        twice = [name for name in tensors if name in where]
+        if twice:
+            raise ValueError(
+                f"{file}: {counted(len(twice), 'weight')} ({some(twice)}) in "
+                f"{where[twice[0]].name}, too, as where shards of two saves are mixed: which is "
+                "loaded would depend on the program. Copy all shards and their index again, or "
+                "save the model again"
+            )
+        where |= dict.fromkeys(tensors, file)
+    return [*where]
 
 
 def shapes_in(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -348,6 +356,7 @@ def _loaded_files(folder: Path) -> Sequence[Path]:
     if first is None:
         return []
     if suffix_of(first) != ".json":
+        _refuse_other_shards(first)
         return [first]
     try:
         shards = shards_of(first)
@@ -362,3 +371,18 @@ def _loaded_files(folder: Path) -> Sequence[Path]:
             f"({some(missing)}). Copy them into the folder, or save the model again"
         )
     return shards
+
+
+def _refuse_other_shards(single: Path) -> None:
+    """Raise ValueError if shards are beside a single file of weights, with an index of them all."""
+    index = single.with_name(f"{single.name}.index.json")
+    try:
+        shards = shards_of(index)
+    except READ_ERRORS:
+        return
+    if single in shards or not all(map(Path.is_file, shards)):
+        return
+    raise ValueError(
+        f"{single}: {index.name} lists {counted(len(shards), 'other file')} that are there, too: "
+        "transformers loads this one, other programs those. Delete what is left over of another save"
+    )

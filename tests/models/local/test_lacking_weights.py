@@ -266,6 +266,19 @@ def test_one_matrix_of_zeros_is_said_and_recorded(
     assert reply.recorded.model["weights"] == "all there"
 
 
+@pytest.mark.parametrize("row", [NANO, "Qwen3-VL"])
+def test_layer_norms_of_zeros_are_said_and_recorded(
+    row: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    norms = filled("visual.merger.norm.weight", 0.0)
+    folder = damaged(Path(checkpoint(row)), tmp_path / "norms", norms)
+    caplog.set_level(logging.WARNING)
+    (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
+    said = "all there; zero: model.visual.merger.norm.weight"
+    assert reply.recorded.model["weights"] == said
+    assert "every number is zero in model.visual.merger.norm.weight" in caplog.text
+
+
 def test_a_row_that_fails_leaves_the_others_alone() -> None:
     from vlmeval_findit.models import Flaw, NumberCheck
 
