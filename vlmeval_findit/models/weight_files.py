@@ -384,5 +384,5 @@ def _refuse_other_shards(single: Path) -> None:
         return
     raise ValueError(
         f"{single}: {index.name} lists {counted(len(shards), 'other file')} that are there, too: "
-        "transformers loads this one, other programs those. Delete what is left over of another save"
+        "transformers loads this one, other programs those. Delete what another save left over"
     )
