@@ -402,7 +402,7 @@ def test_weights_that_are_there_twice_are_refused(folder: Path) -> None:
         write_weights(folder / shard, f"{at}.weight")
     refuse_missing(str(folder))
     write_weights(folder / shards[2], "2.weight", "0.weight")
-    refused(folder, rf"{shards[2]}: 1 weight \(0.weight\) in {shards[0]}, too: .*Copy all shards")
+    refused(folder, rf"{shards[2]}: 1 weight \(0.weight\) in {shards[0]}, too, .*Copy all shards")
 
 
 @pytest.mark.parametrize("end", ["safetensors", "bin"])
