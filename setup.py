@@ -1,6 +1,5 @@
 """What a build does beyond pyproject.toml: the start-up hook, and what lies outside the package."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -87,7 +86,6 @@ class ArchiveWithoutWeights(sdist):
         text = path.read_text(encoding="utf-8")
         if text.count(NOTHING_ASKED) != 1:
             raise SystemExit(f"pyproject.toml: expected one line {NOTHING_ASKED.strip()!r}")
-        os.unlink(path)  # It may be a hard link to the clone's.
         asked = f'\n{EXTRA} = ["{self._asked()}"]\n'
         path.write_text(text.replace(NOTHING_ASKED, asked), encoding="utf-8")
 

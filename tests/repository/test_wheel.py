@@ -131,7 +131,7 @@ def test_a_build_without_weights_that_asks_for_none_stops(source: Path, tmp_path
 
 
 def test_the_clone_asks_for_nothing_even_after_an_archive(archive: Path, source: Path) -> None:
-    """Archives are trees of hard links."""
+    """The line is written into the copy that is packed."""
     original = (ROOT / "pyproject.toml").read_bytes()
     assert (source / "pyproject.toml").read_bytes() == original
     assert (archive / "pyproject.toml").read_bytes() != original
