@@ -14,6 +14,7 @@ from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
     AnnotationError,
+    BoxForm,
     ClassRules,
     Counts,
     DataSource,
@@ -62,8 +63,14 @@ _OF_SETS = ("only", "partial")
     callback=lambda _, __, value: value and Units(value),
     help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
 )
+@click.option(
+    "--box",
+    type=click.Choice([form.value for form in BoxForm]),
+    callback=lambda _, __, value: value and BoxForm(value),
+    help="Boxes without names of their numbers: [x1, y1, x2, y2], or [x, y, width, height].",
+)
 @option("--frames", "N", "Thin the videos of JSON lines to N frames.", type=click.IntRange(min=1))
-@option("--split", "NAME", "Which split of YOLO is read (val, of several).")
+@option("--split", "NAME", "Which split is read (val, of several).")
 @option("--only", "NAMES", "Subsets of a set, separated by commas: Aquarium,Raccoon.")
 @switch("--partial", "Import a set that differs from the published set.")
 @click.option(
@@ -82,6 +89,7 @@ _OF_SETS = ("only", "partial")
 )
 @option("--voc-from", "0|1", "Number of the first pixel in VOC.", type=click.IntRange(0, 1))
 @switch("--no-masks", "Read the boxes of COCO only: masks judge points.")
+@switch("--clip-boxes", "Cut boxes off at the border of their image.")
 @switch("--leave-out-bad-boxes", "Leave out boxes without an area, or outside their image.")
 @switch("--skip-unreadable-images", "Leave out images that are missing or damaged.")
 @switch("--replace", "Replace your dataset of that name.")
@@ -120,6 +128,7 @@ def command(**flags: Any) -> int:
         choices = ImportChoices(
             replace=replace,
             exif=exif,
+            clip_boxes=flags["clip_boxes"],
             leave_out_bad_boxes=flags["leave_out_bad_boxes"],
             skip_unreadable_images=flags["skip_unreadable_images"],
             progress=progress.count,
@@ -137,6 +146,7 @@ def _reader_options(flags: Mapping[str, Any], progress: CountProgress) -> Reader
     )
     return ReaderOptions(
         units=flags["units"],
+        form=flags["box"],
         split=flags["split"],
         frames=flags["frames"],
         first_pixel=flags["voc_from"],

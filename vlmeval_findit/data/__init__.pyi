@@ -19,6 +19,7 @@ from .loading import (
 from .annotated_samples import (
     AnnotationError as AnnotationError,
     Units as Units,
+    BoxForm as BoxForm,
     CROWD as CROWD,
     DIFFICULT as DIFFICULT,
     IGNORED as IGNORED,
@@ -103,6 +104,16 @@ from .custom.annotation_values import (
     segmentation_of_coco as segmentation_of_coco,
 )
 
+from .custom.flags import (
+    why_ignored as why_ignored,
+)
+
+from .custom.splits import (
+    SplitKind as SplitKind,
+    kind_of_split as kind_of_split,
+    chosen_split as chosen_split,
+)
+
 from .custom.detection import (
     Detections as Detections,
     detection_samples as detection_samples,
@@ -113,11 +124,11 @@ from .custom.checks import (
     usable_boxes as usable_boxes,
 )
 
-from .custom.units_check import (
+from .custom.number_readings import (
     check_units as check_units,
 )
 
-from .custom.upright_boxes import (
+from .custom.shapes import (
     around_turned as around_turned,
 )
 

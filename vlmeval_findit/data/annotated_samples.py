@@ -44,6 +44,27 @@ class Units(Enum):
         return {"fractions": 1, "percent": 100, "thousandths": 1000}[self.value]
 
 
+class BoxForm(Enum):
+    """What the four numbers of a box are."""
+
+    CORNERS = "corners"  # [x1, y1, x2, y2]
+    SIDES = "sides"  # [x, y, width, height]
+
+    def corners(self, numbers: Corners) -> Corners:
+        """Return four numbers of this form as (x1, y1, x2, y2).
+
+        >>> BoxForm.SIDES.corners((10, 20, 30, 40))
+        (10, 20, 40, 60)
+        """
+        x, y, a, b = numbers
+        return numbers if self is BoxForm.CORNERS else (x, y, x + a, y + b)
+
+    def numbers(self, corners: Corners) -> Corners:
+        """Return (x1, y1, x2, y2) as four numbers of this form."""
+        x1, y1, x2, y2 = corners
+        return corners if self is BoxForm.CORNERS else (x1, y1, x2 - x1, y2 - y1)
+
+
 # Why an object is ignored
 CROWD = "crowd regions"
 # Why an object is ignored: VOC's ``difficult`` and its like
@@ -65,7 +86,16 @@ class AnnotatedBox:
     frame: int = 0  # Counted from 0; 0 for an image
     ignored: str = ""  # CROWD, DIFFICULT, IGNORED or REGION; empty: it counts
     mask: Mask | None = None
-    problem: str = field(default="", compare=False)  # Why it cannot be used, as its reader saw
+
+
+@dataclass(frozen=True, slots=True)
+class BoxlessObject:
+    """An annotated object that is there, and has no box that can be used."""
+
+    image: str
+    label: str
+    why: str  # In a message: "is a point, which has no box"
+    where: str  # The file and the place in it, for messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +201,7 @@ class Samples:
     queries: tuple[Sample, ...]
     units: Units = Units.PIXELS
     units_stated: bool = False  # By the user: they are not questioned
+    form: BoxForm | None = None  # Of numbers without names; None: it is certain
     sizes: Mapping[str, Size | None] = field(default_factory=dict)  # As stated; None: not stated
     counts: Counts = Counts()
     ledger: Ledger = field(default_factory=Ledger)  # What became of all that was given
@@ -180,6 +211,7 @@ class Samples:
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
     # Areas that a COCO file states, by image, label and corners, where they are not the box's
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
+    boxless: tuple[BoxlessObject, ...] = ()  # Objects that queries may be about, without a box
 
     @property
     def missing(self) -> Sequence[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -131,12 +132,13 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
         RLEError: they cannot be read.
     """
     try:
-        height, width = (int(side) for side in coco["size"])
+        height, width = (_whole(side, "side", _LONGEST_SIDE) for side in coco["size"])
         counts = coco["counts"]
         if isinstance(counts, bytes):
             counts = counts.decode("ascii")
         if not isinstance(counts, str):
-            counts = packed_runs(np.array([int(run) for run in counts], np.int64))
+            runs = [_whole(run, "run length", height * width) for run in counts]
+            counts = packed_runs(np.array(runs, np.int64))
     except KeyError as error:
         raise RLEError(f"a mask of run lengths without {error}") from None
     except (TypeError, ValueError) as error:
@@ -144,6 +146,18 @@ def rle_of(coco: Mapping[str, Any]) -> PackedMask:
     result = PackedMask(height, width, counts)
     _ = result.extent  # Refuses what is invalid
     return result
+
+
+# In pixels: more than any image has
+_LONGEST_SIDE = 2**31 - 1
+
+
+def _whole(value: Any, what: str, most: int) -> int:
+    """Return a whole number from 0 to the most, or raise a ValueError."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= most or value % 1:
+        raise ValueError(f"{str(value)[:20]} is no {what}")
+    return int(value)
 
 
 def packed_runs(runs: npt.NDArray[np.int64]) -> str:

@@ -162,9 +162,9 @@ Change = Callable[[dict[str, Any]], object]
         (lambda v: v["images"][0].update(file_name="../x.jpg"), "does not lie below"),
         (
             lambda v: v["images"][1].update(file_name="one.jpg"),
-            "have one name, 'one.jpg'",
+            "another entry is about one.jpg, too",
         ),
-        (lambda v: v["categories"][0].update(name=" "), "is empty"),
+        (lambda v: v["categories"][0].update(name=" "), "no label"),
         (lambda v: v["categories"][0].update(name="Traffic-light!"), None),
         (lambda v: v.update(annotations=[]), "no boxes"),
     ],

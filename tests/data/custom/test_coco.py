@@ -173,8 +173,8 @@ def test_a_rotated_box_becomes_the_upright_box_around_it(
 
 def test_a_rotation_of_unknown_meaning_is_refused_with_its_box(tmp_path) -> None:
     samples = read(tmp_path, annotation(0, rotation=30))
-    problems = [box.problem for query in samples.queries for box in query.boxes if box.problem]
-    assert problems[0] == "has a rotation, which is not read: state an upright box"
+    (thing,) = samples.boxless
+    assert thing.why == "has a rotation, which is not read: state an upright box"
 
 
 def rectangle(x1: float, y1: float, x2: float, y2: float) -> list[list[float]]:
@@ -251,9 +251,7 @@ def test_sizes_as_exporters_fill_them(tmp_path, keys: Values, size: Any) -> None
 @pytest.mark.parametrize("bbox", [None, [], [1, 2, 3], ["1", 2, 3, 4], [1, 2, 3, True], "1 2 3 4"])
 def test_a_value_that_is_no_box_is_listed_as_bad(tmp_path, bbox: Any) -> None:
     samples = read(tmp_path, annotation(0, bbox=bbox))
-    bad = {
-        box.where: box.problem for query in samples.queries for box in query.boxes if box.problem
-    }
+    bad = {thing.where: thing.why for thing in samples.boxless}
     assert bad == {
         f"{tmp_path}/instances.json, annotations[0]": (
             f"bbox: {bbox!r:.60} should be [x, y, width, height]"

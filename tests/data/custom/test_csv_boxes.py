@@ -108,7 +108,7 @@ def test_a_column_of_splits_is_chosen_from(tmp_path) -> None:
     assert {row[0] for row in boxes(read(tmp_path, f"{HEAD},split", *lines, options=train))} == {
         "a.jpg"
     }
-    with pytest.raises(AnnotationError, match="no column of splits"):
+    with pytest.raises(AnnotationError, match="no splits here"):
         read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", options=train)
 
 

@@ -147,7 +147,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] should be a text"),
     ([but(CLIP, images=[])], "line 1, images: [] should be a list of texts"),
     ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),
-    ([but(GOOD, label=" ")], "line 1: label ' ' is empty"),
+    ([but(GOOD, label=" ")], "line 1: label '' is empty"),
     ([GOOD, but(GOOD, label="dog", caption="x")], "line 1: no caption, but "),
     ([but(TWO, labels=["cat", "cat"])], "line 1: duplicate label"),
     ([but(TWO, labels=["cat", "Cat!"])], "labels 'cat' and 'Cat!' are the same to"),

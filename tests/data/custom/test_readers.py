@@ -105,7 +105,7 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
         ('"id": 501', '"id": 77', "images[1]: duplicate id 77"),
         ('"image_id": 501', '"image_id": 5', "annotations[0], image_id: unknown id 5"),
         ('"category_id": 7', '"category_id": 9', "annotations[0], category_id: unknown id 9"),
-        ('"iscrowd": 0', '"iscrowd": "no"', "annotations[0], iscrowd: 'no' should be 0 or 1"),
+        ('"iscrowd": 0', '"iscrowd": "few"', "annotations[0], iscrowd: 'few' should be 0 or 1"),
         (
             '"width": 120',
             '"width": -1',

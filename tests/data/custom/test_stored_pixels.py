@@ -117,31 +117,42 @@ def test_boxes_match_the_pixels_that_a_model_sees(
     assert bright.sum() == pytest.approx((x2 - x1) * (y2 - y1), rel=0.2)
 
 
-@pytest.mark.parametrize("pixels", ExifPixels)
 @pytest.mark.parametrize("turn", [5, 6, 7, 8])
-def test_the_stated_size_tells_a_tiffs_orientation(tmp_path, pixels: ExifPixels, turn: int) -> None:
+def test_the_stated_size_tells_a_tiffs_orientation(tmp_path, turn: int) -> None:
     path = photograph(tmp_path / "images" / "a.tif", turn)
-    box, size = shown(path) if pixels is ExifPixels.TURNED else (STORED, WIDE)
+    box, size = shown(path)
     assert import_csv(tmp_path, [["a.tif", "x", *box, *size]]) == 0
-    expected = shown(path)
-    assert imported() == [(*expected[1], tuple(map(float, expected[0])))]
+    assert imported() == [(*size, tuple(map(float, box)))]
 
 
-@pytest.mark.parametrize("pixels", ExifPixels)
-def test_the_stated_size_tells_unless_the_flag_does(tmp_path, pixels: ExifPixels, capsys) -> None:
+def test_the_turned_size_tells_unless_the_flag_does(tmp_path, capsys) -> None:
     paths = [photograph(tmp_path / "images" / f"{n}.png", n) for n in (6, 8, 5, 7)]
-    boxes = [shown(path) if pixels is ExifPixels.TURNED else (STORED, WIDE) for path in paths]
-    rows = [[path.name, "x", *box, *size] for path, (box, size) in zip(paths, boxes, strict=True)]
+    rows = [[path.name, "x", *shown(path)[0], *shown(path)[1]] for path in paths]
     assert import_csv(tmp_path, rows) == 0
     assert imported() == [(*WIDE, STORED)] * 4
-    note = (
-        f"images with an EXIF orientation: boxes refer to the {pixels.value} image (4), the first"
-    )
+    note = "images with an EXIF orientation: boxes refer to the turned image (4), the first"
     assert note in capsys.readouterr().out
-    for row in rows:
-        row[6:] = WIDE if pixels is ExifPixels.TURNED else WIDE[::-1]
-    assert import_csv(tmp_path, rows, "--exif", pixels.value, "--replace") == 0
-    assert imported() == [(*WIDE, STORED)] * 4
+
+
+@pytest.mark.parametrize("pixels", ExifPixels)
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_the_stored_size_tells_nothing(tmp_path, pixels: ExifPixels, suffix: str, capsys) -> None:
+    """Converters write the size of the file, while boxes were drawn in a browser."""
+    path = photograph(tmp_path / "images" / f"a.{suffix}", 6)
+    box = STORED if pixels is ExifPixels.STORED else shown(path)[0]
+    rows = [[path.name, "x", *box, *WIDE]]
+    assert import_csv(tmp_path, rows) == 2
+    assert "--exif stored or --exif turned" in capsys.readouterr().err
+    assert import_csv(tmp_path, rows, "--exif", pixels.value) == 0
+    stored, size = (STORED, WIDE) if suffix == "png" else shown(path)
+    assert imported() == [(*size, tuple(map(float, stored)))]
+
+
+def test_boxes_of_one_image_only_are_in_the_question(tmp_path, capsys) -> None:
+    photograph(tmp_path / "images" / "a.png", 6)
+    rows = [["a.png", "x", 2, 3, 30, 55, *WIDE], ["a.png", "y", 2, 3, 20, 30, *WIDE]]
+    assert import_csv(tmp_path, rows) == 2
+    assert "Of 2 boxes 1 lie in the stored images, 2 in the turned ones." in capsys.readouterr().err
 
 
 def test_another_size_and_a_bomb_are_refused(tmp_path, monkeypatch, capsys) -> None:

@@ -292,7 +292,7 @@ def test_another_folder(tmp_path, capsys) -> None:
         ([".", "--set", "RefCOCO_M"], "unknown published set 'RefCOCO_M': did you mean RefC"),
         (["--set", "GroundingME"], "FILE or DIR is missing"),
         ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
-        (["x.json", "--name", "M", "--split", "v"], "--split is not for COCO"),
+        (["x.json", "--name", "M", "--frames", "2"], "--frames is not for COCO"),
         (
             [".", "--name", "Mine"],
             "no images and no categories and no annotations",

@@ -24,7 +24,9 @@ from .via import read_via
 from .voc import read_voc
 from .yolo import read_yolo
 
+# Flags of every format of objects: classes, and what their numbers and splits are
 _CLASSES = ("ignore_class", "drop_class", "rename_class")
+_OBJECTS = ("units", "split", *_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def _is_via(file: Glimpse) -> bool:
     values = file.json.get("_via_img_metadata", file.json)
     first = next(iter(values.values()), None) if isinstance(values, dict) else None
     is_image = isinstance(first, dict) and "filename" in first and "regions" in first
-    return is_image or file.has("_via_img_metadata")
+    return is_image or (file.has("_via_img_metadata") and not file.is_list)
 
 
 def _is_createml(file: Glimpse) -> bool:
@@ -64,7 +66,8 @@ def _is_bdd100k(file: Glimpse) -> bool:
     first = file.json
     if not file.is_list:
         frames = file.json.get("frames")
-        first = frames[0] if isinstance(frames, list) and isinstance(frames[0], dict) else {}
+        elements = frames if isinstance(frames, list) else []
+        first = next((frame for frame in elements[:1] if isinstance(frame, dict)), {})
     labels = first.get("labels")
     is_frame = "name" in first and "objects" not in first and "labels" in first
     return is_frame and (labels is None or isinstance(labels, list))
@@ -84,7 +87,7 @@ COCO = AnnotationFormat(
     files="FILE.json",
     means="COCO: instances with boxes",
     read=read_coco,
-    flags=("units", "no_masks", *_CLASSES),
+    flags=("box", "no_masks", *_OBJECTS),
     fits=_suffix(".json"),
 )
 JSON_LINES = AnnotationFormat(
@@ -94,7 +97,7 @@ JSON_LINES = AnnotationFormat(
     "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
     "docs/reference/json-lines.md",
     read=read_jsonl,
-    flags=("units", "frames"),
+    flags=("units", "box", "split", "frames"),
     fits=_suffix(".jsonl"),
 )
 CSV = AnnotationFormat(
@@ -103,7 +106,7 @@ CSV = AnnotationFormat(
     means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line; also as "
     "Roboflow, TensorFlow and OpenImages name them",
     read=read_csv,
-    flags=("units", "split", *_CLASSES),
+    flags=_OBJECTS,
     fits=_suffix(".csv", ".tsv"),
 )
 YOLO = AnnotationFormat(
@@ -111,7 +114,7 @@ YOLO = AnnotationFormat(
     files="DIR with labels",
     means="YOLO, with data.yaml or classes.txt; also as Roboflow and labelImg lay it out",
     read=read_yolo,
-    flags=("split", *_CLASSES),
+    flags=_OBJECTS,
     fits=_never,
 )
 VOC = AnnotationFormat(
@@ -119,7 +122,7 @@ VOC = AnnotationFormat(
     files="DIR with XML",
     means="VOC: Annotations/ and JPEGImages/, or XML files among images",
     read=read_voc,
-    flags=("units", "split", "voc_from", *_CLASSES),
+    flags=("voc_from", *_OBJECTS),
     fits=_never,
 )
 LABELME = AnnotationFormat(
@@ -127,7 +130,7 @@ LABELME = AnnotationFormat(
     files="DIR with JSON",
     means="labelme: a JSON file for each image",
     read=read_labelme,
-    flags=("no_masks", *_CLASSES),
+    flags=("no_masks", *_OBJECTS),
     fits=lambda file: not file.is_list and file.has("shapes", "imagePath"),
 )
 LABEL_STUDIO = AnnotationFormat(
@@ -135,7 +138,7 @@ LABEL_STUDIO = AnnotationFormat(
     files="FILE.json",
     means="Label Studio: tasks with rectangles, ellipses or polygons",
     read=read_label_studio,
-    flags=_CLASSES,
+    flags=_OBJECTS,
     fits=_is_label_studio,
 )
 VIA = AnnotationFormat(
@@ -143,7 +146,7 @@ VIA = AnnotationFormat(
     files="FILE.json",
     means="VGG Image Annotator, version 1 or 2",
     read=read_via,
-    flags=_CLASSES,
+    flags=_OBJECTS,
     fits=_is_via,
 )
 CVAT = AnnotationFormat(
@@ -151,7 +154,7 @@ CVAT = AnnotationFormat(
     files="FILE.xml",
     means="CVAT for images 1.1",
     read=read_cvat,
-    flags=("split", *_CLASSES),
+    flags=_OBJECTS,
     fits=lambda file: file.kind == ".xml" and "<annotations" in "".join(file.lines),
 )
 KITTI = AnnotationFormat(
@@ -159,7 +162,7 @@ KITTI = AnnotationFormat(
     files="DIR with label_2",
     means="KITTI: label_2/ and image_2/",
     read=read_kitti,
-    flags=_CLASSES,
+    flags=_OBJECTS,
     fits=lambda file: file.kind == ".txt" and any(map(is_kitti, file.lines[:1])),
 )
 CREATEML = AnnotationFormat(
@@ -167,7 +170,7 @@ CREATEML = AnnotationFormat(
     files="FILE.json",
     means="CreateML",
     read=read_createml,
-    flags=_CLASSES,
+    flags=_OBJECTS,
     fits=_is_createml,
 )
 BDD100K = AnnotationFormat(
@@ -175,7 +178,7 @@ BDD100K = AnnotationFormat(
     files="FILE.json",
     means="BDD100K and Scalabel: a list of frames with box2d",
     read=read_bdd100k,
-    flags=_CLASSES,
+    flags=_OBJECTS,
     fits=_is_bdd100k,
 )
 HF_METADATA = AnnotationFormat(
@@ -183,7 +186,7 @@ HF_METADATA = AnnotationFormat(
     files="metadata.jsonl",
     means="Hugging Face's image folder, with objects",
     read=read_hf_metadata,
-    flags=_CLASSES,
+    flags=("box", *_OBJECTS),
     fits=lambda file: file.has("file_name", "objects"),
 )
 SWIFT = AnnotationFormat(
@@ -191,7 +194,7 @@ SWIFT = AnnotationFormat(
     files="FILE.jsonl",
     means="ms-swift's grounding lines, with objects: ref and bbox",
     read=read_swift,
-    flags=("units",),
+    flags=("units", "box", "split"),
     fits=_is_swift,
 )
 # First those that are told by what is in a file.

@@ -35,6 +35,10 @@ Coordinate = Annotated[float, Expected("a number", strict=True, allow_inf_nan=Fa
 FourNumbers = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
 CornersOfJson = Annotated[FourNumbers, Expected("[x1, y1, x2, y2]")]
 SidesOfJson = Annotated[FourNumbers, Expected("[x, y, width, height]")]
+# A side of an image in pixels; no image has more
+PixelsOfJson = Annotated[
+    int, Expected("a whole number, at least 1", strict=True, ge=1, le=2**31 - 1)
+]
 PointOfJson = tuple[Coordinate, Coordinate]
 PointsOfJson = Annotated[list[PointOfJson], Expected("a list of points [x, y]", min_length=1)]
 ListOfJson = Annotated[list[Any], Expected("a list")]
@@ -55,7 +59,7 @@ def json_of(text: str, where: str) -> Any:
         raise AnnotationError(f"{where}: {error}") from None
 
 
-def validated(kind: Any, value: Any, where: str) -> Any:
+def validated(kind: Any, value: Any, where: object) -> Any:
     """Return a value of JSON as a dataclass or an annotated type, or raise an AnnotationError."""
     try:
         return validate(kind, value)

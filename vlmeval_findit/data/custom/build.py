@@ -28,8 +28,14 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
 from .coco_ids import write_ids
-from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
-from .units_check import check_units
+from .number_readings import check_units
+from .stored_pixels import (
+    ExifPixels,
+    annotated_sizes,
+    checked_images,
+    pixels_of_boxes,
+    to_stored_pixels,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,9 @@ class ImportChoices:
     replace: bool = False  # Whether a custom dataset of this name may be replaced
     exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
     leave_out_bad_boxes: bool = False
+    clip_boxes: bool = False  # Whether boxes are cut off at the border of their image
+    # Whether it is a published set: its units are known, and its sizes those of stored images
+    is_published: bool = False
     skip_unreadable_images: bool = False
     # Told of what was checked, and how many more
     progress: Callable[[str, int], None] = lambda what, count: None
@@ -85,10 +94,16 @@ def import_samples(
             _account_for_others(samples, samples.images)
         sizes = {name: image.size for name, image in images.items()}
         check_frame_sizes(samples.queries, sizes)
-        check_units(samples, sizes)
-        converted = to_stored_pixels(samples, images, choices.exif)
+        pixels = pixels_of_boxes(samples, images, choices.exif, choices.is_published)
+        check_units(samples, annotated_sizes(images, pixels), choices.is_published)
+        converted = to_stored_pixels(samples, images, choices.exif, choices.is_published)
         checked = usable_boxes(
-            converted.queries, sizes, choices.leave_out_bad_boxes, samples.ledger
+            converted.queries,
+            sizes,
+            choices.leave_out_bad_boxes,
+            samples.ledger,
+            clip=choices.clip_boxes,
+            boxless=samples.boxless,
         )
         if not checked:
             raise AnnotationError(f"{samples.source}: no query has boxes that can be used")

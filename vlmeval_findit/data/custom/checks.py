@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -20,8 +20,17 @@ from ...boxes import JSON_KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, p
 from ...core import is_one_line
 from ...protocol import LABEL, slice_problem
 from ...storage import Size
-from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples
+from ..annotated_samples import (
+    IGNORED,
+    REGION,
+    AnnotatedBox,
+    AnnotationError,
+    BoxlessObject,
+    Sample,
+    Samples,
+)
 from ..ledger import Ledger
+from .number_readings import MARGIN
 from .stored_pixels import refusal
 
 # (width, height) of every image, in stored pixels
@@ -33,15 +42,12 @@ _MOST_FRAMES = 9999
 # Kinds of slices that every score has
 _BUILT_IN = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL, REFERENCE_SLICES)
 
-# Pixels by which a box may leave its image: some tools round it so
-_MARGIN = 1.0
-
 
 def check_samples(samples: Samples) -> None:
     """Raise an AnnotationError for the first query that does not suit its family, whose words
     cannot be asked, or whose labels are the same to the metric.
     """
-    if not samples.queries:
+    if not samples.queries and not samples.boxless:
         raise AnnotationError(f"{samples.source}: no queries")
     for query in samples.queries:
         why = _shape_problem(samples.family, query) or _text_problem(query) or _tag_problem(query)
@@ -74,6 +80,8 @@ def _shape_problem(family: Family, query: Sample) -> str | None:
 
 def _check_frames(samples: Samples) -> None:
     """Require one number of frames, or at least as many as queries are thinned to."""
+    if not samples.queries:
+        return
     by_length = sorted(samples.queries, key=lambda query: len(query.images))
     fewest = by_length[0]
     most = by_length[-1]
@@ -163,46 +171,128 @@ def check_frame_sizes(queries: Sequence[Sample], sizes: Sizes) -> None:
 
 
 def usable_boxes(
-    queries: Sequence[Sample], sizes: Sizes, leave_out: bool, ledger: Ledger
+    queries: Sequence[Sample],
+    sizes: Sizes,
+    leave_out: bool,
+    ledger: Ledger,
+    *,
+    clip: bool = False,
+    boxless: Sequence[BoxlessObject] = (),
 ) -> tuple[Sample, ...]:
     """Return queries whose boxes have an area, lie in their image, and have suitable masks.
 
-    With ``leave_out`` other boxes are left out, and with them queries that they were all of: an
-    object whose box is wrong is still there.
+    With ``clip`` boxes that leave their image are cut off, with ``leave_out`` other boxes and
+    objects without one are left out.  Such an object is still there: where it may be, no answer of
+    its query is an error.  Queries that such objects were all of are left out.
 
     Raises:
-        AnnotationError: there are other boxes, and they are not left out.
+        AnnotationError: there are other boxes or objects, and they are not left out.
     """
+    if clip:
+        queries = [_clip(query, sizes, ledger) for query in queries]
     boxes: dict[str, str | None] = {}  # Two queries may share a box
     for query in queries:
         for box in query.boxes:
             boxes[box.where] = _box_problem(box, query.images[box.frame], sizes)
-    bad = {place: why for place, why in boxes.items() if why}
-    if not bad:
+    reasons = {place: why for place, why in boxes.items() if why}
+    reasons |= {each.where: each.why for each in boxless}
+    if not reasons:
         return tuple(queries)
-    problems = [f"{place}: {why}" for place, why in bad.items()]
+    problems = [f"{place}: {why}" for place, why in reasons.items()]
     if not leave_out:
-        raise refusal(problems, len(boxes), "boxes", "--leave-out-bad-boxes")
+        flags = "--leave-out-bad-boxes"
+        if any("leaves" in why for why in reasons.values()):
+            flags += ", or --clip-boxes, which cuts off what is outside"
+        raise refusal(problems, len(boxes.keys() | reasons.keys()), "boxes", flags)
     for why in problems:
         ledger.leave_out("boxes that cannot be used: --leave-out-bad-boxes", why)
     usable = []
     for query in queries:
-        good = replace(query, boxes=tuple(box for box in query.boxes if box.where not in bad))
-        if query.counted and not good.counted:
+        kept = _without(query, reasons, sizes)
+        places = [
+            each for each in boxless if each.image in kept.images and each.label in kept.labels
+        ]
+        kept = replace(kept, boxes=(*kept.boxes, *(_anywhere(each, sizes) for each in places)))
+        if query.counted and not kept.counted:
             ledger.leave_out("queries all of whose boxes cannot be used", query.where)
         else:
-            usable.append(good)
+            usable.append(kept)
+    asked = {
+        (image, label) for query in queries for image in query.images for label in query.labels
+    }
+    never = {(each.image, each.label): each.where for each in boxless}
+    for key, where in never.items():
+        if key not in asked:
+            ledger.leave_out("queries all of whose boxes cannot be used", where)
     return tuple(usable)
 
 
+def _without(query: Sample, reasons: Collection[str], sizes: Sizes) -> Sample:
+    """Return a query in which answers that find an object with a bad box are no errors."""
+    boxes = [box for box in query.boxes if box.where not in reasons]
+    labels = {box.label for box in boxes if not box.ignored}
+    for box in query.boxes:
+        if box.where in reasons and not box.ignored:
+            boxes += _ignored(box, sizes[query.images[box.frame]])
+    if isinstance(query.label, str) or not query.counted:
+        return replace(query, boxes=tuple(boxes))
+    # A query for several labels does not ask for one that has no usable box.
+    label = tuple(name for name in query.label if name in labels)
+    return replace(query, label=label, boxes=tuple(box for box in boxes if box.label in label))
+
+
+def _ignored(box: AnnotatedBox, size: Size) -> list[AnnotatedBox]:
+    """Return the ignored part of a box that is in its image; all of the image without an area."""
+    if not _has_area(box.corners):
+        whole = (0.0, 0.0, float(size[0]), float(size[1]))
+        return [replace(box, corners=whole, ignored=REGION, mask=None)]
+    inside = _in_image(box.corners, size)
+    return [] if inside is None else [replace(box, corners=inside, ignored=IGNORED, mask=None)]
+
+
+def _anywhere(thing: BoxlessObject, sizes: Sizes) -> AnnotatedBox:
+    """Return the whole image as the region where an object without a box may be."""
+    width, height = sizes[thing.image]
+    corners = (0.0, 0.0, float(width), float(height))
+    return AnnotatedBox(corners, thing.where, thing.label, ignored=REGION)
+
+
+def _in_image(box: Corners, size: Size) -> Corners | None:
+    """Return the part of a box that is in its image; None if there is none."""
+    x1, y1, x2, y2 = box
+    inside = (max(x1, 0.0), max(y1, 0.0), min(x2, float(size[0])), min(y2, float(size[1])))
+    return inside if _has_area(inside) else None
+
+
+def _clip(query: Sample, sizes: Sizes, ledger: Ledger) -> Sample:
+    """Cut off what of boxes is outside of their image by more than tools round."""
+    boxes = []
+    for box in query.boxes:
+        size = sizes[query.images[box.frame]]
+        inside = _in_image(box.corners, size)
+        if _leaves(box.corners, size) and _has_area(box.corners) and inside is not None:
+            ledger.note("boxes that were cut off at the border: --clip-boxes", box.where)
+            boxes.append(replace(box, corners=inside))
+        else:
+            boxes.append(box)
+    return replace(query, boxes=tuple(boxes))
+
+
+def _has_area(box: Corners) -> bool:
+    x1, y1, x2, y2 = box
+    return x2 > x1 and y2 > y1
+
+
+def _leaves(box: Corners, size: Size) -> bool:
+    x1, y1, x2, y2 = box
+    return min(x1, y1) < -MARGIN or x2 > size[0] + MARGIN or y2 > size[1] + MARGIN
+
+
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:
-    if box.problem:
-        return box.problem
-    x1, y1, x2, y2 = box.corners
     width, height = sizes[image]
-    if x2 <= x1 or y2 <= y1:
+    if not _has_area(box.corners):
         return f"the box {box.corners} has no area"
-    if min(x1, y1) < -_MARGIN or x2 > width + _MARGIN or y2 > height + _MARGIN:
+    if _leaves(box.corners, (width, height)):
         return f"the box {box.corners} leaves {image}, which is {width}x{height}"
     if box.mask is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,30 +11,24 @@ from pathlib import Path
 from ...core import nearest
 from ..annotated_samples import AnnotationError
 from .annotation_values import text_of
+from .flags import says_not_to_count
 
-# Classes by which data sets mark where boxes do not count, without case and punctuation: KITTI,
-# VisDrone, UA-DETRAC, labelme.
-_NOT_TO_COUNT = frozenset(
-    (
-        "dontcare",
-        "donotcare",
-        "ignore",
-        "ignored",
-        "ignoredregion",
-        "ignoredregions",
-        "ignoreregion",
-        "ignoreregions",
-        "ignorearea",
-        "dontcount",
-        "background",
-        "void",
-    )
-)
+# Signs without a width, which nobody sees in a label
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
+
+
+def label_text(text: str) -> str:
+    """Return a label as it is asked for: in NFC, with single blanks; files have others, too.
+
+    >>> label_text(" red\\u00a0 cat ")
+    'red cat'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
 
 
 @dataclass(frozen=True, slots=True)
 class ClassRules:
-    """What the user says of classes; names as they stand in the file."""
+    """What the user says of classes; names as :func:`label_text` has those in the file."""
 
     ignore: tuple[str, ...] = ()  # Their boxes are regions where no answer counts
     drop: tuple[str, ...] = ()  # Their boxes are left out
@@ -77,12 +72,7 @@ class ClassRules:
         ['DontCare', 'ignored regions']
         """
         stated = {*self.ignore, *self.drop, *self.rename}
-        return [name for name in classes if name not in stated and _says_not_to_count(name)]
-
-
-def _says_not_to_count(name: str) -> bool:
-    plain = "".join(sign for sign in name.lower() if sign.isalnum())
-    return plain in _NOT_TO_COUNT
+        return [name for name in classes if name not in stated and says_not_to_count(name)]
 
 
 def refuse_undecided(source: Path, names: Sequence[str]) -> None:
@@ -123,7 +113,7 @@ def _pairs(value: str) -> list[tuple[str, str, str]]:
         raise AnnotationError(
             f"{where}: should be OLD=NEW, or @FILE with a pair OLD,NEW on each line"
         )
-    return [(old.strip(), new.strip(), where)]
+    return [(label_text(old), label_text(new), where)]
 
 
 def _pairs_of_file(path: Path) -> list[tuple[str, str, str]]:
@@ -135,5 +125,5 @@ def _pairs_of_file(path: Path) -> list[tuple[str, str, str]]:
             continue
         if len(row) != 2 or not row[0].strip() or not row[1].strip():
             raise AnnotationError(f"{path}, line {number}: should be a pair OLD,NEW")
-        pairs.append((row[0].strip(), row[1].strip(), f"{path}, line {number}"))
+        pairs.append((label_text(row[0]), label_text(row[1]), f"{path}, line {number}"))
     return pairs

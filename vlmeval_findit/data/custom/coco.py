@@ -10,40 +10,39 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from ...boxes import Corners
-from ...core import Expected
+from ...core import Expected, shown
 from ...marks import PackedMask, RLEError
-from ..annotated_samples import (
-    AnnotatedBox,
-    AnnotationError,
-    Samples,
-    Units,
-)
+from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..ledger import Ledger
-from .annotation_values import SidesOfJson, segmentation_of_coco, validated
+from .annotation_values import CornersOfJson, SidesOfJson, segmentation_of_coco, validated
+from .class_rules import label_text
 from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
     FILE_KEYS,
-    FLAGS,
+    NOT_NEEDED,
     CocoAnnotation,
     CocoCategory,
     CocoImage,
-    Flag,
 )
-from .detection import Detections, detection_samples
-from .image_names import ImageNames
-from .json_records import read_record
+from .collector import Collector
+from .flags import meaning_of_flag
 from .json_sections import Element, sections
+from .node import Node
 from .polygons import Outlines, fill_all
 from .reader_options import ReaderOptions
-from .upright_boxes import ROTATED, around_turned
+from .shapes import ROTATED, around_points, around_turned
 
 _REQUIRED = ("images", "categories", "annotations")
+_IMAGE_KEYS = frozenset(each.name for each in fields(CocoImage))
+_CATEGORY_KEYS = frozenset(each.name for each in fields(CocoCategory))
+_ANNOTATION_KEYS = frozenset(each.name for each in fields(CocoAnnotation))
 
 # --- a file ---------------------------------------------------------------------------------------
 
@@ -63,28 +62,25 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     Raises:
         AnnotationError: it is no COCO file, or an annotation names an unknown image or class.
     """
-    options = options or ReaderOptions()
-    ledger = Ledger()
-    head = _read_head(path, ImageNames(images, ledger), ledger)
-    reader = _AnnotationReader(path, head, ledger, options)
+    collector = Collector(path, images, options, form=BoxForm.SIDES)
+    head = _read_head(path, collector)
+    reader = _AnnotationReader(path, head, collector)
     for element in sections(path):
         if element.key == "annotations" and element.place is not None:
             reader.read(element)
-            options.progress("annotations", 1)
+            collector.options.progress("annotations", 1)
     reader.finish()
-    detections = Detections(
-        source=path,
-        images=images,
-        sizes={head.names[key]: image.size for key, image in head.images.items()},
-        objects=reader.objects,
-        classes=[row.name for row in head.categories.values()],
+    category_ids: dict[str, int | str] = {}
+    for row in head.categories.values():
+        category_ids.setdefault(row.name, row.id)
+    return collector.samples(
+        classes=list(category_ids),
         not_exhaustive=head.labels_by_image(lambda image: image.not_exhaustive_category_ids),
         absent=head.absent(),
         image_ids={head.names[key]: image.id for key, image in head.images.items()},
-        category_ids={row.name: row.id for row in head.categories.values()},
+        category_ids=category_ids,
         areas=reader.areas,
     )
-    return detection_samples(detections, options, ledger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +110,11 @@ class _Head:
         return {name: sorted(of_image) for name, of_image in labels.items()}
 
 
-def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
+def _read_head(path: Path, collector: Collector) -> _Head:
     """Read images and classes, and account for all other keys of the file."""
+    ledger = collector.ledger
     images: dict[int | str, CocoImage] = {}
+    splits: dict[int | str, dict[str, str]] = {}
     categories: dict[int | str, CocoCategory] = {}
     used: set[object] = set()
     keys: dict[str, None] = {}
@@ -127,9 +125,17 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
             if element.value != []:
                 raise AnnotationError(f"{path}, {element.key}: should be a list")
         elif element.key == "images":
-            _add(images, read_record(CocoImage, element.value, where, ledger), where)
+            image = validated(CocoImage, element.value, where)
+            _add(images, image, where)
+            rest = Node(element.value, where, ledger).rest(
+                "images", _IMAGE_KEYS, NOT_NEEDED["images"]
+            )
+            splits[image.id] = rest
         elif element.key == "categories":
-            _add(categories, read_record(CocoCategory, element.value, where, ledger), where)
+            category = validated(CocoCategory, element.value, where)
+            _add(categories, category, where)
+            rest = element.value.keys() - _CATEGORY_KEYS
+            ledger.keys("categories", rest, NOT_NEEDED["categories"], where)
         elif element.key == "annotations" and isinstance(element.value, dict):
             # Unhashable ids are refused when annotations are read.
             used.add(str(element.value.get("category_id")))
@@ -148,10 +154,13 @@ def _read_head(path: Path, names: ImageNames, ledger: Ledger) -> _Head:
             "class 0 that no box has: Roboflow's project", f"{path}: {placeholder.name}"
         )
         del categories[0]
-    _refuse_equal_names(path, "categories", {key: row.name for key, row in categories.items()})
-    image_names = {key: names.find(_file_name(row, path), str(path)) for key, row in images.items()}
-    _refuse_equal_names(path, "images", image_names)
-    return _Head(images, categories, image_names)
+    _check_class_names(path, categories, ledger)
+    classes = {key: replace(row, name=label_text(row.name)) for key, row in categories.items()}
+    names = {}
+    for key, row in images.items():
+        place = Node(None, f"{path}, images: {key!r}", ledger)
+        names[key] = collector.image(_file_name(row, path), place, row.size, splits[key])
+    return _Head(images, classes, names)
 
 
 def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
@@ -160,15 +169,22 @@ def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
     rows[row.id] = row
 
 
-def _refuse_equal_names(path: Path, what: str, names: Mapping[int | str, str]) -> None:
-    ids: dict[str, int | str] = {}
-    for key, name in names.items():
-        before = ids.setdefault(name, key)
-        if before != key:
+def _check_class_names(
+    path: Path, categories: Mapping[int | str, CocoCategory], ledger: Ledger
+) -> None:
+    """Refuse classes of one name; those that differ in blanks only are one."""
+    keys: dict[str, int | str] = {}
+    for key, row in categories.items():
+        before = keys.setdefault(label_text(row.name), key)
+        if before == key:
+            continue
+        if categories[before].name == row.name:
             raise AnnotationError(
-                f"{path}, {what}: {before!r} and {key!r} have one name, {name!r}: whose boxes are "
-                "meant? Name them differently, or join them in the file"
+                f"{path}, categories: {before!r} and {key!r} have one name, {row.name!r}: whose "
+                "boxes are meant? Name them differently, or join them in the file"
             )
+        what = "classes whose names differ in blanks only: they are one"
+        ledger.note(what, f"{path}, categories: {before!r} and {key!r}")
 
 
 def _file_name(row: CocoImage, path: Path) -> str:
@@ -191,15 +207,23 @@ OBJECTS_AT_ONCE = 100
 class _AnnotationReader:
     """Reads annotations one after the other."""
 
-    def __init__(self, path: Path, head: _Head, ledger: Ledger, options: ReaderOptions) -> None:
+    def __init__(self, path: Path, head: _Head, collector: Collector) -> None:
+        options = collector.options
         self._path = path
         self._head = head
-        self._ledger = ledger
+        self._collector = collector
+        self._ledger = collector.ledger
         self._masks = options.masks
-        self._is_in_pixels = options.units in (None, Units.PIXELS)
-        # Boxes around their masks: as [x, y, width, height], and better as corners
-        self._fit_sides = self._fit_corners = 0
-        self.objects: list[tuple[str, AnnotatedBox]] = []
+        self._form = options.form or BoxForm.SIDES
+        # What is stated beside a box is compared with it, unless the user says what it is.
+        self._compares = options.units in (None, Units.PIXELS) and options.form is None
+        # Annotations whose masks and whose areas say what bbox is
+        self._fits = dict.fromkeys(BoxForm, 0)
+        self._areas_fit = dict.fromkeys(BoxForm, 0)
+        self._areas = 0
+        self._has_modes = False  # Whether annotations say themselves what bbox is
+        # Flags and keys that are not read, by the keys of an annotation: most have the same
+        self._keys: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
         # Masks that are not filled yet, with the place of their object and its bbox
         self._outlines: list[tuple[Outlines, int, Any]] = []
         # The area that the file states, by image, label and corners: masks have smaller ones.
@@ -208,35 +232,47 @@ class _AnnotationReader:
     def read(self, element: Element) -> None:
         """Read an object; masks of polygons are filled many at once."""
         where = f"{self._path}, annotations[{element.place}]"
-        entry = read_record(CocoAnnotation, element.value, where, self._ledger)
+        entry: CocoAnnotation = validated(CocoAnnotation, element.value, where)
         image = _known(self._head.images, entry.image_id, f"{where}, image_id")
         label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
         name = self._head.names[entry.image_id]
-        corners, problem = self._corners(entry, where)
+        flags = self._flags(element.value, entry, where)
+        stated = None
+        if self._masks or not entry.bbox:
+            stated = segmentation_of_coco(entry.segmentation, image.size, where)
+        try:
+            corners = self._corners(entry, stated, where)
+        except AnnotationError as error:
+            why = str(error).removeprefix(f"{where}, ").removeprefix(f"{where}: ")
+            self._collector.add_boxless(name, label, why, where)
+            return
         self._note_area(entry, (name, label, corners), where)
-        ignored = self._ignored(entry, where)
-        box = AnnotatedBox(corners, where, label, 0, ignored, problem=problem)
-        self.objects.append((name, box))
+        self._collector.add(name, label, corners, where, flags)
         if not self._masks:
             if entry.segmentation:
                 self._ledger.leave_out("masks: --no-masks", where)
-            return
-        stated = segmentation_of_coco(entry.segmentation, image.size, where)
-        if isinstance(stated, Outlines):
-            self._outlines.append((stated, len(self.objects) - 1, entry.bbox))
+        elif isinstance(stated, Outlines):
+            self._outlines.append((stated, len(self._collector.objects) - 1, entry.bbox))
         elif stated is not None:
-            self._add_mask(stated, len(self.objects) - 1, entry.bbox)
+            self._add_mask(stated, len(self._collector.objects) - 1, entry.bbox)
         if len(self._outlines) == OBJECTS_AT_ONCE:
             self._fill()
 
     def finish(self) -> None:
-        """Fill what is left, and refuse a file whose masks say that bbox is [x1, y1, x2, y2]."""
+        """Fill what is left, and refuse a file whose masks or areas say that bbox is corners."""
         self._fill()
-        if self._fit_corners > self._fit_sides:
+        of_masks, of_areas = self._fits[BoxForm.CORNERS], self._areas_fit[BoxForm.CORNERS]
+        by_masks = of_masks > self._fits[BoxForm.SIDES]
+        by_areas = of_areas >= 2 and of_areas >= self._areas / 2
+        if by_masks or (by_areas and of_areas > self._areas_fit[BoxForm.SIDES]):
+            fits = f"masks of {of_masks}" if by_masks else f"areas of {of_areas}"
             raise AnnotationError(
-                f"{self._path}, annotations: bbox should be [x, y, width, height], but the masks "
-                f"of {self._fit_corners} annotations fit [x1, y1, x2, y2]: convert them"
+                f"{self._path}, annotations: bbox should be [x, y, width, height], but the {fits} "
+                "annotations fit [x1, y1, x2, y2]: convert them, or type --box corners (--box "
+                "sides, if they are right)"
             )
+        if self._has_modes:
+            self._collector.form = None
 
     def _fill(self) -> None:
         masks = fill_all([outlines for outlines, _, _ in self._outlines])
@@ -246,77 +282,135 @@ class _AnnotationReader:
         self._outlines = []
 
     def _add_mask(self, mask: PackedMask, at: int, bbox: Any) -> None:
-        name, box = self.objects[at]
-        self.objects[at] = (name, replace(box, mask=mask))
-        self._compare_mask(bbox, box.corners, mask, box.where)
+        name, box = self._collector.objects[at]
+        self._collector.objects[at] = (name, replace(box, mask=mask))
+        if bbox:
+            self._compare_mask(bbox, box.corners, mask, box.where)
 
-    def _ignored(self, entry: CocoAnnotation, where: str) -> str:
-        """Return why an object does not count; empty: it does."""
-        attributes = entry.attributes if isinstance(entry.attributes, dict) else {}
-        for flag, why in FLAGS.items():
-            stated = attributes.get(flag)
-            place = f"{where}, attributes, {flag}"
-            if getattr(entry, flag, 0) or validated(Flag, stated, place):
-                return why
-        return ""
+    def _flags(self, value: dict[str, Any], entry: CocoAnnotation, where: str) -> dict[str, Any]:
+        """Return the flags of an annotation, and note keys that are not read."""
+        keys = tuple(value)
+        if keys not in self._keys:
+            flags = [key for key in keys if meaning_of_flag(key)]
+            rest = [key for key in keys if key not in _ANNOTATION_KEYS and key not in flags]
+            self._keys[keys] = (flags, rest)
+        flags, rest = self._keys[keys]
+        self._ledger.keys("annotations", rest, NOT_NEEDED["annotations"], where)
+        stated = {key: value[key] for key in flags}
+        if isinstance(entry.attributes, dict):
+            attributes = Node(entry.attributes, f"{where}, attributes", self._ledger)
+            inner = {key: each for key, each in entry.attributes.items() if meaning_of_flag(key)}
+            attributes.rest(
+                "attributes of annotations", {"rotation", *inner}, ATTRIBUTES_NOT_NEEDED
+            )
+            stated |= inner
+        return stated
 
-    def _corners(self, entry: CocoAnnotation, where: str) -> tuple[Corners, str]:
-        """Return (x1, y1, x2, y2), and why they cannot be used."""
-        try:
-            x, y, w, h = validated(SidesOfJson, entry.bbox, f"{where}, bbox")
-        except AnnotationError as error:
-            return (math.nan,) * 4, str(error).removeprefix(f"{where}, ")
-        angle = self._angle(entry, where)
+    def _corners(
+        self, entry: CocoAnnotation, stated: PackedMask | Outlines | None, where: str
+    ) -> Corners:
+        """Return (x1, y1, x2, y2), or raise an AnnotationError."""
+        if not entry.bbox and stated is not None:
+            around = _around(stated)
+            if around is not None:
+                self._ledger.note("boxes made of their masks: there was no bbox", where)
+                return around
+        form = self._form_of(entry, where)
+        corners = form.corners(validated(_KINDS[form], entry.bbox, f"{where}, bbox"))
         if entry.rotation:
-            return (x, y, x + w, y + h), "has a rotation, which is not read: state an upright box"
+            raise AnnotationError(
+                f"{where}: has a rotation, which is not read: state an upright box"
+            )
+        angle = self._angle(entry, where)
         if angle:
             self._ledger.note(ROTATED, where)
-        return around_turned((x, y, x + w, y + h), angle), ""
+        return around_turned(corners, angle)
+
+    def _form_of(self, entry: CocoAnnotation, where: str) -> BoxForm:
+        if entry.bbox_mode is None:
+            return self._form
+        self._has_modes = True
+        if entry.bbox_mode not in _MODES:
+            raise AnnotationError(f"{where}, bbox_mode: {entry.bbox_mode!r} should be 0 or 1")
+        return _MODES[entry.bbox_mode]
 
     def _angle(self, entry: CocoAnnotation, where: str) -> float:
         """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
         if not isinstance(entry.attributes, dict):
             return 0.0
-        rest = entry.attributes.keys() - {"rotation", *FLAGS}
-        self._ledger.keys("attributes of annotations", rest, ATTRIBUTES_NOT_NEEDED, where)
-        angle: float = validated(
-            _Angle, entry.attributes.get("rotation") or 0, f"{where}, rotation"
-        )
+        stated = entry.attributes.get("rotation") or 0
+        angle: float = validated(_Angle, stated, f"{where}, rotation")
         return angle % 360
 
     def _note_area(self, entry: CocoAnnotation, key: tuple[str, str, Corners], where: str) -> None:
         area = entry.area
-        if isinstance(area, bool) or not isinstance(area, int | float) or not math.isfinite(area):
+        if isinstance(area, bool) or not isinstance(area, int | float):
+            return
+        if abs(area) > _LARGEST_AREA:
+            # Infinity is how some tools write that they do not know it.
+            if isinstance(area, int):
+                raise AnnotationError(f"{where}, area: {shown(area, 40)} is no area in pixels")
+            return
+        if math.isnan(area):
             return
         x1, y1, x2, y2 = key[2]
         of_box = (x2 - x1) * (y2 - y1)
         if area > 0 and not math.isclose(area, of_box, rel_tol=1e-3):
             self.areas[key] = float(area)
-        if area > 1.05 * of_box + 1 and self._is_in_pixels and not self._angle(entry, where):
+        if not self._compares or self._angle(entry, where):
+            return
+        if area > 1.05 * of_box + 1:
             self._ledger.note("annotations whose area is larger than their box", where)
+        if entry.bbox and entry.bbox_mode is None and area > 0:
+            x, y, w, h = entry.bbox
+            self._areas += 1
+            for form, of_form in ((BoxForm.SIDES, w * h), (BoxForm.CORNERS, (w - x) * (h - y))):
+                if math.isclose(area, of_form, rel_tol=1e-3):
+                    self._areas_fit[form] += 1
 
     def _compare_mask(
         self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str
     ) -> None:
         """Note a box that is not the box around its mask; invalid masks are refused later."""
         extent = None
-        if mask is not None and self._is_in_pixels:
+        if mask is not None and self._compares:
             with suppress(RLEError):
                 extent = mask.extent
-        if extent is None or not math.isfinite(corners[0]):
+        if extent is None:
             return
         as_sides = _distance(corners, extent)
         as_corners = _distance(bbox, extent)
         margin = max(2.0, (extent[2] - extent[0]) / 10, (extent[3] - extent[1]) / 10)
         if as_corners < as_sides and as_corners <= margin:
-            self._fit_corners += 1
+            self._fits[BoxForm.CORNERS] += 1
         elif as_sides <= margin:
-            self._fit_sides += 1
+            self._fits[BoxForm.SIDES] += 1
         if as_sides > margin:
             self._ledger.note("boxes that are not the boxes around their masks", where)
 
 
+# detectron2's BoxMode
+_MODES = {0: BoxForm.CORNERS, 1: BoxForm.SIDES}
+_KINDS = {BoxForm.CORNERS: CornersOfJson, BoxForm.SIDES: SidesOfJson}
+# More than any image has
+_LARGEST_AREA = 2**62
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
+
+
+def _around(stated: PackedMask | Outlines) -> Corners | None:
+    """Return the box around a mask; None: it is empty, or cannot be read."""
+    if isinstance(stated, Outlines):
+        pairs = [
+            *chain.from_iterable(
+                zip(polygon[::2], polygon[1::2], strict=True) for polygon in stated.polygons
+            )
+        ]
+        return around_points(pairs) if pairs else None
+    try:
+        extent: Corners | None = stated.extent
+    except RLEError:
+        return None
+    return extent
 
 
 def _distance(box: Sequence[float], other: Corners) -> float:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...core import Checked, Expected, Text, shown
+from ...core import Checked, Text, shown
 from ...storage import Size
-from ..annotated_samples import CROWD, DIFFICULT, IGNORED
-from .json_records import JsonRecord
+from .annotation_values import PixelsOfJson
 
 
 def _side(value: object) -> object:
@@ -20,10 +19,6 @@ def _side(value: object) -> object:
     return value
 
 
-def _flag(value: object) -> object:
-    return 0 if value is None else value
-
-
 def _id(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"{shown(value)} should be a whole number or a text")
@@ -31,24 +26,13 @@ def _id(value: object) -> object:
 
 
 Id = Annotated[int | str, Checked(_id, before=True)]
-_Side = Annotated[
-    Annotated[int, Expected("a whole number, at least 1", strict=True, ge=1)] | None,
-    Checked(_side, before=True),
-]
-Flag = Annotated[
-    Annotated[int, Expected("0 or 1", ge=0, le=1)],
-    Checked(_flag, before=True),
-]
+_Side = Annotated[PixelsOfJson | None, Checked(_side, before=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class CocoImage(JsonRecord):
+class CocoImage:
     """An image of a COCO file."""
 
-    called = "images"
-    not_needed = frozenset(
-        ("license", "flickr_url", "flickr_640_url", "date_captured", "url", "extra")
-    )
     id: Id
     file_name: Text | None = None
     coco_url: Text | None = None  # LVIS names its images so
@@ -64,11 +48,41 @@ class CocoImage(JsonRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class CocoCategory(JsonRecord):
+class CocoCategory:
     """A class of a COCO file."""
 
-    called = "categories"
-    not_needed = frozenset(
+    id: Id
+    name: Text
+    supercategory: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class CocoAnnotation:
+    """An object of a COCO file."""
+
+    image_id: Id
+    category_id: Id
+    bbox: Any = None
+    bbox_mode: Any = None  # detectron2's form of the box
+    area: Any = None
+    segmentation: Any = None
+    attributes: Any = None
+    rotation: Any = None
+
+
+# Keys of the lists that are known, and change no query
+NOT_NEEDED = {
+    "images": frozenset(
+        (
+            "license",
+            "flickr_url",
+            "flickr_640_url",
+            "date_captured",
+            "url",
+            "extra",
+        )
+    ),
+    "categories": frozenset(
         (
             "color",
             "isthing",
@@ -81,43 +95,19 @@ class CocoCategory(JsonRecord):
             "image_count",
             "instance_count",
         )
-    )
-    id: Id
-    name: Text
-    supercategory: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class CocoAnnotation(JsonRecord):
-    """An object of a COCO file."""
-
-    called = "annotations"
-    not_needed = frozenset(("id", "num_keypoints", "keypoints", "track_id", "caption"))
-    image_id: Id
-    category_id: Id
-    bbox: Any = None
-    iscrowd: Flag = 0
-    ignore: Flag = 0
-    ignored: Flag = 0
-    difficult: Flag = 0
-    is_group_of: Flag = 0
-    area: Any = None
-    segmentation: Any = None
-    attributes: Any = None
-    rotation: Any = None
-
-
-# Keys that change no query
+    ),
+    "annotations": frozenset(
+        (
+            "id",
+            "num_keypoints",
+            "keypoints",
+            "track_id",
+            "caption",
+        )
+    ),
+}
+# Keys of the file that change no query
 FILE_KEYS = frozenset(
     ("info", "licenses", "license", "type", "images", "categories", "annotations")
 )
 ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "track_id", "keyframe"))
-# Flags of an annotation or among its attributes, by what they mean
-FLAGS = {
-    "iscrowd": CROWD,
-    "is_crowd": CROWD,
-    "is_group_of": CROWD,
-    "difficult": DIFFICULT,
-    "ignore": IGNORED,
-    "ignored": IGNORED,
-}

@@ -1,8 +1,7 @@
-"""Read CVAT's XML for images (version 1.1): boxes and polygons in pixels."""
+"""Read CVAT's XML for images (version 1.1): boxes, polygons, ellipses and masks in pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,11 +11,11 @@ from ...marks import PackedMask
 from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
-from .collected import Collected
+from .collector import Collector
+from .flags import meaning_of_flag
 from .polygons import fill
 from .reader_options import ReaderOptions
-from .splits import chosen_split
-from .upright_boxes import ROTATED, around_points, around_turned
+from .shapes import ROTATED, around_ellipse, around_points, around_turned
 
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _OF_IMAGE = frozenset(("id", "name", "width", "height", "subset", "task_id"))
@@ -31,6 +30,15 @@ _OF_SHAPE = frozenset(
         "points",
         "outside",
         "keyframe",
+        "cx",
+        "cy",
+        "rx",
+        "ry",
+        "rle",
+        "left",
+        "top",
+        "width",
+        "height",
         *_CORNERS,
     )
 )
@@ -39,12 +47,12 @@ _OF_SHAPE = frozenset(
 def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read an export "CVAT for images".
 
-    Polygons become the boxes around them, with masks; rotated boxes the upright ones around them.
-    Of several subsets one is read.
+    Polygons become the boxes around them, with masks; rotated boxes and ellipses the upright ones
+    around them; of masks the stated sides are read.  Of several subsets one is read.
 
     Raises an AnnotationError for tracks of a video, and for other XML.
     """
-    collected = Collected(path, images, options)
+    collector = Collector(path, images, options)
     try:
         with open_regular(path) as stream:
             root = ElementTree.parse(stream).getroot()
@@ -56,65 +64,70 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
         )
     entries = root.findall("image")
     others = {child.tag for child in root} - {"image"}
-    collected.ledger.keys("the file", others, frozenset(("version", "meta")), str(path))
-    for at, entry in _images_of_split(path, entries, collected):
-        _read_image(entry, f"{path}, image {at}", collected)
-    return collected.samples()
+    collector.ledger.keys("the file", others, frozenset(("version", "meta")), str(path))
+    subsets = [entry.get("subset", "") for entry in entries]
+    places = [f"{path}, image {at}" for at in range(len(entries))]
+    for at in collector.places_of_split(subsets, places, "images of the subset"):
+        _read_image(entries[at], places[at], collector)
+    return collector.samples()
 
 
-def _images_of_split(
-    path: Path, entries: list[ElementTree.Element], collected: Collected
-) -> list[tuple[int, ElementTree.Element]]:
-    """Return the images of the chosen subset with their places; all, where there are none."""
-    numbered = list(enumerate(entries))
-    subsets = list(dict.fromkeys(entry.get("subset", "") for entry in entries))
-    if subsets in ([], [""], ["default"]):
-        if collected.options.split is not None:
-            raise AnnotationError(f"{path}: no image has a subset. Leave --split out")
-        return numbered
-    split = chosen_split(path, subsets, collected.options.split)
-    for at, entry in numbered:
-        if entry.get("subset", "") != split:
-            what = f"images of the subset {entry.get('subset', '')}"
-            collected.ledger.leave_out(what, f"{path}, image {at}")
-    return [(at, entry) for at, entry in numbered if entry.get("subset", "") == split]
-
-
-def _read_image(entry: ElementTree.Element, where: str, collected: Collected) -> None:
+def _read_image(entry: ElementTree.Element, where: str, collector: Collector) -> None:
     name = entry.get("name")
     if not name:
         raise AnnotationError(f"{where}: no name")
     size = written_size(entry.get("width", ""), entry.get("height", ""), f"{where}, size")
-    collected.ledger.keys("images", {*entry.attrib} - _OF_IMAGE, frozenset(), where)
-    image = collected.image(name, where, size)
+    collector.ledger.keys("images", {*entry.attrib} - _OF_IMAGE, frozenset(), where)
+    image = collector.image(name, where, size)
     for at, shape in enumerate(entry):
         place = f"{where} ({name}), shape {at}"
         if shape.tag == "tag":
-            collected.ledger.not_read("tags of images", place)
+            collector.ledger.not_read("tags of images", place)
             continue
-        collected.ledger.keys("shapes", {*shape.attrib} - _OF_SHAPE, frozenset(), place)
-        for attribute in shape.findall("attribute"):
-            collected.ledger.not_read(f"attributes of shapes: {attribute.get('name')}", place)
-        label = shape.get("label", "")
-        if shape.get("outside") == "1":
-            collected.ledger.leave_out("shapes that are outside of the image", place)
-            continue
-        if shape.tag == "box":
-            collected.add(image, label, _corners(shape.attrib, place, collected), place)
-        elif shape.tag == "polygon":
-            corners, mask = _read_polygon(shape.get("points", ""), size, place)
-            collected.add(image, label, corners, place, mask=mask)
+        _read_shape(shape, image, size, place, collector)
+
+
+def _read_shape(
+    shape: ElementTree.Element, image: str, size: Size, where: str, collector: Collector
+) -> None:
+    collector.ledger.keys("shapes", {*shape.attrib} - _OF_SHAPE, frozenset(), where)
+    flags = {}
+    for attribute in shape.findall("attribute"):
+        called = attribute.get("name", "")
+        if meaning_of_flag(called):
+            flags[called] = attribute.text
         else:
-            why = f"is a <{shape.tag}>, which has no box"
-            collected.add_unusable(image, label, why, place)
+            collector.ledger.not_read(f"attributes of shapes: {called}", where)
+    label = shape.get("label", "")
+    if shape.get("outside") == "1":
+        collector.ledger.leave_out("shapes that are outside of the image", where)
+    elif shape.tag == "polygon":
+        corners, mask = _read_polygon(shape.get("points", ""), size, where)
+        collector.add(image, label, corners, where, flags, mask)
+    elif shape.tag in ("box", "ellipse", "mask"):
+        corners = _corners(shape, where, collector)
+        collector.add(image, label, corners, where, flags)
+    else:
+        collector.add_boxless(image, label, f"is a <{shape.tag}>, which has no box", where)
 
 
-def _corners(shape: Mapping[str, str], where: str, collected: Collected) -> Corners:
-    x1, y1, x2, y2 = (written_number(shape.get(side, ""), f"{where}, {side}") for side in _CORNERS)
-    angle = written_number(shape.get("rotation", "0"), f"{where}, rotation")
-    if angle % 360:
-        collected.ledger.note(ROTATED, where)
-    return around_turned((x1, y1, x2, y2), angle % 360)
+def _corners(shape: ElementTree.Element, where: str, collector: Collector) -> Corners:
+    """Return the upright box around a box, an ellipse or a mask."""
+
+    def number(name: str, default: str = "") -> float:
+        return written_number(shape.get(name, default), f"{where}, {name}")
+
+    if shape.tag == "mask":
+        x, y, w, h = map(number, ("left", "top", "width", "height"))
+        return (x, y, x + w, y + h)
+    angle = number("rotation", "0") % 360
+    if angle:
+        collector.ledger.note(ROTATED, where)
+    if shape.tag == "ellipse":
+        x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
+        return around_ellipse(x, y, rx, ry, angle)
+    x1, y1, x2, y2 = map(number, _CORNERS)
+    return around_turned((x1, y1, x2, y2), angle)
 
 
 def _read_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMask | None]:

@@ -14,10 +14,10 @@ from ..annotated_samples import (
     REGION,
     AnnotatedBox,
     AnnotationError,
+    BoxlessObject,
     Counts,
     Sample,
     Samples,
-    Units,
 )
 from ..ledger import Ledger
 from .checks import multilabel_problem
@@ -33,8 +33,8 @@ class Detections:
     images: Path  # The folder of the images
     sizes: Mapping[str, Size | None]  # Every image, with its size (w, h) where that is stated
     objects: Sequence[tuple[str, AnnotatedBox]]  # After the name of its image
-    classes: Sequence[str]  # With or without objects; empty: not listed
-    units: Units = Units.PIXELS  # As the format has them
+    classes: Sequence[str] = ()  # With or without objects; empty: not listed
+    boxless: Sequence[BoxlessObject] = ()
     # Labels by image of which not every instance is annotated (LVIS)
     not_exhaustive: Mapping[str, frozenset[str]] = field(default_factory=dict)
     # Labels by image that are known to be absent; None: all that have no box there
@@ -57,16 +57,19 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
             its boxes do not count and no rule says how that is meant.
     """
-    names = detections.classes or sorted({box.label for _, box in detections.objects})
+    labels = {box.label for _, box in detections.objects}
+    labels.update(each.label for each in detections.boxless)
+    names = detections.classes or sorted(labels)
     options.classes.check(detections.source, names)
     refuse_undecided(detections.source, options.classes.undecided(names))
     detections = _apply_rules(detections, options, ledger)
     objects = _drop_repeats(detections, ledger)
     by_label = _boxes_by_label(detections, objects, ledger)
+    _note_equal_but_for_case(by_label, ledger)
     ledger.read("images", len(detections.sizes))
     ledger.read("boxes", sum(not box.ignored for _, box in objects))
     ledger.read("ignored boxes", sum(bool(box.ignored) for _, box in objects))
-    if not by_label:
+    if not by_label and not detections.boxless:
         but = " but those to ignore" if objects else ""
         raise AnnotationError(f"{detections.source}: no boxes{but}")
     single = [
@@ -90,14 +93,13 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         detections.images,
         Family.OBJDET,
         (*single, *negatives, *multi),
-        units=options.units or detections.units,
-        units_stated=options.units is not None,
         sizes=detections.sizes,
         counts=counts,
         ledger=ledger,
         image_ids=detections.image_ids,
         category_ids=detections.category_ids,
         areas=detections.areas,
+        boxless=tuple(detections.boxless),
     )
 
 
@@ -113,6 +115,15 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
             objects.append((image, replace(box, ignored=REGION)))
         else:
             objects.append((image, replace(box, label=rules.name_of(box.label))))
+    boxless = []
+    for each in detections.boxless:
+        if each.label in rules.drop or each.label in rules.ignore:
+            flag = "--drop-class" if each.label in rules.drop else "--ignore-class"
+            ledger.leave_out(
+                f"objects without a box of the class {each.label!r}: {flag}", each.where
+            )
+        else:
+            boxless.append(replace(each, label=rules.name_of(each.label)))
     gone = {*rules.drop, *rules.ignore}
     areas = {
         (image, rules.name_of(label), corners): area
@@ -128,6 +139,7 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
     return replace(
         detections,
         objects=objects,
+        boxless=boxless,
         classes=renamed(detections.classes),
         not_exhaustive={
             image: frozenset(map(rules.name_of, labels))
@@ -185,6 +197,19 @@ def _boxes_by_label(
     return by_label
 
 
+def _note_equal_but_for_case(
+    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]], ledger: Ledger
+) -> None:
+    """Note classes that differ in letter case only: Cat and cat are asked for apart."""
+    first: dict[str, str] = {}
+    for (_, label), boxes in by_label.items():
+        before = first.setdefault(label.casefold(), label)
+        if before != label:
+            both = " and ".join(sorted((before, label)))
+            what = f"queries of classes that differ in letter case only: {both} (--rename-class)"
+            ledger.note(what, boxes[0].where)
+
+
 def _negatives(
     detections: Detections,
     objects: Sequence[tuple[str, AnnotatedBox]],
@@ -193,7 +218,7 @@ def _negatives(
 ) -> list[Sample]:
     """Return a query with nothing to find for each image without objects, where that is known."""
     regions: dict[str, list[AnnotatedBox]] = {}
-    with_objects = set()
+    with_objects = {each.image for each in detections.boxless}
     for image, box in objects:
         if box.ignored == REGION:
             regions.setdefault(image, []).append(box)

@@ -73,6 +73,8 @@ def _glimpse_of_json(path: Path) -> Glimpse:
             break
         if element.place is None:
             values[element.key] = element.value
-        elif element.place < 2:
-            values.setdefault(element.key, []).append(element.value)
+        elif element.place == 0:
+            values[element.key] = [element.value]  # The last of equal keys, as in JSON
+        elif element.place == 1:
+            values[element.key].append(element.value)
     return Glimpse(path, values, is_list, ())

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from ...core import Expected, Text, shown
-from ..annotated_samples import CROWD, AnnotationError, Samples
-from .annotation_values import ListOfJson, SidesOfJson, json_of, text_of, validated
+from ..annotated_samples import BoxForm, Samples
+from .annotation_values import FourNumbers, ListOfJson
 from .class_rules import ClassRules
-from .collected import Collected
-from .json_records import JsonRecord
+from .collector import Collector
+from .flags import meaning_of_flag
+from .node import SIDES_OF_IMAGES, Node, read_lines
 from .reader_options import ReaderOptions
 
-_Boxes = Annotated[list[SidesOfJson], Expected("a list of boxes [x, y, width, height]")]
+_Boxes = Annotated[list[FourNumbers], Expected("a list of boxes [x, y, width, height]")]
 _LABELS = ("category", "categories", "label", "labels", "class", "classes", "name", "names")
 _NOT_NEEDED = frozenset(("id", "ids", "area", "areas", "bbox_id", "image_id"))
-
-
-@dataclass(frozen=True, slots=True)
-class _MetadataLine(JsonRecord):
-    called = "lines"
-    not_needed = frozenset(("image_id", "text", "caption"))
-    file_name: Text
-    objects: Any
-    width: Any = None
-    height: Any = None
+_READ = frozenset(("file_name", "objects")).union(*SIDES_OF_IMAGES.values())
 
 
 def read_hf_metadata(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -36,58 +27,68 @@ def read_hf_metadata(path: Path, images: Path, options: ReaderOptions | None = N
 
     Raises an AnnotationError for other lines, and for numbers without names.
     """
-    collected = Collected(path, images, options)
-    for number, text in enumerate(text_of(path).split("\n"), 1):
-        if not text.strip():
-            continue
-        where = f"{path}, line {number}"
-        line = collected.record(_MetadataLine, json_of(text, where), where)
-        image = collected.image(line.file_name, where)
-        _read_objects(line.objects, where, image, collected)
-    return collected.samples()
+    collector = Collector(path, images, options, form=BoxForm.SIDES)
+    for line in read_lines(path, collector.ledger):
+        splits = line.rest("lines", _READ, {"image_id", "text", "caption"})
+        image = collector.image(line.get("file_name", Text), line, line.size, splits)
+        if "objects" not in line.keys:
+            raise line.error("objects is missing")
+        _read_objects(line.at("objects"), line, image, collector)
+    return collector.samples()
 
 
-def _read_objects(value: Any, where: str, image: str, collected: Collected) -> None:
+def _read_objects(objects: Node, line: Node, image: str, collector: Collector) -> None:
     """Read lists of boxes and labels side by side, or one list of objects."""
-    objects = value
-    if isinstance(value, list):
-        columns: dict[str, list[Any]] = {}
-        for entry in value:
-            if not isinstance(entry, dict) or entry.keys() != value[0].keys():
-                raise AnnotationError(f"{where}, objects: all should have the same keys")
-            for key, cell in entry.items():
-                columns.setdefault(key, []).append(cell)
-        objects = columns
-    if not isinstance(objects, dict):
-        raise AnnotationError(f"{where}, objects: should have bbox and category")
-    if not objects:
+    columns = _columns(objects)
+    if not columns:
         return
-    names = [key for key in _LABELS if key in objects]
-    if "bbox" not in objects or len(names) != 1:
-        there = ", ".join(objects)
-        raise AnnotationError(f"{where}, objects: should have bbox and category; has {there}")
-    rest = objects.keys() - {"bbox", "iscrowd", names[0]}
-    collected.ledger.keys("objects", rest, _NOT_NEEDED, where)
-    boxes = validated(_Boxes, objects["bbox"], f"{where}, objects, bbox")
-    labels = validated(ListOfJson, objects[names[0]], f"{where}, objects, {names[0]}")
-    crowds = objects.get("iscrowd", [0] * len(boxes))
-    if not len(boxes) == len(labels) == len(crowds):
-        raise AnnotationError(f"{where}, objects: {len(boxes)} boxes, but {len(labels)} labels")
-    for at, (x, y, w, h) in enumerate(boxes):
-        place = f"{where}, objects[{at}]"
-        label = _label(labels[at], place, collected.options.classes)
-        ignored = CROWD if crowds[at] else ""
-        collected.add(image, label, (x, y, x + w, y + h), place, ignored=ignored)
+    names = [key for key in _LABELS if key in columns]
+    if "bbox" not in columns or len(names) != 1:
+        there = ", ".join(columns)
+        raise objects.error(f"should have bbox and category; has {there}")
+    # null is "not stated", as the datasets library writes it.
+    flags = {key: cells for key, cells in columns.items() if meaning_of_flag(key)}
+    flags = {key: cells for key, cells in flags.items() if cells is not None}
+    place = Node(columns, ", objects", objects.ledger, line)
+    rest = columns.keys() - {"bbox", names[0]} - {key for key in columns if meaning_of_flag(key)}
+    collector.ledger.keys("objects", rest, _NOT_NEEDED, str(line))
+    boxes = place.get("bbox", _Boxes)
+    labels = place.get(names[0], ListOfJson)
+    by_object = {key: place.get(key, ListOfJson) for key in flags}
+    for cells in (labels, *by_object.values()):
+        if len(cells) != len(boxes):
+            raise objects.error(f"{len(boxes)} boxes, but {len(cells)} labels")
+    form = collector.options.form or BoxForm.SIDES
+    for at, box in enumerate(boxes):
+        where = Node(None, f"[{at}]", objects.ledger, objects)
+        label = _label(labels[at], where, collector.options.classes)
+        of_object = {key: cells[at] for key, cells in by_object.items()}
+        collector.add(image, label, form.corners(box), where, of_object)
 
 
-def _label(value: Any, where: str, rules: ClassRules) -> str:
+def _columns(objects: Node) -> dict[str, Any]:
+    """Return the lists of an object; a list of objects has a list for each of their keys."""
+    if isinstance(objects.value, dict):
+        return objects.value
+    if not isinstance(objects.value, list):
+        raise objects.error("should have bbox and category")
+    columns: dict[str, Any] = {}
+    for entry in objects.value:
+        if not isinstance(entry, dict) or entry.keys() != objects.value[0].keys():
+            raise objects.error("all should have the same keys")
+        for key, cell in entry.items():
+            columns.setdefault(key, []).append(cell)
+    return columns
+
+
+def _label(value: Any, where: Node, rules: ClassRules) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise AnnotationError(f"{where}: {shown(value)} is not a category")
+        raise where.error(f"{shown(value)} is not a category")
     if str(value) not in (*rules.rename, *rules.drop, *rules.ignore):
-        raise AnnotationError(
-            f"{where}: the category is the number {value}: type --rename-class {value}=NAME, and "
+        raise where.error(
+            f"the category is the number {value}: type --rename-class {value}=NAME, and "
             "so for each; the data set's README lists the names"
         )
     return str(value)

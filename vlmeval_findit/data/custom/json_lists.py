@@ -2,147 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...core import Text
-from ..annotated_samples import CROWD, IGNORED, AnnotationError, Samples
-from .annotation_values import Coordinate, ListOfJson
-from .collected import Collected
-from .json_records import JsonRecord
-from .json_sections import sections
+from ..annotated_samples import Samples
+from .annotation_values import Coordinate
+from .collector import Collector
+from .node import read_elements
 from .reader_options import ReaderOptions
 
-# --- CreateML -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _CreateMLImage(JsonRecord):
-    called = "images"
-    not_needed = frozenset(("verified",))
-    annotations: ListOfJson
-    image: Text | None = None
-    imagefilename: Text | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _CreateMLSides(JsonRecord):
-    called = "coordinates"
-    x: Coordinate
-    y: Coordinate
-    width: Coordinate
-    height: Coordinate
-
-
-@dataclass(frozen=True, slots=True)
-class _CreateMLBox(JsonRecord):
-    called = "annotations"
-    label: Text
-    coordinates: Any
+_SIDES = dict.fromkeys(("x", "y", "width", "height")).keys()
+_CORNERS = dict.fromkeys(("x1", "y1", "x2", "y2")).keys()
 
 
 def read_createml(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read CreateML's JSON: x and y are the centre of a box, in pixels."""
-    collected = Collected(path, images, options)
-    for element in sections(path):
-        where = f"{path}, [{element.place}]"
-        entry = collected.record(_CreateMLImage, element.value, where)
-        name = entry.image or entry.imagefilename
+    collector = Collector(path, images, options)
+    for _, entry in read_elements(path, collector.ledger):
+        splits = entry.rest("images", {"image", "imagefilename", "annotations"}, {"verified"})
+        name = entry.find("image", Text) or entry.find("imagefilename", Text)
         if not name:
-            raise AnnotationError(f"{where}: no image")
-        image = collected.image(name, where)
-        for place, box in collected.records(
-            _CreateMLBox, entry.annotations, f"{where}, annotations"
-        ):
-            sides = collected.record(_CreateMLSides, box.coordinates, f"{place}, coordinates")
-            half_width = sides.width / 2
-            half_height = sides.height / 2
-            corners = (
-                sides.x - half_width,
-                sides.y - half_height,
-                sides.x + half_width,
-                sides.y + half_height,
-            )
-            collected.add(image, box.label, corners, place)
-    return collected.samples()
+            raise entry.error("no image")
+        image = collector.image(name, entry, splits=splits)
+        for box in entry.each("annotations"):
+            flags = box.flags("annotations", {"label", "coordinates"})
+            sides = box.at("coordinates")
+            sides.rest("coordinates", _SIDES)
+            x, y, w, h = (sides.get(side, Coordinate) for side in _SIDES)
+            corners = (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+            collector.add(image, box.get("label", Text), corners, box, flags)
+    return collector.samples()
 
 
-# --- BDD100K --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _BDDFrame(JsonRecord):
-    called = "frames"
-    not_needed = frozenset(
-        (
-            "timestamp",
-            "attributes",
-            "url",
-            "videoName",
-            "video_name",
-            "frameIndex",
-            "intrinsics",
-            "extrinsics",
-            "size",
-        )
+_OF_FRAMES = frozenset(
+    (
+        "timestamp",
+        "attributes",
+        "url",
+        "videoName",
+        "video_name",
+        "frameIndex",
+        "intrinsics",
+        "extrinsics",
     )
-    name: Text
-    labels: ListOfJson | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _BDDLabel(JsonRecord):
-    called = "labels"
-    not_needed = frozenset(
-        ("id", "manualShape", "manualAttributes", "manual_shape", "manual_attributes", "score")
-    )
-    category: Text
-    box2d: Any = None
-    attributes: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class _BDDCorners(JsonRecord):
-    called = "box2d"
-    x1: Coordinate
-    y1: Coordinate
-    x2: Coordinate
-    y2: Coordinate
-
-
+)
+_OF_LABELS = frozenset(
+    ("id", "manualShape", "manualAttributes", "manual_shape", "manual_attributes", "score")
+)
 _NO_FLAGS = frozenset(("occluded", "truncated", "trafficLightColor"))
+_ATTRIBUTES = {"attributes": ("attributes of labels", _NO_FLAGS)}
 
 
 def read_bdd100k(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read the JSON of BDD100K's detection labels: a list of frames, or one below "frames".
 
-    Lanes and areas have no box, and are left out.  ``crowd`` and ``ignored`` are honoured.
+    Lanes and areas have no box, and are left out.
     """
-    collected = Collected(path, images, options)
-    for element in sections(path):
-        if element.key not in ("", "frames"):
-            collected.ledger.keys("the file", [element.key], frozenset(("config",)), str(path))
+    collector = Collector(path, images, options)
+    for key, frame in read_elements(path, collector.ledger):
+        if key not in ("", "frames"):
+            collector.ledger.keys("the file", [key], frozenset(("config",)), str(path))
             continue
-        where = f"{path}, {element.key}[{element.place}]"
-        frame = collected.record(_BDDFrame, element.value, where)
-        image = collected.image(frame.name, where)
-        for place, label in collected.records(_BDDLabel, frame.labels or (), f"{where}, labels"):
-            if label.box2d is None:
-                collected.ledger.leave_out("labels without a box: lanes and areas", place)
+        splits = frame.rest("frames", {"name", "labels", "size"}, _OF_FRAMES)
+        size = frame.at("size")
+        stated = None if size.value is None else size.size
+        image = collector.image(frame.get("name", Text), frame, stated, splits)
+        for label in frame.each("labels"):
+            flags = label.flags("labels", {"category", "box2d"}, _OF_LABELS, _ATTRIBUTES)
+            category = label.get("category", Text)
+            box = label.at("box2d")
+            if box.value is None:
+                label.ledger.leave_out("labels without a box: lanes and areas", str(label))
                 continue
-            box = collected.record(_BDDCorners, label.box2d, f"{place}, box2d")
-            corners = (box.x1, box.y1, box.x2, box.y2)
-            ignored = _ignored(label.attributes, place, collected)
-            collected.add(image, label.category, corners, place, ignored=ignored)
-    return collected.samples()
-
-
-def _ignored(attributes: Any, where: str, collected: Collected) -> str:
-    if not isinstance(attributes, dict):
-        return ""
-    flags = {"crowd": CROWD, "ignored": IGNORED, "ignore": IGNORED}
-    rest = attributes.keys() - flags.keys()
-    collected.ledger.keys("attributes of labels", rest, _NO_FLAGS, where)
-    reasons = [why for flag, why in flags.items() if attributes.get(flag)]
-    return reasons[0] if reasons else ""
+            box.rest("box2d", _CORNERS)
+            x1, y1, x2, y2 = (box.get(name, Coordinate) for name in _CORNERS)
+            collector.add(image, category, (x1, y1, x2, y2), label, flags)
+    return collector.samples()

@@ -10,17 +10,29 @@ boxes a frame.  A key that is null is as if it were not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from ...benchmarks.findit import Family
 from ...core import Checked, Config, Expected, Text, YesNo, nearest, shown
-from ..annotated_samples import IGNORED, AnnotatedBox, AnnotationError, Sample, Samples, Units
+from ...storage import Size
+from ..annotated_samples import (
+    IGNORED,
+    AnnotatedBox,
+    AnnotationError,
+    BoxForm,
+    Sample,
+    Samples,
+    Units,
+)
 from ..ledger import Ledger
 from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated
+from .class_rules import label_text
+from .image_names import ImageNames
 from .reader_options import ReaderOptions
+from .splits import chosen_split, names_a_split, split_by_folders
 
 IMAGES = ("image", "images")
 TARGETS = ("label", "labels", "expression", "references")
@@ -101,14 +113,21 @@ def samples_of_lines(
     options: ReaderOptions,
     ledger: Ledger,
     lines: Iterable[tuple[Place, Any]],
+    units: Units = Units.PIXELS,
+    sizes: Mapping[str, Size] | None = None,
 ) -> Samples:
-    """Return the queries of lines, as :func:`read_jsonl` does."""
+    """Return the queries of lines, as :func:`read_jsonl` does.
+
+    ``units`` are those of the format; ``sizes`` are (width, height) of images by stated names.
+    """
+    names = ImageNames(images, ledger)
+    form = options.form or BoxForm.CORNERS
     seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
     for where, value in lines:
         _refuse_other_lines(value, where)
         line: QueryLine = validated(QueryLine, value, where)
-        kind, query = _query(line, where, path.parent)
+        kind, query = _query(line, where, path.parent, names, form)
         query = _drop_repeated_boxes(query, ledger)
         kinds.setdefault(kind, where)
         if len(kinds) > 1:
@@ -125,18 +144,38 @@ def samples_of_lines(
             ledger.leave_out("repeated lines", where)
     if not seen:
         raise AnnotationError(f"{path}: no queries")
-    queries = tuple(seen.values())
+    queries = _of_split(path, tuple(seen.values()), options, ledger)
     ledger.read("queries", len(queries))
     return Samples(
         path,
         images,
         _family(next(iter(kinds)), queries),
         queries,
-        units=options.units or Units.PIXELS,
+        units=options.units or units,
         units_stated=options.units is not None,
+        form=None if options.form else form,
+        sizes={names.find(name, str(path)): size for name, size in (sizes or {}).items()},
         ledger=ledger,
         frames=options.frames,
     )
+
+
+def _of_split(
+    path: Path, queries: tuple[Sample, ...], options: ReaderOptions, ledger: Ledger
+) -> tuple[Sample, ...]:
+    """Return the queries of the chosen split; all, where folders of images name none."""
+    # The user named a file of one split: its images may lie anywhere.
+    of_file = names_a_split(path.stem)
+    splits = {} if of_file else split_by_folders(query.images[0] for query in queries)
+    if not splits:
+        if options.split not in (None, path.stem):
+            raise AnnotationError(f"{path}: no splits here. Leave --split out")
+        return queries
+    split = chosen_split(path, list(dict.fromkeys(splits.values())), options.split)
+    for query in queries:
+        if splits[query.images[0]] != split:
+            ledger.leave_out(f"queries of the split {splits[query.images[0]]}", query.where)
+    return tuple(query for query in queries if splits[query.images[0]] == split)
 
 
 def _drop_repeated_boxes(query: Sample, ledger: Ledger) -> Sample:
@@ -164,20 +203,28 @@ def _refuse_other_lines(value: Any, where: Place) -> None:
         )
 
 
-def _query(line: QueryLine, where: str, folder: Path) -> tuple[str, Sample]:
+def _query(
+    line: QueryLine, where: str, folder: Path, names: ImageNames, form: BoxForm
+) -> tuple[str, Sample]:
     """Return what a line asks about (label, expression or references), and its query."""
     _single_key(line, IMAGES, where)
     target = _single_key(line, TARGETS, where)
     images = line.images or (line.image or "",)
+    references = tuple(names.find(name, where) for name in line.references or ())
+    labels = tuple(map(label_text, line.labels or ()))
     # The same images show the same object.
-    label = line.references[0] if line.references else getattr(line, target)
+    label = references[0] if references else labels or label_text(getattr(line, target))
+    boxes = tuple(
+        replace(box, corners=form.corners(box.corners))
+        for box in _boxes(line, where, len(images), folder)
+    )
     sample = Sample(
-        images=images,
+        images=tuple(names.find(name, where) for name in images),
         label=label,
-        boxes=tuple(_boxes(line, where, len(images), folder)),
+        boxes=boxes,
         where=where,
-        support=line.references or (),
-        caption=line.caption or "",
+        support=references,
+        caption=label_text(line.caption or ""),
         tags=line.tags or {},
     )
     return ("label" if target == "labels" else target), sample
@@ -198,10 +245,11 @@ def _boxes(line: QueryLine, where: str, frames: int, folder: Path) -> list[Annot
         lists = {f"{where}, boxes[{at}]": boxes for at, boxes in enumerate(line.boxes)}
     if len(lists) != frames or not all(isinstance(boxes, list) for boxes in lists.values()):
         raise AnnotationError(f"{where}, boxes: should be {frames} lists of boxes, one a frame")
+    labels = None if line.labels is None else tuple(map(label_text, line.labels))
     result = []
     for frame, (place, boxes) in enumerate(lists.items()):
         for at, value in enumerate(boxes):
-            result.append(_box(value, f"{place}[{at}]", frame, line.labels, folder))
+            result.append(_box(value, f"{place}[{at}]", frame, labels, folder))
     return result
 
 
@@ -212,13 +260,14 @@ def _box(
     if (box.label is None) is not (labels is None):
         why = "has a label, but its line has one" if box.label else "has no label"
         raise AnnotationError(f"{where}: {why}; boxes have one where a line has several")
-    if box.label is not None and box.label not in (labels or ()):
+    label = label_text(box.label or "")
+    if box.label is not None and label not in (labels or ()):
         raise AnnotationError(
-            f"{where}, label: {box.label!r} is not asked for{nearest(box.label, labels or ())}"
+            f"{where}, label: {label!r} is not asked for{nearest(label, labels or ())}"
         )
     mask = None if box.mask is None else mask_of(box.mask, folder, f"{where}, mask")
     ignored = IGNORED if box.ignore else ""
-    return AnnotatedBox(box.box, where, box.label or "", frame, ignored, mask)
+    return AnnotatedBox(box.box, where, label, frame, ignored, mask)
 
 
 def _family(target: str, queries: Sequence[Sample]) -> Family:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from ...core import suffix_of
 from ..annotated_samples import AnnotationError, Samples
-from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
-from .collected import Collected
-from .found_files import files_below
+from .annotation_values import text_of, written_number
+from .collector import Collector, ListedFile, listed_files
 from .reader_options import ReaderOptions
 
 # Truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space
@@ -50,33 +48,22 @@ def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -
     Raises an AnnotationError for other lines, and for results, which have a score (datumaro's
     labels have the score 1).
     """
-    collected = Collected(path, images, options)
-    root = path if path.is_dir() else path.parent
-    files = [path]
+    collector = Collector(path, images, options)
+    files = [ListedFile(path, path.stem)]
     if path.is_dir():
-        below = files_below(path, collected.ledger)
-        files = [file for file in below if suffix_of(file) == ".txt"]
-        for file in below:
-            if file not in files and not file.is_relative_to(images):
-                collected.ledger.not_read(f"files {file.suffix} among label files", str(file))
+        there = listed_files(path, ".txt", collector.ledger, "label file")
+        files = collector.files_of_split(path, there, "label file")
     for file in files:
-        name = file.relative_to(root).with_suffix("").as_posix()
-        image = collected.image(_with_suffix(images, name), str(file))
-        for at, line in enumerate(text_of(file).splitlines(), 1):
+        image = collector.image_of_file(file, [file.stem], "its name", "label file")
+        for at, line in enumerate(text_of(file.path).splitlines(), 1):
             if line.strip():
-                _read_line(line, f"{file}, line {at}", image, collected)
-    collected.ledger.read("label files", len(files))
-    collected.ledger.not_needed("truncated, occluded, angles and sizes in space", str(path))
-    return collected.samples()
+                _read_line(line, f"{file.path}, line {at}", image, collector)
+    collector.ledger.read("label files", len(files))
+    collector.ledger.not_needed("truncated, occluded, angles and sizes in space", str(path))
+    return collector.samples()
 
 
-def _with_suffix(images: Path, name: str) -> str:
-    """Return the image of a name without a suffix; the name, if there is none, or several."""
-    there = [suffix for suffix in sorted(IMAGE_SUFFIXES) if (images / (name + suffix)).is_file()]
-    return name + there[0] if len(there) == 1 else name
-
-
-def _read_line(line: str, where: str, image: str, collected: Collected) -> None:
+def _read_line(line: str, where: str, image: str, collector: Collector) -> None:
     label, numbers = _parts(line)
     if len(numbers) == _NUMBERS + 1 and written_number(numbers[-1], where) != 1:
         raise AnnotationError(f"{where}: has a score: these are results of a model, not labels")
@@ -85,4 +72,4 @@ def _read_line(line: str, where: str, image: str, collected: Collected) -> None:
             f"{where}: KITTI's labels have a type and {_NUMBERS} numbers, not {line[:60]!r}"
         )
     x1, y1, x2, y2 = (written_number(word, where) for word in numbers[3:7])
-    collected.add(image, label, (x1, y1, x2, y2), where)
+    collector.add(image, label, (x1, y1, x2, y2), where)

@@ -4,50 +4,25 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
 
 from ...boxes import Corners
-from ...core import Count, Expected, Text, suffix_of
+from ...core import Text
 from ...marks import PackedMask
 from ...storage import Size
 from ..annotated_samples import Samples
-from .annotation_values import PointOfJson, PointsOfJson, json_of, text_of, validated
-from .collected import Collected
-from .found_files import files_below
-from .json_records import JsonRecord
+from .annotation_values import PointsOfJson
+from .collector import Collector, ListedFile, listed_files
+from .node import Node, read_json
 from .polygons import fill
 from .reader_options import ReaderOptions
-from .upright_boxes import around_points
+from .shapes import ROTATED, around_ellipse, around_points
 
-
-@dataclass(frozen=True, slots=True)
-class _LabelmeFile(JsonRecord):
-    called = "files"
-    not_needed = frozenset(("version", "imageData", "lineColor", "fillColor", "flags", "text"))
-    shapes: Annotated[list[Any], Expected("a list of shapes")]
-    imagePath: Text | None = None  # noqa: N815
-    imageWidth: Count | None = None  # noqa: N815
-    imageHeight: Count | None = None  # noqa: N815
-
-    @property
-    def size(self) -> Size | None:
-        if self.imageWidth is None or self.imageHeight is None:
-            return None
-        return (self.imageWidth, self.imageHeight)
-
-
-@dataclass(frozen=True, slots=True)
-class _LabelmeShape(JsonRecord):
-    called = "shapes"
-    not_needed = frozenset(("description", "line_color", "fill_color"))
-    label: Text
-    points: Any
-    shape_type: Text = "polygon"  # As in old files
-    group_id: Any = None
-    flags: Any = None
+_OF_FILES = frozenset(("version", "imageData", "lineColor", "fillColor", "flags", "text"))
+_OF_SHAPES = frozenset(("description", "line_color", "fill_color"))
+# Shapes that have a box; others are points and lines
+_BOXED = ("rectangle", "polygon", "circle", "mask", "rotation", "oriented_rectangle")
 
 
 def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -58,69 +33,84 @@ def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None)
 
     Raises an AnnotationError for a file of another kind.
     """
-    collected = Collected(path, images, options)
-    files = [path]
+    collector = Collector(path, images, options)
+    files = [ListedFile(path, path.stem)]
     if path.is_dir():
-        below = files_below(path, collected.ledger)
-        files = [file for file in below if suffix_of(file) == ".json"]
+        files = collector.files_of_split(
+            path, listed_files(path, ".json", collector.ledger, "JSON file"), "JSON file"
+        )
     for file in files:
-        _read_file(file, images, collected)
-    collected.ledger.read("JSON files", len(files))
-    return collected.samples()
+        _read_file(file, images, collector)
+    collector.ledger.read("JSON files", len(files))
+    return collector.samples()
 
 
-def _read_file(path: Path, images: Path, collected: Collected) -> None:
-    file = collected.record(_LabelmeFile, json_of(text_of(path), str(path)), str(path))
-    image = collected.image(_image_name(file, path, images), str(path), file.size)
-    groups: dict[object, list[tuple[_LabelmeShape, str]]] = {}
-    shapes = collected.records(_LabelmeShape, file.shapes, f"{path}, shapes")
-    for at, (where, shape) in enumerate(shapes):
-        if isinstance(shape.flags, dict):
-            flags = [name for name, is_set in shape.flags.items() if is_set]
-            collected.ledger.keys("flags of shapes", flags, frozenset(), where)
-        is_alone = shape.group_id is None or shape.shape_type != "polygon"
-        key = at if is_alone else (shape.label, str(shape.group_id))
-        groups.setdefault(key, []).append((shape, where))
-    for group in groups.values():
-        _add(group, image, file.size, collected)
+def _read_file(file: ListedFile, images: Path, collector: Collector) -> None:
+    root = read_json(file.path, collector.ledger)
+    read = {"shapes", "imagePath", "imageWidth", "imageHeight"}
+    splits = root.rest("files", read, _OF_FILES)
+    stated = _image_names(root.find("imagePath", Text) or file.path.stem, file.path, images)
+    size = root.size
+    image = collector.image_of_file(file, stated, "imagePath", "JSON file", size, splits)
+    if "shapes" not in root.keys:
+        raise root.error("shapes is missing")
+    groups: dict[object, list[Node]] = {}
+    for at, shape in enumerate(root.each("shapes")):
+        # As in old files
+        kind = shape.find("shape_type", Text) or "polygon"
+        group = shape.keys.get("group_id")
+        key = at if group is None or kind != "polygon" else (shape.get("label", Text), str(group))
+        groups.setdefault(key, []).append(shape)
+    for shapes in groups.values():
+        _add(shapes, image, size, collector)
 
 
-def _image_name(file: _LabelmeFile, path: Path, images: Path) -> str:
-    """Return the name of the image relative to its folder; it is stated from the JSON file's."""
-    stated = (file.imagePath or path.with_suffix("").name).replace("\\", "/")
-    if (images / stated).is_file():
-        return stated
+def _image_names(written: str, path: Path, images: Path) -> list[str]:
+    """Return what imagePath may mean: relative to the images, or to the JSON file."""
+    stated = written.replace("\\", "/")
+    names = [stated]
     from_file = Path(os.path.normpath(path.absolute().parent / stated))
     if from_file.is_relative_to(images.absolute()):
-        return from_file.relative_to(images.absolute()).as_posix()
-    return stated
+        names.append(from_file.relative_to(images.absolute()).as_posix())
+    return names
 
 
-def _add(
-    group: list[tuple[_LabelmeShape, str]], image: str, size: Size | None, collected: Collected
-) -> None:
+def _flags(shape: Node) -> dict[str, object]:
+    """Return the flags of a shape; of its own ``flags`` only those that are set are noted."""
+    read = {"label", "points", "shape_type", "group_id"}
+    set_by_user = shape.at("flags")
+    if isinstance(set_by_user.value, dict):
+        set_by_user.value = {name: value for name, value in set_by_user.value.items() if value}
+    flags = shape.flags(
+        "shapes", read | {"flags"}, _OF_SHAPES, {"attributes": ("attributes of shapes", set())}
+    )
+    return flags | (set_by_user.flags("flags of shapes", set()) if set_by_user.value else {})
+
+
+def _add(shapes: list[Node], image: str, size: Size | None, collector: Collector) -> None:
     """Note the object of one shape, or of several polygons."""
-    shape, where = group[0]
-    if shape.shape_type not in ("rectangle", "polygon", "circle", "mask"):
-        why = f"is a {shape.shape_type}, which has no box"
-        collected.add_unusable(image, shape.label, why, where)
+    first = shapes[0]
+    flags: dict[str, object] = {}
+    for shape in shapes:
+        flags |= _flags(shape)
+    label = first.get("label", Text)
+    kind = first.find("shape_type", Text) or "polygon"
+    if kind not in _BOXED:
+        collector.add_boxless(image, label, f"is a {kind}, which has no box", first)
         return
-    polygons = [validated(PointsOfJson, each.points, f"{place}, points") for each, place in group]
-    if len(group) > 1:
-        collected.ledger.note("polygons with one group_id that are one object", where, len(group))
+    polygons = [shape.at("points").read(PointsOfJson) for shape in shapes]
+    if len(shapes) > 1:
+        what = "polygons with one group_id that are one object"
+        collector.ledger.note(what, str(first), len(shapes))
     points = list(chain.from_iterable(polygons))
-    if shape.shape_type == "circle" and len(points) == 2:
-        corners = _around_circle(*points)
-    else:
-        corners = around_points(points)
+    corners: Corners = around_points(points)
+    if kind == "circle" and len(points) == 2:
+        (x, y), edge = points
+        radius = math.dist((x, y), edge)
+        corners = around_ellipse(x, y, radius, radius)
+    if kind in ("rotation", "oriented_rectangle"):
+        collector.ledger.note(ROTATED, str(first))
     mask: PackedMask | None = None
-    if shape.shape_type == "polygon" and size is not None and collected.options.masks:
-        outlines = [list(chain.from_iterable(polygon)) for polygon in polygons]
-        mask = fill(outlines, size)
-    collected.add(image, shape.label, corners, where, mask=mask)
-
-
-def _around_circle(centre: PointOfJson, edge: PointOfJson) -> Corners:
-    x, y = centre
-    radius = math.dist(centre, edge)
-    return (x - radius, y - radius, x + radius, y + radius)
+    if kind == "polygon" and size is not None and collector.options.masks:
+        mask = fill([list(chain.from_iterable(polygon)) for polygon in polygons], size)
+    collector.add(image, label, corners, first, flags, mask)

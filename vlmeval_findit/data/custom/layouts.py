@@ -27,7 +27,7 @@ from .annotation_values import IMAGE_SUFFIXES
 from .foreign_formats import name_foreign
 from .found_files import files_below
 from .glimpse import glimpse
-from .splits import chosen_split
+from .splits import chosen_split, listed_splits
 
 _LISTINGS = (".json", ".jsonl", ".csv", ".tsv")
 # Files of an unknown folder that are looked into, to say what it holds
@@ -147,6 +147,8 @@ def _kitti(folder: Path, split: str | None) -> Layout | None:
     is_split = False
     if (folder / "label_2").is_dir():
         place = folder
+    elif len(places) == 1 and _lists_split(folder, *places.values()):
+        (place,) = places.values()
     elif places:
         place = places[chosen_split(folder, list(places), split)]
         is_split = True
@@ -155,6 +157,12 @@ def _kitti(folder: Path, split: str | None) -> Layout | None:
     images = place / "image_2"
     seen = f"KITTI: {place.name}/label_2 and image_2"
     return Layout(KITTI, place / "label_2", images, seen, is_split)
+
+
+def _lists_split(folder: Path, place: Path) -> bool:
+    """Return whether lists say of which split KITTI's images are: the reader chooses then."""
+    stems = [path.stem for path in (place / "label_2").iterdir()]
+    return bool(listed_splits([folder, place], stems))
 
 
 # --- folders with a file for each split -----------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..annotated_samples import Units
+from ..annotated_samples import BoxForm, Units
 from .class_rules import ClassRules
 
 
@@ -14,6 +14,7 @@ class ReaderOptions:
     """Options of every reader; ``data import`` refuses those that a format cannot use."""
 
     units: Units | None = None  # Of boxes; None: as the format has them
+    form: BoxForm | None = None  # Of numbers without names; None: as the format has them
     split: str | None = None  # None: the validation split, where it is clear
     frames: int | None = None  # Videos are thinned to so many; None: all have one number
     first_pixel: int | None = None  # Number of the first pixel of VOC; None: as it stands, 0

@@ -7,7 +7,7 @@ to its pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -114,7 +114,11 @@ class CheckedImage:
 
     @property
     def pixels(self) -> ExifPixels | None:
-        """Which pixels boxes refer to, where the stated size fits only one of both images."""
+        """Which pixels boxes refer to by the stated size, where it fits only one of both images.
+
+        That it is the stored one is no proof: converters take the size of the file, while boxes
+        were drawn on what a browser shows.
+        """
         if self.stated is None or turned_size(self.size, self.orientation) == self.size:
             return None
         is_turned = (self.stated == self.size) is self.is_decoded
@@ -236,15 +240,20 @@ class StoredQueries:
     turned: Mapping[str, int]
 
 
-def to_stored_pixels(
-    samples: Samples, images: Mapping[str, CheckedImage], exif: ExifPixels | None
-) -> StoredQueries:
-    """Convert boxes to pixels of stored images; the ledger notes turned images.
+def pixels_of_boxes(
+    samples: Samples,
+    images: Mapping[str, CheckedImage],
+    exif: ExifPixels | None,
+    trusts_sizes: bool = False,
+) -> dict[str, ExifPixels]:
+    """Return which pixels boxes refer to, by image with boxes that EXIF turns.
 
     Args:
         samples: what was read.
         images: their images.
-        exif: which pixels boxes refer to when EXIF turns the image; None: as the stated size says.
+        exif: what the user says; None: the turned image's where its size is stated, else it is
+            asked.
+        trusts_sizes: whether the stored image's size says that boxes refer to it, too.
 
     Raises:
         AnnotationError: nothing says which pixels they are.
@@ -252,16 +261,47 @@ def to_stored_pixels(
     boxed: dict[str, None] = {}
     for query in samples.queries:
         boxed.update(dict.fromkeys(query.images[box.frame] for box in query.boxes))
-    turned_images = [name for name in boxed if images[name].orientation != 1]
-    pixels = {name: exif or images[name].pixels for name in turned_images}
-    unknown = [name for name, known in pixels.items() if known is None]
+    turned = [name for name in boxed if images[name].orientation != 1]
+    pixels = {name: exif or images[name].pixels for name in turned}
+    known = {
+        name: known
+        for name, known in pixels.items()
+        if known and (exif or trusts_sizes or known is ExifPixels.TURNED)
+    }
+    unknown = [name for name in turned if name not in known]
     if unknown:
         raise AnnotationError(
             f"{samples.source}: {len(unknown)} images have an EXIF orientation by which viewers "
             f"turn them, the first: {unknown[0]} (orientation {images[unknown[0]].orientation}). "
+            f"{_fits_of_both(samples, images, frozenset(unknown))}"
             "Do boxes refer to the stored image, or to the turned image? Type --exif stored or "
             "--exif turned"
         )
+    return known
+
+
+def annotated_sizes(
+    images: Mapping[str, CheckedImage], pixels: Mapping[str, ExifPixels]
+) -> dict[str, Size]:
+    """Return (width, height) of every image as its annotations see it."""
+    sizes = {}
+    for name, image in images.items():
+        turn = image.other_orientation(pixels[name]) if name in pixels else 1
+        sizes[name] = turned_size(image.size, turn)
+    return sizes
+
+
+def to_stored_pixels(
+    samples: Samples,
+    images: Mapping[str, CheckedImage],
+    exif: ExifPixels | None,
+    trusts_sizes: bool = False,
+) -> StoredQueries:
+    """Convert boxes to pixels of stored images; the ledger notes turned images.
+
+    Arguments and errors are those of :func:`pixels_of_boxes`.
+    """
+    pixels = pixels_of_boxes(samples, images, exif, trusts_sizes)
 
     def converted(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
         name = query.images[box.frame]
@@ -270,19 +310,43 @@ def to_stored_pixels(
         return _convert_box(box, images[name].size, turn, samples.units)
 
     for name, known in pixels.items():
-        if known is not None:
-            what = f"images with an EXIF orientation: boxes refer to the {known.value} image"
-            samples.ledger.note(what, name)
+        what = f"images with an EXIF orientation: boxes refer to the {known.value} image"
+        samples.ledger.note(what, name)
     queries = []
     for query in samples.queries:
         boxes = tuple(converted(query, box) for box in query.boxes)
         queries.append(replace(query, boxes=boxes))
-    turned = {
-        name: images[name].other_orientation(known)
-        for name, known in pixels.items()
-        if known is not None
-    }
+    turned = {name: images[name].other_orientation(known) for name, known in pixels.items()}
     return StoredQueries(tuple(queries), turned)
+
+
+def _fits_of_both(samples: Samples, images: Mapping[str, CheckedImage], unknown: Set[str]) -> str:
+    """Say how many boxes lie in the stored and the turned images, where that differs."""
+    if samples.units is not Units.PIXELS:
+        return ""
+    boxes = {
+        box.where: (query.images[box.frame], box.corners)
+        for query in samples.queries
+        for box in query.boxes
+        if query.images[box.frame] in unknown
+    }
+    counts = {}
+    for pixels in ExifPixels:
+        counts[pixels] = sum(
+            _lies_in(
+                corners, turned_size(images[name].size, images[name].other_orientation(pixels))
+            )
+            for name, corners in boxes.values()
+        )
+    if len(set(counts.values())) == 1:
+        return ""
+    stored, turned = counts[ExifPixels.STORED], counts[ExifPixels.TURNED]
+    return f"Of {len(boxes)} boxes {stored} lie in the stored images, {turned} in the turned ones. "
+
+
+def _lies_in(box: Corners, size: Size) -> bool:
+    x1, y1, x2, y2 = box
+    return min(x1, y1) >= -1 and x2 <= size[0] + 1 and y2 <= size[1] + 1
 
 
 def _convert_box(box: AnnotatedBox, size: Size, turn: int, units: Units) -> AnnotatedBox:

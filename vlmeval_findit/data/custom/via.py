@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,32 +11,21 @@ from typing import Annotated, Any
 from ...boxes import Corners
 from ...core import Expected, Text
 from ..annotated_samples import AnnotationError, Samples
-from .annotation_values import Coordinate, ObjectOfJson, json_of, text_of, validated
-from .collected import Collected
-from .json_records import JsonRecord
+from .annotation_values import Coordinate, ObjectOfJson
+from .collector import Collector
+from .flags import meaning_of_flag
+from .node import Node, read_json
 from .reader_options import ReaderOptions
-from .upright_boxes import around_points
+from .shapes import ROTATED, around_ellipse, around_points
+from .splits import names_a_split
 
-
-@dataclass(frozen=True, slots=True)
-class _ViaImage(JsonRecord):
-    called = "images"
-    not_needed = frozenset(
-        ("size", "file_attributes", "fileref", "base64_img_data", "caption", "public_domain")
-    )
-    filename: Text
-    regions: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class _ViaRegion(JsonRecord):
-    called = "regions"
-    shape_attributes: ObjectOfJson
-    region_attributes: ObjectOfJson
-
-
+_OF_IMAGES = frozenset(
+    ("size", "fileref", "base64_img_data", "caption", "public_domain", "file_attributes")
+)
 # What people call the attribute that says what a region shows
 _LABELS = ("label", "class", "name", "category", "type", "object", "class_name")
+
+_Sides = Annotated[list[Coordinate], Expected("a list of numbers", min_length=1)]
 
 
 def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
@@ -47,47 +36,55 @@ def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> 
 
     Raises an AnnotationError where it is not clear which attribute is the label.
     """
-    collected = Collected(path, images, options)
-    values = json_of(text_of(path), str(path))
-    entries = values.get("_via_img_metadata", values)
+    collector = Collector(path, images, options)
+    root = read_json(path, collector.ledger)
+    entries = root.at("_via_img_metadata") if "_via_img_metadata" in root.keys else root
     regions = []
-    for key, value in entries.items():
-        where = f"{path}, {key}"
-        entry = collected.record(_ViaImage, value, where)
-        image = collected.image(entry.filename, where)
-        for place, stated in _listed(entry.regions, where):
-            region = collected.record(_ViaRegion, stated, place)
-            regions.append((image, place, region))
-    attribute = _label_attribute(path, [region for _image, _place, region in regions])
-    for image, place, region in regions:
-        rest = region.region_attributes.keys() - {attribute}
-        collected.ledger.keys("attributes of regions", rest, frozenset(), place)
-        label = _label(region.region_attributes.get(attribute), place)
+    for key in entries.read(ObjectOfJson):
+        entry = Node(entries.value[key], f", {key}", collector.ledger, root)
+        splits = entry.rest("images", {"filename", "regions"}, _OF_IMAGES)
+        about = entry.at("file_attributes")
+        size = None
+        if isinstance(about.value, dict):
+            size = about.size
+            splits |= {
+                name: value
+                for name, value in about.value.items()
+                if isinstance(value, str) and names_a_split(value)
+            }
+        image = collector.image(entry.get("filename", Text), entry, size, splits)
+        for region in _regions(entry):
+            region.rest("regions", {"shape_attributes", "region_attributes"})
+            regions.append((image, region, region.get("region_attributes", ObjectOfJson)))
+    attribute = _label_attribute(path, [attributes for _, _, attributes in regions])
+    for image, region, attributes in regions:
+        about = region.at("region_attributes")
+        flags = about.flags("attributes of regions", {attribute})
+        label = _label(attributes.get(attribute), region)
+        shape = region.at("shape_attributes")
         try:
-            corners = _corners(region.shape_attributes, place)
+            corners = _corners(shape, region)
         except AnnotationError as error:
-            collected.add_unusable(image, label, str(error).removeprefix(f"{place}, "), place)
+            collector.add_boxless(image, label, str(error).removeprefix(f"{region}, "), region)
         else:
-            collected.add(image, label, corners, place)
-    return collected.samples()
+            collector.add(image, label, corners, region, flags)
+    return collector.samples()
 
 
-def _listed(regions: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield regions with their places; version 1 has an object in place of the list."""
-    if isinstance(regions, Mapping):
-        regions = list(regions.values())
-    if not isinstance(regions or [], list):
-        raise AnnotationError(f"{where}, regions: should be a list")
-    for at, region in enumerate(regions or ()):
-        yield f"{where}, regions[{at}]", region
+def _regions(entry: Node) -> list[Node]:
+    """Return regions with their places; version 1 has an object in place of the list."""
+    regions = entry.at("regions")
+    if isinstance(regions.value, Mapping):
+        regions.value = list(regions.value.values())
+    return list(regions.elements())
 
 
-def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
-    attributes = chain.from_iterable(region.region_attributes for region in regions)
-    used = list(dict.fromkeys(attributes))
-    if len(used) == 1:
-        return used[0]
-    named = [key for key in used if key.lower() in _LABELS]
+def _label_attribute(path: Path, regions: list[dict[str, Any]]) -> str:
+    used = list(dict.fromkeys(chain.from_iterable(regions)))
+    candidates = [key for key in used if not meaning_of_flag(key)]
+    if len(candidates) == 1:
+        return candidates[0]
+    named = [key for key in candidates if key.lower() in _LABELS]
     if len(named) == 1:
         return named[0]
     there = f"there are {', '.join(used)}" if used else "there are none"
@@ -96,32 +93,43 @@ def _label_attribute(path: Path, regions: list[_ViaRegion]) -> str:
     )
 
 
-def _label(value: Any, where: str) -> str:
+def _label(value: Any, where: Node) -> str:
     """Return a label: a text, or the only chosen one of several."""
     if isinstance(value, Mapping):
         chosen = [name for name, is_chosen in value.items() if is_chosen]
         value = chosen[0] if len(chosen) == 1 else None
     if not isinstance(value, str) or not value.strip():
-        raise AnnotationError(f"{where}: no label, or several")
+        raise where.error("no label, or several")
     return value
 
 
-def _corners(shape: Mapping[str, Any], where: str) -> Corners:
+def _corners(shape: Node, region: Node) -> Corners:
     """Return the upright box around a shape, or raise an AnnotationError."""
 
-    def numbers(*names: str) -> list[float]:
-        return [validated(Coordinate, shape.get(name), f"{where}, {name}") for name in names]
+    def number(name: str) -> float:
+        stated: float = Node(shape.keys.get(name), f", {name}", shape.ledger, region).read(
+            Coordinate
+        )
+        return stated
 
-    kind = shape.get("name")
+    kind = shape.keys.get("name")
     if kind == "rect":
-        x, y, w, h = numbers("x", "y", "width", "height")
+        x, y, w, h = map(number, ("x", "y", "width", "height"))
         return (x, y, x + w, y + h)
     if kind == "circle":
-        x, y, radius = numbers("cx", "cy", "r")
-        return (x - radius, y - radius, x + radius, y + radius)
+        x, y, radius = map(number, ("cx", "cy", "r"))
+        return around_ellipse(x, y, radius, radius)
+    if kind == "ellipse":
+        x, y, rx, ry = map(number, ("cx", "cy", "rx", "ry"))
+        # In radians
+        angle = math.degrees(number("theta")) if "theta" in shape.keys else 0.0
+        if angle % 180:
+            shape.ledger.note(ROTATED, str(region))
+        return around_ellipse(x, y, rx, ry, angle)
     if kind == "polygon":
-        sides = Annotated[list[Coordinate], Expected("a list of numbers", min_length=1)]
-        xs = validated(sides, shape.get("all_points_x"), f"{where}, all_points_x")
-        ys = validated(sides, shape.get("all_points_y"), f"{where}, all_points_y")
+        xs, ys = (
+            Node(shape.keys.get(name), f", {name}", shape.ledger, region).read(_Sides)
+            for name in ("all_points_x", "all_points_y")
+        )
         return around_points(list(zip(xs, ys, strict=False)))
-    raise AnnotationError(f"{where}, a {kind}, which has no upright box")
+    raise AnnotationError(f"{region}, a {kind}, which has no upright box")

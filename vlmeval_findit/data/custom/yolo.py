@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...boxes import Corners
 from ...core import suffix_of
-from ..annotated_samples import AnnotatedBox, AnnotationError, Samples, Units
+from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
-from .detection import Detections, detection_samples
+from .class_rules import label_text
+from .collector import Collector
 from .found_files import files_below
-from .image_names import decode_name
+from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
-from .splits import chosen_split, names_a_split
+from .splits import chosen_split, names_a_split, split_by_folders
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
 # Text files among labels that are none, in lower case
@@ -53,32 +55,27 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     options = options or ReaderOptions()
     ledger = Ledger()
     data = find_yolo_data(folder, ledger)
-    pairs = _pairs(folder, images, data, options, ledger)
+    names = {number: label_text(name) for number, name in data.names.items()}
+    pairs, is_split = _pairs(folder, images, data, options, ledger)
     labelled = {image: label for image, label in pairs.items() if label is not None}
     if not labelled:
         raise AnnotationError(f"{folder}: no label files (*.txt)")
     root = _common_folder([images, folder], pairs)
-    objects: list[tuple[str, AnnotatedBox]] = []
-    names: dict[Path, str] = {}
+    collector = Collector(folder, root, options, Units.FRACTIONS, ledger=ledger)
+    collector.split_is_chosen = is_split
     for image, label in pairs.items():
-        names[image] = Path(os.path.relpath(image, root)).as_posix()
+        name = collector.image(Path(os.path.relpath(image, root)).as_posix(), image)
         if label is None:
             ledger.note("images without a label file: nothing to find", str(image))
             continue
         for at, line in enumerate(text_of(label).splitlines(), 1):
             if line.strip():
-                objects.append((names[image], _box(f"{label}, line {at}", line, data.names)))
+                where = f"{label}, line {at}"
+                number, corners = _read_line(where, line, names)
+                collector.add(name, names[number], corners, where)
         options.progress("label files", 1)
     ledger.read("label files", len(labelled))
-    detections = Detections(
-        source=folder,
-        images=root,
-        sizes=dict.fromkeys(names.values()),
-        objects=objects,
-        classes=list(dict.fromkeys(data.names.values())),
-        units=Units.FRACTIONS,
-    )
-    return detection_samples(detections, options, ledger)
+    return collector.samples(classes=list(dict.fromkeys(names.values())))
 
 
 def _common_folder(roots: Sequence[Path], images: Iterable[Path]) -> Path:
@@ -95,8 +92,8 @@ def _common_folder(roots: Sequence[Path], images: Iterable[Path]) -> Path:
 
 def _pairs(
     folder: Path, images: Path, data: YoloData, options: ReaderOptions, ledger: Ledger
-) -> dict[Path, Path | None]:
-    """Return the label file of every image of the chosen split; None: it has none."""
+) -> tuple[dict[Path, Path | None], bool]:
+    """Return the label file of every image (None: it has none), and whether it is of a split."""
     if data.splits:
         split = chosen_split(data.file, list(data.splits), options.split)
         _refuse_training(data, split, options.split)
@@ -110,22 +107,25 @@ def _pairs(
         pairs = _pairs_in_folders(places, ledger)
         for file in listed:
             pairs |= _pairs_of_list(file, folder, ledger)
-        return pairs
+        return pairs, True
     splits = _folders_of_splits(folder, images, options.split)
     if splits:
         split = chosen_split(folder, splits, options.split)
         for other in splits.keys() - {split}:
             _leave_out(f"label files of the split {other}", splits[other].labels, ledger)
-        return _pairs_in_folders([splits[split]], ledger)
-    if options.split is not None:
+        return _pairs_in_folders([splits[split]], ledger), True
+    place = _unsplit_folder(folder, images)
+    pairs = _pairs_in_folders([place], ledger)
+    names = (image.relative_to(place.images).as_posix() for image in pairs)
+    if options.split is not None and not split_by_folders(names):
         raise AnnotationError(f"{folder}: no splits here. Leave --split out")
-    return _pairs_in_folders([_unsplit_folder(folder, images)], ledger)
+    return pairs, False
 
 
 def _leave_out(what: str, path: Path, ledger: Ledger) -> None:
     """Count the label files of a folder, or the images of a list."""
     if path.is_dir():
-        count = len(list(_label_files(path, Ledger())))
+        count = len(dict(_label_files(path, (), Ledger())))
     elif path.is_file():
         count = len(text_of(path).split())
     else:
@@ -145,6 +145,8 @@ def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
 
 def _labelled_folder(images: Path, folder: Path, stated: Path) -> _LabelledFolder:
     """Return the place of a folder of images that data.yaml names."""
+    if (images / "images").is_dir() and (images / "labels").is_dir():
+        return _LabelledFolder(images / "images", images / "labels")
     labels = _label_path(images)
     if not labels.is_dir():
         labels = images
@@ -204,7 +206,8 @@ def _pairs_in_folder(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path 
             images.setdefault(path.relative_to(place.images).with_suffix(""), []).append(path)
         elif place.images != place.labels:
             ledger.not_read(f"files {path.suffix or 'without a suffix'} among images", str(path))
-    labels = _labels_by_image(dict(_label_files(place.labels, ledger)), images, ledger)
+    files = dict(_label_files(place.labels, images, ledger))
+    labels = _labels_by_image(files, images, ledger)
     for stem, label in labels.items():
         there = images.get(stem, [])
         if not there:
@@ -226,32 +229,60 @@ def _labels_by_image(
 ) -> dict[Path, Path]:
     """Return label files by the paths of their images, whose names Label Studio encodes."""
     by_image = dict(labels)
+    index = NameIndex(stem.as_posix() for stem in images)
     for stem, label in labels.items():
+        if stem in images:
+            continue
         plain = Path(decode_name(stem.as_posix()))
-        if stem not in images and plain in images and plain not in labels:
-            ledger.note("images whose names are encoded", f"{label}: {plain}")
-            by_image[plain] = by_image.pop(stem)
+        alike = [Path(name) for name in index.like(stem.as_posix())]
+        for meant, how in ((plain, "are encoded"), *((name, "differ") for name in alike[:1])):
+            if meant in images and meant not in labels and len(alike) < 2:
+                more = " in Unicode or letter case" if how == "differ" else ""
+                ledger.note(f"images whose names {how}{more}", f"{label}: {meant}")
+                by_image[meant] = by_image.pop(stem)
+                break
     return by_image
 
 
-def _label_files(folder: Path, ledger: Ledger) -> Iterator[tuple[Path, Path]]:
-    """Yield label files by their paths without suffix."""
+def _label_files(
+    folder: Path, images: Collection[Path], ledger: Ledger
+) -> Iterator[tuple[Path, Path]]:
+    """Yield label files by their paths without suffix.
+
+    A text that is called like an image is its label file; only others may be something else.
+    ``images`` are the paths of images without their suffix.
+    """
     for path in files_below(folder, ledger):
-        if path.name in DATA_FILES:
-            continue  # Read before
+        stem = path.relative_to(folder).with_suffix("")
+        name = path.name.lower()
+        is_special = name in (*_NO_LABELS, *DATA_FILES) or name.startswith("readme.")
         if suffix_of(path) != ".txt":
-            if suffix_of(path) not in IMAGE_SUFFIXES:
+            if suffix_of(path) not in IMAGE_SUFFIXES and path.name not in DATA_FILES:
                 kind = path.suffix or "without a suffix"
                 ledger.not_read(f"files {kind} among label files", str(path))
-        elif path.name.lower() in _NO_LABELS or path.name.lower().startswith("readme."):
-            ledger.not_needed("texts that are no labels", str(path))
+        elif is_special and (stem not in images or _lists_something(path)):
+            if path.name not in DATA_FILES:  # Those were read before
+                ledger.not_needed("texts that are no labels", str(path))
+            elif stem in images:
+                raise AnnotationError(
+                    f"{path}: are these names of classes, or the labels of {stem}? Rename the "
+                    "image, or put the names into data.yaml"
+                )
         else:
-            yield path.relative_to(folder).with_suffix(""), path
+            yield stem, path
+
+
+def _lists_something(path: Path) -> bool:
+    """Return whether a text is no label file: some line has letters, or not five numbers."""
+    lines = (line.split() for line in text_of(path).splitlines())
+    return any(words and not words[0].replace(".", "", 1).isdigit() for words in lines)
 
 
 def _pairs_of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None]:
     """Return the images that a text file lists, with their label files."""
     pairs: dict[Path, Path | None] = {}
+    names = ImageNames(folder, ledger)
+    texts: dict[Path, dict[str, Path]] = {}
     for at, line in enumerate(text_of(file).splitlines(), 1):
         name = line.strip()
         if not name:
@@ -259,28 +290,35 @@ def _pairs_of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path 
         places = [file.parent / name, folder / name, folder / name.removeprefix("data/")]
         there = [path for path in places if path.is_file()]
         if not there:
+            there = [folder / names.find(name, f"{file}, line {at}")]
+        if not there[0].is_file():
             raise AnnotationError(f"{file}, line {at}: no image {name}")
         image = there[0].resolve()
-        pairs[image] = _label_of(image)
+        pairs[image] = _label_of(image, texts)
     ledger.read("lists of images")
     return pairs
 
 
-def _label_of(image: Path) -> Path | None:
-    """Return the label file of an image, whatever the case of its suffix."""
+def _label_of(image: Path, texts: dict[Path, dict[str, Path]]) -> Path | None:
+    """Return the label file of an image, whatever the case of its suffix.
+
+    ``texts`` has the texts of folders that were listed before, by their stems.
+    """
     base = _label_path(image)
     for folder in dict.fromkeys((base.parent, image.parent)):
-        if folder.is_dir():
-            for path in sorted(folder.iterdir()):
-                if path.stem == image.stem and suffix_of(path) == ".txt":
-                    return path
+        if folder not in texts:
+            there = sorted(folder.iterdir(), reverse=True) if folder.is_dir() else []
+            texts[folder] = {path.stem: path for path in there if suffix_of(path) == ".txt"}
+        if image.stem in texts[folder]:
+            return texts[folder][image.stem]
     return None
 
 
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _box(where: str, line: str, names: Mapping[str, str]) -> AnnotatedBox:
+def _read_line(where: str, line: str, names: Mapping[str, str]) -> tuple[str, Corners]:
+    """Return the number of the class, and (x1, y1, x2, y2)."""
     number, *fields = line.split()
     if len(fields) != 4:
         outlines = " (outlines are not read)" if len(fields) > 5 else ""
@@ -292,5 +330,4 @@ def _box(where: str, line: str, names: Mapping[str, str]) -> AnnotatedBox:
     if number not in names:
         raise AnnotationError(f"{where}: unknown class {number} (there are {', '.join(names):.60})")
     cx, cy, w, h = (written_number(field, where) for field in fields)
-    corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
-    return AnnotatedBox(corners, where, names[number])
+    return number, (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)

@@ -94,5 +94,7 @@ def _import(
         origin["unlike published"] = "; ".join(differences)
     for why in differences:
         samples.ledger.note(f"not as published: {why}", str(samples.source))
-    choices = ImportChoices(options.replace, options.exif, leave_out_bad_boxes=part.bad_boxes)
+    choices = ImportChoices(
+        options.replace, options.exif, leave_out_bad_boxes=part.bad_boxes, is_published=True
+    )
     return import_samples(name, samples, choices, origin)

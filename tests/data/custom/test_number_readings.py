@@ -1,0 +1,188 @@
+"""What numbers are is asked wherever all boxes together contradict what is stated."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlmeval_findit.benchmarks.findit import Family
+from vlmeval_findit.data import (
+    AnnotatedBox,
+    AnnotationError,
+    BoxForm,
+    Sample,
+    Samples,
+    Units,
+    check_units,
+)
+
+SIZE = (640, 480)
+Box = tuple[float, float, float, float]
+
+
+def samples_of(
+    boxes: Sequence[Box],
+    units: Units = Units.PIXELS,
+    stated: bool = False,
+    form: BoxForm | None = None,
+) -> Samples:
+    queries = tuple(
+        Sample(("a.png",), f"label {at}", (AnnotatedBox(box, f"f, line {at}"),), f"f, line {at}")
+        for at, box in enumerate(boxes)
+    )
+    return Samples(Path("f"), Path(), Family.OBJDET, queries, units, units_stated=stated, form=form)
+
+
+def refusal(boxes: Sequence[Box], size: tuple[int, int] = SIZE, form: BoxForm | None = None) -> str:
+    with pytest.raises(AnnotationError) as error:
+        check_units(samples_of(boxes, form=form), {"a.png": size})
+    return str(error.value)
+
+
+PIXELS = (50.0, 25.0, 100.0, 75.0)
+FRACTIONS = (0.25, 0.25, 0.5, 0.75)
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        [FRACTIONS],
+        [FRACTIONS, (0.1, 0.2, 1.0000001, 0.7)],
+        [FRACTIONS, (-0.003, 0.2, 1.003125, 1.002)],
+        [FRACTIONS, PIXELS],
+        [PIXELS, PIXELS, (0.0, 0.0, 1.0, 1.0)],
+        [(1.2, 0.1, 1.4, 1.45)],
+    ],
+)
+def test_a_box_within_the_first_pixel_is_asked_about(boxes: list[Box]) -> None:
+    why = refusal(boxes)
+    assert "--units fractions" in why
+    assert "--units pixels" in why
+    for stated in Units:
+        check_units(samples_of(boxes, stated, stated=True), {"a.png": SIZE})
+
+
+def boxes_within(least: float, most: float) -> st.SearchStrategy[Box]:
+    """Return boxes with an area."""
+    sides = st.tuples(st.floats(least, most), st.floats(least, most))
+    spans = sides.map(sorted).filter(lambda span: span[0] < span[1])
+    return st.tuples(spans, spans).map(lambda box: (box[0][0], box[1][0], box[0][1], box[1][1]))
+
+
+@given(
+    st.lists(boxes_within(0, 1), min_size=1, max_size=6),
+    st.lists(boxes_within(2, 470), max_size=6),
+    st.integers(0, 5),
+)
+def test_one_number_never_decides_units(fractions: list[Box], pixels: list[Box], at: int) -> None:
+    """However many boxes are in pixels, those in fractions are asked about."""
+    boxes = [*pixels[:at], *fractions, *pixels[at:]]
+    assert "--units" in refusal(boxes)
+
+
+def test_small_images_may_have_boxes_of_a_pixel() -> None:
+    check_units(samples_of([(0.0, 0.0, 1.0, 1.0), FRACTIONS]), {"a.png": (5, 400)})
+
+
+@pytest.mark.parametrize(("units", "most"), [(Units.PERCENT, 100.0), (Units.THOUSANDTHS, 1000.0)])
+def test_many_boxes_in_one_corner_are_asked_about(units: Units, most: float) -> None:
+    large = (4000, 3000)
+    boxes = [(0.1 * most + at, 0.2 * most, 0.9 * most + at, most) for at in range(10)]
+    assert f"--units {units.value}" in refusal(boxes, large)
+    assert f"--units {units.value}" in refusal(boxes[:5], large)
+    assert f"--units {units.value}" in refusal(boxes, (int(most) + 20, 3000))
+    check_units(samples_of(boxes[:1]), {"a.png": (round(1.2 * most), round(1.2 * most))})
+    check_units(samples_of([*boxes, (10.0, 10.0, 3000.0, 2000.0)]), {"a.png": large})
+
+
+# --- all boxes together ---------------------------------------------------------------------------
+
+
+def boxes_in(size: tuple[float, float], count: int, seed: int, most: float = 0.3) -> list[Box]:
+    """Return boxes (x1, y1, x2, y2) anywhere in an image, with sides up to a part of it."""
+    rng = random.Random(seed)
+    boxes = []
+    for _ in range(count):
+        sides = [rng.uniform(0.02, most) * side for side in size]
+        x, y = (rng.uniform(0, side - of_box) for side, of_box in zip(size, sides, strict=True))
+        boxes.append((x, y, x + sides[0], y + sides[1]))
+    return boxes
+
+
+def sides_of(box: Box) -> Box:
+    """Return corners as [x, y, width, height]."""
+    return BoxForm.SIDES.numbers(box)
+
+
+SCREENS = [(1920, 1080), (2560, 1440), (1366, 768), (1080, 2400), (3840, 2160), (800, 600)]
+
+
+@pytest.mark.parametrize("size", SCREENS)
+@pytest.mark.parametrize("seed", range(5))
+def test_thousandths_are_asked_about_on_every_screen(size: tuple[int, int], seed: int) -> None:
+    thousandths = boxes_in((1000, 1000), 60, seed)
+    assert "--units thousandths or --units pixels" in refusal(thousandths, size)
+    check_units(samples_of(thousandths, Units.THOUSANDTHS, True), {"a.png": size})
+    check_units(samples_of(boxes_in(size, 60, seed)), {"a.png": size})
+
+
+@pytest.mark.parametrize("count", [5, 8, 30])
+@pytest.mark.parametrize("seed", range(5))
+def test_few_boxes_in_percent_are_asked_about(count: int, seed: int) -> None:
+    percent = [*boxes_in((100, 100), count - 1, seed), (60.0, 60.0, 98.0, 98.0)]
+    assert "--units percent" in refusal(percent)
+
+
+@pytest.mark.parametrize("size", [(640, 480), (1024, 768), (1920, 1080)])
+@pytest.mark.parametrize("count", [1, 2, 5, 20, 200])
+def test_boxes_in_pixels_are_not_asked_about(size: tuple[int, int], count: int) -> None:
+    for seed in range(20):
+        boxes = boxes_in(size, count, seed, most=0.7)
+        for form in (None, *BoxForm):
+            check_units(samples_of(boxes, form=form), {"a.png": size})
+
+
+def test_a_few_boxes_past_the_border_are_no_other_units() -> None:
+    boxes = [*boxes_in(SIZE, 20, 1), (600.0, 300.0, 655.0, 400.0), (-9.0, 10.0, 50.0, 60.0)]
+    check_units(samples_of(boxes), {"a.png": SIZE})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corners_in_place_of_sides_are_asked_about(seed: int) -> None:
+    """Whether they leave their images as sides, or all fit both readings."""
+    anywhere = boxes_in(SIZE, 12, seed)
+    wrong = [BoxForm.SIDES.corners(box) for box in anywhere]
+    assert "--box corners or" in refusal(wrong, form=BoxForm.SIDES)
+    upper_left = boxes_in((SIZE[0] / 2, SIZE[1] / 2), 40, seed)
+    upper_left = [box for box in upper_left if box[2] > 2 * box[0] and box[3] > 2 * box[1]]
+    both = [BoxForm.SIDES.corners(box) for box in [*upper_left * 3][:12]]
+    if len({*both}) > 3:
+        assert "--box corners" in refusal(both, form=BoxForm.SIDES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sides_in_place_of_corners_are_asked_about(seed: int) -> None:
+    wrong = [sides_of(box) for box in boxes_in(SIZE, 12, seed)]
+    assert "--box sides or --box corners" in refusal(wrong, form=BoxForm.CORNERS)
+
+
+def test_form_and_units_are_asked_about_in_turn() -> None:
+    thousandths = boxes_in((1000, 1000), 40, 3)
+    wrong = [BoxForm.SIDES.corners(box) for box in thousandths]
+    assert "--box corners or --box sides" in refusal(wrong, (1920, 1080), BoxForm.SIDES)
+    assert "--units thousandths or --units pixels" in refusal(thousandths, (1920, 1080))
+
+
+@pytest.mark.parametrize("flat", [(0.0, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.9), (1.0, 0.0, 0.0, 1.0)])
+def test_a_box_without_an_area_is_no_sign(flat: Box) -> None:
+    check_units(samples_of([PIXELS, flat]), {"a.png": SIZE})
+
+
+def test_a_box_far_outside_does_not_hide_percent() -> None:
+    boxes = [*boxes_in((100, 100), 12, 1), (5000.0, 5000.0, 5100.0, 5100.0)]
+    assert "--units percent" in refusal(boxes)

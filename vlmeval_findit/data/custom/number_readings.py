@@ -1,0 +1,299 @@
+"""What the numbers of boxes are: one look at all boxes of a file ranks the readings.
+
+A reading says the units (pixels, fractions, percent, thousandths) and the form (corners or sides).
+Where another reading explains the boxes far better than that of the format, the user is asked: what
+is wrong is easy to see in all boxes together, and in a single box it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...storage import Size
+from ..annotated_samples import AnnotatedBox, AnnotationError, BoxForm, Samples, Units
+
+# Rounding alone takes fractions so far above 1.
+_ONE = 1.5
+# A box within the first pixels of an image so much larger than them is no object.
+_TIMES = 4
+# By which part of its image a box may leave it, in units that are parts of images
+_ROUNDED = 0.01
+# Pixels by which a box may leave its image: some tools round it so
+MARGIN = 1.0
+# Another reading is asked about where it explains so many more boxes, and so few are left.
+_MORE_BOXES = 2
+_SHARE_OF_BAD = 0.1
+_LEFT = 0.25
+# How much more likely boxes in no other place than there are, where all readings fit: boxes that
+# reach nearly as far as they can, and boxes that reach half as far
+_LIKELIER = ((0.85, 1e3), (0.5, 1e6))
+# How far boxes may reach differently across and down
+_BALANCE = 0.15
+# So many boxes in the corner of an image are no chance, wherever they reach.
+_MANY = 10
+
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read four numbers."""
+
+    units: Units
+    form: BoxForm
+
+    def normalised(self, numbers: _Numbers, sizes: _Numbers) -> _Numbers:
+        """Return (x1, y1, x2, y2) as parts of the images; ``sizes`` are (width, height)."""
+        corners = numbers.copy()
+        if self.form is BoxForm.SIDES:
+            corners[:, 2:] += corners[:, :2]
+        scale = np.tile(sizes, 2) if self.units is Units.PIXELS else self.units.scale
+        return corners / scale
+
+    def flags(self, other: Reading) -> list[str]:
+        """Return the flags that say this reading and not the other."""
+        units = [f"--units {self.units.value}"] if self.units is not other.units else []
+        form = [f"--box {self.form.value}"] if self.form is not other.form else []
+        return units + form
+
+    def __str__(self) -> str:
+        """Say it in words.
+
+        >>> str(Reading(Units.PIXELS, BoxForm.SIDES))
+        'pixels, [x, y, width, height]'
+        """
+        return f"{self.units.value}, {_FORMS[self.form]}"
+
+
+_FORMS = {BoxForm.CORNERS: "[x1, y1, x2, y2]", BoxForm.SIDES: "[x, y, width, height]"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How a reading fits all boxes."""
+
+    reading: Reading
+    usable: NDArray[np.bool_]  # Boxes with an area, in their images
+    reach: tuple[float, float]  # Across and down, of usable boxes; 1: to the border
+
+    @property
+    def bad(self) -> int:
+        return int((~self.usable).sum())
+
+
+def check_units(samples: Samples, sizes: Mapping[str, Size], known: bool = False) -> None:
+    """Raise an AnnotationError where the numbers of boxes have another meaning than is stated.
+
+    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels;
+    of a set that is ``known``, only fractions are asked about.
+    """
+    asks_units = not samples.units_stated and samples.units is Units.PIXELS
+    if not asks_units and samples.form is None:
+        return
+    boxes: dict[str, tuple[AnnotatedBox, Size]] = {}
+    for query in samples.queries:
+        for box in query.boxes:
+            boxes.setdefault(box.where, (box, sizes[query.images[box.frame]]))
+    if not boxes:
+        return
+    declared = Reading(samples.units, samples.form or BoxForm.CORNERS)
+    corners = np.array([box.corners for box, _ in boxes.values()], float)
+    numbers = corners.copy()
+    if declared.form is BoxForm.SIDES:
+        numbers[:, 2:] -= numbers[:, :2]
+    of_images = np.array([size for _, size in boxes.values()], float)
+    forms = [declared.form] if samples.form is None else [declared.form, *_other(declared.form)]
+    units = [*Units] if asks_units else [samples.units]
+    fits = [_fit(Reading(unit, form), numbers, of_images) for form in forms for unit in units]
+    places = list(boxes)
+    if asks_units:
+        _ask_for_fractions(samples, fits, numbers, of_images, places)
+    if not known:
+        _ask_for_better(samples, fits, numbers, of_images, places)
+
+
+def _other(form: BoxForm) -> list[BoxForm]:
+    return [other for other in BoxForm if other is not form]
+
+
+def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
+    parts = reading.normalised(numbers, sizes)
+    margin = MARGIN / sizes if reading.units is Units.PIXELS else np.full_like(sizes, _ROUNDED)
+    low, high = parts[:, :2], parts[:, 2:]
+    fits = (low >= -margin) & (high <= 1 + margin) & (high > low)
+    usable: NDArray[np.bool_] = np.all(fits, axis=1)
+    reach = parts[usable, 2:].max(axis=0, initial=0.0)
+    return _Fit(reading, usable, (float(reach[0]), float(reach[1])))
+
+
+# --- fractions ------------------------------------------------------------------------------------
+
+
+def _ask_for_fractions(
+    samples: Samples,
+    fits: Sequence[_Fit],
+    numbers: _Numbers,
+    sizes: _Numbers,
+    places: Sequence[str],
+) -> None:
+    """Ask where a box lies within the first pixel; one without an area is no sign."""
+    in_pixel = (np.abs(numbers) <= _ONE).all(axis=1) & (sizes.min(axis=1) >= _TIMES * _ONE)
+    is_box = np.zeros(len(numbers), bool)
+    for fit in fits:
+        if fit.reading.units in (Units.FRACTIONS, Units.PIXELS):
+            is_box |= fit.usable
+    suspects = np.flatnonzero(in_pixel & is_box)
+    if len(suspects) == 0:
+        return
+    count = int(is_box.sum())
+    first = _first(samples, places, numbers, int(suspects[0]))
+    where = "within the first pixel of its image"
+    if len(suspects) == count:
+        raise AnnotationError(
+            f"{samples.source}: each of the {count} boxes lies {where}, {first}. Are the numbers "
+            "fractions of the images, or pixels? Type --units fractions or --units pixels"
+        )
+    raise AnnotationError(
+        f"{samples.source}: {len(suspects)} of {count} boxes lie {where}, {first}; the others do "
+        "not. If all numbers are fractions of the images, type --units fractions; if all are "
+        "pixels, --units pixels; if two files were joined, import each alone"
+    )
+
+
+def _first(samples: Samples, places: Sequence[str], numbers: _Numbers, at: int) -> str:
+    first = tuple(round(number, 9) for number in numbers[at].tolist())
+    return f"the first: {places[at]}, {first}"
+
+
+# --- all readings ---------------------------------------------------------------------------------
+
+
+def _ask_for_better(
+    samples: Samples,
+    fits: Sequence[_Fit],
+    numbers: _Numbers,
+    sizes: _Numbers,
+    places: Sequence[str],
+) -> None:
+    """Ask where another reading explains many boxes that the stated one does not, or far better."""
+    declared, *others = fits
+    better = [fit for fit in others if _explains_more(declared, fit)]
+    if not better:
+        better = [fit for fit in others if _is_likelier(declared, fit, numbers, sizes)]
+    if not better:
+        return
+    least = min(fit.bad for fit in better)
+    best = [fit for fit in better if fit.bad == least]
+    nearest = min(len(fit.reading.flags(declared.reading)) for fit in best)
+    best = [fit for fit in best if len(fit.reading.flags(declared.reading)) == nearest]
+    raise AnnotationError(
+        f"{samples.source}: {_what_contradicts(declared, best, numbers, samples, places)}. Which "
+        f"are they? Type {_typed(declared, best)}"
+    )
+
+
+def _typed(declared: _Fit, best: Sequence[_Fit]) -> str:
+    """Return the flags of each reading that may be meant, that of the format as the last."""
+    flags = [" ".join(fit.reading.flags(declared.reading)) for fit in best]
+    of_format = dict.fromkeys(flag for fit in best for flag in declared.reading.flags(fit.reading))
+    return " or ".join((*flags, " ".join(of_format)))
+
+
+def _what_contradicts(
+    declared: _Fit,
+    best: Sequence[_Fit],
+    numbers: _Numbers,
+    samples: Samples,
+    places: Sequence[str],
+) -> str:
+    here = _in_words(declared.reading, best[0].reading)
+    there = " or ".join(_in_words(fit.reading, declared.reading) for fit in best)
+    count = len(numbers)
+    first = _first(samples, places, numbers, 0)
+    if declared.bad:
+        can = count - best[0].bad if best[0].bad else "all"
+        first = _first(samples, places, numbers, int(np.flatnonzero(~declared.usable)[0]))
+        return (
+            f"{declared.bad} of {count} boxes cannot be used as {here}, {first}; as {there}, "
+            f"{can} can"
+        )
+    if declared.reading.form is best[0].reading.form:
+        return (
+            f"as {here}, all {count} boxes lie in a corner of their images, {first}; as {there}, "
+            "they lie all over them"
+        )
+    return (
+        f"as {here}, all {count} boxes are larger than they are far from the upper left, {first}; "
+        f"as {there}, they may lie anywhere"
+    )
+
+
+def _in_words(reading: Reading, other: Reading) -> str:
+    """Return in what a reading differs from another."""
+    if reading.form is other.form:
+        return reading.units.value
+    return _FORMS[reading.form] if reading.units is other.units else str(reading)
+
+
+def _explains_more(declared: _Fit, other: _Fit) -> bool:
+    """Return whether a reading makes boxes usable that are not by the stated one."""
+    explained = int((other.usable & ~declared.usable).sum())
+    count = len(declared.usable)
+    is_of_units = other.reading.units is declared.reading.units
+    reaches_far = is_of_units or min(other.reach) >= _LIKELIER[0][0]
+    return (
+        explained >= _MORE_BOXES
+        and declared.bad >= _SHARE_OF_BAD * count
+        and other.bad <= _LEFT * declared.bad
+        and reaches_far
+    )
+
+
+def _is_likelier(declared: _Fit, other: _Fit, numbers: _Numbers, sizes: _Numbers) -> bool:
+    """Return whether boxes that fit both readings would hardly lie so by the stated one."""
+    if other.bad > declared.bad or not other.usable.any():
+        return False
+    if other.reading.form is not declared.reading.form:
+        return other.reading.units is declared.reading.units and _other_form_is_likelier(
+            declared, other, numbers, sizes
+        )
+    if other.reading.units is Units.FRACTIONS:  # See _ask_for_fractions
+        return False
+    across, down = other.reach
+    if max(across, down) > 1 + _ROUNDED:
+        return False
+    distinct = np.unique(numbers[other.usable], axis=0)
+    count = len(distinct)
+    # As pixels, the boxes lie in a part of their images; each of them would by chance.
+    of_image = np.prod(np.minimum(sizes / other.reading.units.scale, 1e9), axis=1)
+    ratio = float(np.median(of_image)) ** count
+    in_corner = (sizes.min(axis=1) >= 2 * other.reading.units.scale).all()
+    if in_corner and count >= _MANY:
+        return True
+    return abs(across - down) <= _BALANCE and any(
+        min(across, down) >= reach and ratio >= likelier for reach, likelier in _LIKELIER
+    )
+
+
+def _other_form_is_likelier(
+    declared: _Fit, other: _Fit, numbers: _Numbers, sizes: _Numbers
+) -> bool:
+    """Return whether boxes that fit both forms would hardly do so by the stated one."""
+    if declared.bad or other.bad:
+        return False
+    in_pixels = declared.reading.units is Units.PIXELS
+    whole = sizes if in_pixels else np.full_like(sizes, declared.reading.units.scale)
+    sides = numbers[:, 2:]
+    # A box of these sides, anywhere in its image, is seldom larger than it is far from its corner.
+    chance = np.minimum(1.0, sides / np.maximum(whole - sides, 1e-9))
+    as_sides = float(np.log(np.maximum(chance, 1e-9)).sum())
+    likelier = math.log(_LIKELIER[0][1])
+    if declared.reading.form is BoxForm.SIDES:
+        return as_sides < -likelier
+    # Corners, anywhere, have their middle in the upper left quarter once in four times.
+    return as_sides > len(numbers) * math.log(0.25) + likelier
