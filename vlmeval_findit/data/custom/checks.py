@@ -189,7 +189,10 @@ def usable_boxes(
         AnnotationError: there are other boxes or objects, and they are not left out.
     """
     if clip:
-        queries = [_clip(query, sizes, ledger) for query in queries]
+        clipped: set[str] = set()
+        queries = [_clip(query, sizes, clipped) for query in queries]
+        for place in sorted(clipped):
+            ledger.note("boxes that were cut off at the border: --clip-boxes", place)
     boxes: dict[str, str | None] = {}  # Two queries may share a box
     for query in queries:
         for box in query.boxes:
@@ -264,14 +267,17 @@ def _in_image(box: Corners, size: Size) -> Corners | None:
     return inside if _has_area(inside) else None
 
 
-def _clip(query: Sample, sizes: Sizes, ledger: Ledger) -> Sample:
-    """Cut off what of boxes is outside of their image by more than tools round."""
+def _clip(query: Sample, sizes: Sizes, clipped: set[str]) -> Sample:
+    """Cut off what of boxes is outside of their image by more than tools round; add their places.
+
+    Two queries may share a box.
+    """
     boxes = []
     for box in query.boxes:
         size = sizes[query.images[box.frame]]
         inside = _in_image(box.corners, size)
         if _leaves(box.corners, size) and _has_area(box.corners) and inside is not None:
-            ledger.note("boxes that were cut off at the border: --clip-boxes", box.where)
+            clipped.add(box.where)
             boxes.append(replace(box, corners=inside))
         else:
             boxes.append(box)

@@ -330,7 +330,7 @@ class _AnnotationReader:
         if entry.bbox_mode is None:
             return self._form
         self._has_modes = True
-        if entry.bbox_mode not in _MODES:
+        if entry.bbox_mode not in (0, 1):
             raise AnnotationError(f"{where}, bbox_mode: {entry.bbox_mode!r} should be 0 or 1")
         return _MODES[entry.bbox_mode]
 

@@ -234,19 +234,16 @@ class Collector:
             files: one an image.
             kind: what one is: "XML file".
         """
-        self.split_is_chosen = True
         stems = [file.stem for file in files]
         above = [folder, folder.absolute().parent, folder.absolute().parent.parent]
         splits = listed_splits(above, stems)
         if not splits:
             for stem, split in split_by_folders(stems).items():
                 splits.setdefault(split, set()).add(stem)
-        stated = self._stated_split(folder)
         if not splits:
-            if stated is not None:
-                raise AnnotationError(f"{folder}: no splits here. Leave --split out")
             return list(files)
-        split = chosen_split(folder, splits, stated)
+        self.split_is_chosen = True
+        split = chosen_split(folder, splits, self._stated_split(folder))
         wanted = splits[split]
         for file in files:
             if file.stem not in wanted:

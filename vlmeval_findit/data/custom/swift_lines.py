@@ -95,5 +95,6 @@ def _queries(
         if not isinstance(place, int) or not 0 <= place < len(names):
             raise AnnotationError(f"{where}: {len(names)} images, but an object is in {place!r}")
         boxes.setdefault((place, expression), []).append(box)
-    for (place, expression), of_query in boxes.items():
-        yield where, {"image": names[place], "expression": expression, "boxes": of_query}
+    for at, ((place, expression), of_query) in enumerate(boxes.items()):
+        # Its own place: the expressions of a line are objects of their own.
+        yield f"{where}, ref {at}", {"image": names[place], "expression": expression, "boxes": of_query}

@@ -1,0 +1,287 @@
+"""One small truth in every format that can state it: pictures, things in them, and what is said."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+from PIL import Image
+
+Corners = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An object: its label, its (x1, y1, x2, y2), and flags by their names."""
+
+    label: str
+    box: Corners
+    flags: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An entry about an image."""
+
+    name: str
+    things: Sequence[Thing]
+    stated: tuple[int, int] | None = None  # (width, height)
+    keys: Mapping[str, str] = field(default_factory=dict)  # What else is said of it
+
+
+def draw(folder: Path, name: str, size: tuple[int, int] = (640, 480), orientation: int = 1) -> Path:
+    """Write an image that EXIF turns as the orientation says."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(np.zeros((size[1], size[0], 3), np.uint8)).save(path, exif=exif)
+    return path
+
+
+def _json(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def _sides(box: Corners) -> list[float]:
+    x1, y1, x2, y2 = box
+    return [x1, y1, x2 - x1, y2 - y1]
+
+
+def _size(picture: Picture) -> dict[str, int]:
+    return dict(zip(("width", "height"), picture.stated or (), strict=False))
+
+
+def coco(folder: Path, pictures: Sequence[Picture]) -> Path:
+    labels = sorted({thing.label for picture in pictures for thing in picture.things})
+    images = [
+        {"id": at, "file_name": picture.name, **_size(picture), **picture.keys}
+        for at, picture in enumerate(pictures)
+    ]
+    things = [
+        {
+            "image_id": at,
+            "category_id": labels.index(thing.label),
+            "bbox": _sides(thing.box),
+            **thing.flags,
+        }
+        for at, picture in enumerate(pictures)
+        for thing in picture.things
+    ]
+    classes = [{"id": at, "name": label} for at, label in enumerate(labels)]
+    return _json(
+        folder / "coco.json", {"images": images, "categories": classes, "annotations": things}
+    )
+
+
+def createml(folder: Path, pictures: Sequence[Picture]) -> Path:
+    entries = []
+    for picture in pictures:
+        things = []
+        for thing in picture.things:
+            x, y, w, h = _sides(thing.box)
+            centre = {"x": x + w / 2, "y": y + h / 2, "width": w, "height": h}
+            things.append({"label": thing.label, "coordinates": centre, **thing.flags})
+        entries.append({"image": picture.name, "annotations": things, **picture.keys})
+    return _json(folder / "createml.json", entries)
+
+
+def bdd100k(folder: Path, pictures: Sequence[Picture]) -> Path:
+    frames = []
+    for picture in pictures:
+        labels = [
+            {
+                "category": thing.label,
+                "box2d": dict(zip(("x1", "y1", "x2", "y2"), thing.box, strict=True)),
+                "attributes": dict(thing.flags),
+            }
+            for thing in picture.things
+        ]
+        size = {"size": _size(picture)} if picture.stated else {}
+        frames.append({"name": picture.name, "labels": labels, **size, **picture.keys})
+    return _json(folder / "bdd.json", frames)
+
+
+def hf_metadata(folder: Path, pictures: Sequence[Picture]) -> Path:
+    lines = []
+    for picture in pictures:
+        objects = {
+            "bbox": [_sides(thing.box) for thing in picture.things],
+            "category": [thing.label for thing in picture.things],
+        }
+        for flag in {flag for thing in picture.things for flag in thing.flags}:
+            objects[flag] = [thing.flags.get(flag) for thing in picture.things]
+        line = {"file_name": picture.name, "objects": objects, **_size(picture), **picture.keys}
+        lines.append(json.dumps(line))
+    path = folder / "metadata.jsonl"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def via(folder: Path, pictures: Sequence[Picture]) -> Path:
+    images = {}
+    for at, picture in enumerate(pictures):
+        regions = []
+        for thing in picture.things:
+            names = ("x", "y", "width", "height")
+            shape = {"name": "rect", **dict(zip(names, _sides(thing.box), strict=True))}
+            regions.append(
+                {
+                    "shape_attributes": shape,
+                    "region_attributes": {"label": thing.label, **thing.flags},
+                }
+            )
+        images[f"{picture.name}{at}"] = {
+            "filename": picture.name,
+            "regions": regions,
+            "file_attributes": {**_size(picture), **picture.keys},
+        }
+    return _json(folder / "via.json", {"_via_img_metadata": images})
+
+
+def label_studio(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write tasks; percent of the stated size, or of 640 x 480."""
+    tasks = []
+    for picture in pictures:
+        width, height = picture.stated or (640, 480)
+        regions = []
+        for thing in picture.things:
+            x, y, w, h = _sides(thing.box)
+            value = {"x": 100 * x / width, "y": 100 * y / height}
+            value |= {"width": 100 * w / width, "height": 100 * h / height}
+            regions.append(
+                {
+                    "type": "rectanglelabels",
+                    "value": {**value, "rectanglelabels": [thing.label]},
+                    "original_width": width,
+                    "original_height": height,
+                    **thing.flags,
+                }
+            )
+        data = {"image": f"/data/local-files/?d={picture.name}", **picture.keys}
+        tasks.append({"data": data, "annotations": [{"result": regions}]})
+    return _json(folder / "studio.json", tasks)
+
+
+def cvat(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write CVAT's XML, which always has a size: 640 x 480 where none is stated."""
+    text = "<annotations>"
+    for at, picture in enumerate(pictures):
+        width, height = picture.stated or (640, 480)
+        name = escape(picture.name)
+        keys = "".join(f' {key}="{value}"' for key, value in picture.keys.items())
+        text += f'<image id="{at}" name="{name}" width="{width}" height="{height}"{keys}>'
+        for thing in picture.things:
+            x1, y1, x2, y2 = thing.box
+            flags = "".join(
+                f'<attribute name="{flag}">{str(value).lower()}</attribute>'
+                for flag, value in thing.flags.items()
+            )
+            text += f'<box label="{thing.label}" xtl="{x1}" ytl="{y1}" xbr="{x2}" ybr="{y2}">'
+            text += f"{flags}</box>"
+        text += "</image>"
+    path = folder / "cvat.xml"
+    path.write_text(f"{text}</annotations>", encoding="utf-8")
+    return path
+
+
+def labelme(folder: Path, pictures: Sequence[Picture]) -> Path:
+    for picture in pictures:
+        shapes = [
+            {
+                "label": thing.label,
+                "points": [thing.box[:2], thing.box[2:]],
+                "shape_type": "rectangle",
+                **thing.flags,
+            }
+            for thing in picture.things
+        ]
+        width, height = picture.stated or (None, None)
+        image = Path(picture.name)
+        path = (folder / image).with_suffix(".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        value = {"shapes": shapes, "imagePath": image.name}
+        _json(path, value | {"imageWidth": width, "imageHeight": height, **picture.keys})
+    return folder
+
+
+def voc(folder: Path, pictures: Sequence[Picture]) -> Path:
+    for picture in pictures:
+        objects = ""
+        for thing in picture.things:
+            sides = zip(("xmin", "ymin", "xmax", "ymax"), thing.box, strict=True)
+            box = "".join(f"<{side}>{number}</{side}>" for side, number in sides)
+            flags = "".join(f"<{flag}>{value}</{flag}>" for flag, value in thing.flags.items())
+            objects += f"<object><name>{thing.label}</name>{flags}<bndbox>{box}</bndbox></object>"
+        width, height = picture.stated or (0, 0)
+        size = f"<size><width>{width}</width><height>{height}</height></size>"
+        path = (folder / picture.name).with_suffix(".xml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        name = escape(Path(picture.name).name)
+        path.write_text(f"<annotation><filename>{name}</filename>{size}{objects}</annotation>")
+    return folder
+
+
+def csv_file(folder: Path, pictures: Sequence[Picture]) -> Path:
+    flags = sorted({flag for p in pictures for thing in p.things for flag in thing.flags})
+    keys = sorted({key for picture in pictures for key in picture.keys})
+    path = folder / "boxes.csv"
+    with path.open("w", newline="", encoding="utf-8") as f:
+        rows = csv.writer(f)
+        rows.writerow(["image", "label", "x1", "y1", "x2", "y2", "img_w", "img_h", *flags, *keys])
+        for picture in pictures:
+            for thing in picture.things:
+                size = picture.stated or ("", "")
+                of_flags = [thing.flags.get(flag, "") for flag in flags]
+                of_keys = [picture.keys.get(key, "") for key in keys]
+                rows.writerow([picture.name, thing.label, *thing.box, *size, *of_flags, *of_keys])
+    return path
+
+
+def json_lines(folder: Path, pictures: Sequence[Picture]) -> Path:
+    lines = []
+    for picture in pictures:
+        for label in dict.fromkeys(thing.label for thing in picture.things):
+            boxes = [thing.box for thing in picture.things if thing.label == label]
+            lines.append(json.dumps({"image": picture.name, "label": label, "boxes": boxes}))
+    path = folder / "lines.jsonl"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def swift(folder: Path, pictures: Sequence[Picture]) -> Path:
+    lines = []
+    for picture in pictures:
+        objects = {
+            "ref": [thing.label for thing in picture.things],
+            "bbox": [thing.box for thing in picture.things],
+        }
+        line = {"messages": [], "images": [picture.name], "objects": objects, **_size(picture)}
+        lines.append(json.dumps(line))
+    path = folder / "swift.jsonl"
+    path.write_text("\n".join(lines))
+    return path
+
+
+Writer = Callable[[Path, Sequence[Picture]], Path]
+
+# Formats of objects in which an entry names its image
+NAMING: tuple[Writer, ...] = (coco, createml, bdd100k, hf_metadata, via, label_studio, cvat)
+# Formats with a file for each image
+FILES: tuple[Writer, ...] = (labelme, voc)
+OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file)
+LINES: tuple[Writer, ...] = (json_lines, swift)
+STATING_SIZES: tuple[Writer, ...] = tuple(
+    writer for writer in (*OBJECTS, swift) if writer is not createml
+)
+# Label Studio's numbers are percent, and are not asked about
+IN_PIXELS: tuple[Writer, ...] = tuple(
+    writer for writer in (*OBJECTS, *LINES) if writer is not label_studio
+)
