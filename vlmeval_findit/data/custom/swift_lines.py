@@ -97,4 +97,7 @@ def _queries(
         boxes.setdefault((place, expression), []).append(box)
     for at, ((place, expression), of_query) in enumerate(boxes.items()):
         # Its own place: the expressions of a line are objects of their own.
-        yield f"{where}, ref {at}", {"image": names[place], "expression": expression, "boxes": of_query}
+        yield (
+            f"{where}, ref {at}",
+            {"image": names[place], "expression": expression, "boxes": of_query},
+        )
