@@ -276,3 +276,27 @@ def test_weights_of_real_adapters_are_judged_by_their_cause(tmp_path: Path) -> N
     more = with_more(base_model__model__v_head__weight=torch.zeros(1, 4))
     write_tensors(head / adapters.WEIGHTS, more(tensors))
     assert texts(head) == texts(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.parametrize("part", ["lm_head", "embed_tokens"])
+def test_an_adapter_of_shared_weights_is_not_merged(part: str, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    from lacking_weights import damaged, without
+
+    whole, _ = base_and_adapter()
+    base = damaged(Path(whole), tmp_path / "base", without("lm_head"))
+    config = json.loads((base / "config.json").read_text())
+    config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = True
+    (base / "config.json").write_text(json.dumps(config))
+    folder = train_adapter(
+        base, tmp_path / "ft", target_modules=rf".*{part}|.*language_model.*q_proj"
+    )
+    with pytest.raises(
+        ValueError, match=f"it changes .*{part}, which shares .*merge_adapter: false"
+    ):
+        answers(folder)
+    assert texts(folder, merge_adapter=False) != texts(base)
+    other = train_adapter(base, tmp_path / "other")
+    assert texts(other) == texts(other, merge_adapter=False)

@@ -28,7 +28,7 @@ class Loaded(NamedTuple):
 
     def refuse_unknown_tokens(self, query: Encoded) -> None:
         """Raise ValueError for a query with tokens that the model has no embedding of."""
-        known = self.model.get_input_embeddings().num_embeddings
+        known = len(self.model.get_input_embeddings().weight)  # An adapter may be around it
         # Places of image features may have any id: they get no embedding.
         of_text = (i for i, kind in zip(query.ids, query.types, strict=True) if not kind)
         largest = max(of_text, default=0)
@@ -176,7 +176,8 @@ def load(
 def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     """Return a base model with an adapter merged into its weights, or active next to them.
 
-    ValueError if weights are missing or fit nowhere: the base would answer alone.
+    ValueError if weights are missing or fit nowhere: the base would answer alone; or if it is to be
+    merged into weights that two layers share, as only one of them was trained with it.
     """
     from peft import PeftConfig, PeftModel, get_peft_model_state_dict
 
@@ -184,6 +185,9 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     config = PeftConfig.from_pretrained(folder)
     config.inference_mode = True
     modules = frozenset(f"base_model.model.{name}" for name, _ in model.named_modules() if name)
+    tied = {
+        name.rpartition(".")[0] for pair in model.all_tied_weights_keys.items() for name in pair
+    }
     adapted = PeftModel(model, config)
     mapping = getattr(model, "_checkpoint_conversion_mapping", {})
     device = str(model.device)
@@ -204,6 +208,13 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
         modules,
     )
     checked(f"{folder} does not fit {adapter.base}", report)
+    shared = [name for name in sorted(tied) if any(f".{name}.lora_" in each for each in own)]
+    if merges and shared:
+        raise ValueError(
+            f"{folder}: it changes {some(shared)}, which shares its weights with another layer of "
+            f"{adapter.base}: merged, it would change both. Do not merge it: merge_adapter: false "
+            "in the settings of its entry"
+        )
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 
 
