@@ -122,6 +122,22 @@ def test_runs_that_asked_about_it_are_named(
     assert Path("elsewhere/M", file).is_file()
 
 
+def test_runs_of_a_removed_set_say_how_to_show_them(folder: Path, capsys: Out) -> None:
+    predictions = Path("outputs/M") / f"M_{DATA}.jsonl"
+    predictions.parent.mkdir(parents=True)
+    predictions.write_text("".join(f'{{"index": {row}, "prediction": "[]"}}\n' for row in range(4)))
+    assert do_import(folder) == 0
+    assert main(["score", str(predictions), "--space", "pixels"]) == 0
+    assert main(["leaderboard", "outputs"]) == 0
+    assert remove("Mine") == 2
+    assert remove("Mine", "--yes") == 0
+    capsys.readouterr()
+    assert main(["leaderboard", "outputs"]) == 2
+    assert "import it again under its name" in capsys.readouterr().err
+    assert do_import(folder) == 0
+    assert main(["leaderboard", "outputs"]) == 0
+
+
 @pytest.mark.parametrize("table", ["MineToo.tsv", "Mine_val.tsv", 7, None, ["Mine.tsv"]])
 def test_runs_about_others_do_not_matter(folder: Path, table: object) -> None:
     assert do_import(folder) == 0

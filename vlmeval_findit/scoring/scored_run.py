@@ -259,7 +259,10 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     except ScoreFileError as error:
         raise RunError(f"{error}; {_again(files)}") from None
     except DatasetNameError as error:
-        raise RunError(f"{provenance}: {error}; {_again(files)}") from None
+        raise RunError(
+            f"{provenance}: {error}; if the dataset was imported and is removed, import it again "
+            "under its name, else move the run away"
+        ) from None
     run = Run(
         model=marked(stored.model, files.mark),
         variant=variant,
