@@ -15,7 +15,9 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks import benchmark_of, parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.storage import RunFiles
+from vlmeval_findit.engine import CellBuilder
+from vlmeval_findit.protocol import PictureSample
+from vlmeval_findit.storage import ImageError, RunFiles
 
 DATA = "FindIt_Three_xyxy_json"
 MODEL = "Qwen3-VL"
@@ -124,6 +126,23 @@ def test_left_out_are_only_rows_before_the_last_asked(images: Path, server: Chat
         identity = RunFiles(Path(f"out/{MODEL}/{MODEL}_{DATA}.json")).identity
         assert json.loads(identity.read_text())["left_out"] == ("1" if left_out else "")
     assert list(replies(Path("out"))) == [0, 2]
+
+
+def test_a_sample_of_pictures_needs_its_images_only(images: Path) -> None:
+    """As `reproduce` asks."""
+    variant = parse(DATA)
+    whole = CellBuilder(skip_missing=None)
+    for seed in range(8):
+        sample = PictureSample(1, seed)
+        (row,) = whole.asked(variant, None, sample).rows
+        builder = CellBuilder(skip_missing=False)
+        if row:
+            with pytest.raises(ImageError, match=rf"1 of 1 rows .* row {row}"):
+                builder.asked(variant, None, sample)
+        else:
+            assert builder.asked(variant, None, sample).rows == (0,)
+        # Those that may be left out are not drawn
+        assert CellBuilder(skip_missing=True).asked(variant, None, sample) == ((0,), (1, 2))
 
 
 @pytest.mark.host
