@@ -144,6 +144,7 @@ def test_what_is_refused_before_training(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         findit.reward_function(trainer, by, **fixed)
+    pytest.importorskip("transformers")  # A callback is of a class of it
     with pytest.raises(ValueError, match="Pascal"):
         findit.checkpoint_callback("FindIt_Pascl_xyxy_json", name="ft")
 

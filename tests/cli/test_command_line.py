@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from host_runs import require_host
 
 from vlmeval_findit import cli
 from vlmeval_findit.cli import error_text, main
@@ -67,6 +68,7 @@ def test_garbage_is_looked_for_after_a_failed_import() -> None:
 def test_a_wrong_path_or_gpu_is_named_with_its_flag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    require_host()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5b")
     for words, message in (

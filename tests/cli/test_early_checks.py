@@ -17,7 +17,7 @@ from tempfile import mkdtemp
 import pytest
 from adapters import write_adapter
 from engine_fakes import demo_sweep
-from host_runs import environment
+from host_runs import environment, require_host
 from paths import ROOT
 
 from vlmeval_findit import __version__
@@ -302,6 +302,7 @@ def test_a_dry_run_or_a_cluster_needs_no_device(
     words = ["run", "--data", DATA, "--model", "FindIt-Nano", "--limit", "2", "--device", "gpu"]
     assert main([*words, "--dry-run"]) == 0
     assert "model calls" in capsys.readouterr().out
+    require_host()
     monkeypatch.setattr(sweep, "_vlmevalkit", lambda *_: None)
     config = "models: [{name: FindIt-Nano, device: gpu}]\ndatasets: Demo\nrepresentations: xyxy"
     grid = demo_sweep(tmp_path, config, limit=1)

@@ -63,6 +63,7 @@ def in_a_process(arguments: list[str], folder: Path) -> subprocess.CompletedProc
 
 
 def test_a_run_at_a_server_imports_only_what_it_needs(tmp_path: Path) -> None:
+    require_host()
     with ChatServer(right) as server:
         command = words(server, "--model", MODEL, "--retry", "2", "--work-dir", str(tmp_path / "o"))
         for asked in (4, 4):
