@@ -174,7 +174,7 @@ def test_the_steps_of_the_light_job_run(light: FreshVenv) -> None:
     done = light.shell(command)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "50 model calls, 50 of them still to make" in done.stdout
-    assert "[test-light]" in tests
+    assert "[test-light,data]" in tests
 
 
 def test_the_release_tries_commands_that_run(light: FreshVenv) -> None:
