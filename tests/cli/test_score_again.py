@@ -144,7 +144,7 @@ def test_spaces_are_listed_once_for_many_files(
 
 @pytest.mark.parametrize("kind", ["score", "details", "provenance"])
 @pytest.mark.parametrize("space", ["", "unit"])
-def test_every_file_of_a_score_is_taken_to_score_it_again(
+def test_every_file_of_a_score_can_be_scored(
     kind: str, space: str, world: World
 ) -> None:
     path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")

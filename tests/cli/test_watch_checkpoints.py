@@ -93,7 +93,8 @@ def test_a_checkpoint_whose_writing_was_ended_is_named_once(
     assert "events-7" not in said
     looks = iter((whole[:-1], whole))
     monkeypatch.setattr(watch_checkpoints.time, "sleep", lambda _: weights.write_bytes(next(looks)))
-    assert main(["watch-checkpoints", "training", *FLAGS, "--until", "30"]) == 1
+    # The stand-in's runs are no runs of this model, so the watch has another name.
+    assert main(["watch-checkpoints", "training", *FLAGS, "--name", "later", "--until", "30"]) == 1
     assert capsys.readouterr().out.count("checkpoint-30 is not complete") == 1
     assert [step for step, _ in evaluated][-1] == 30
 

@@ -99,7 +99,7 @@ def test_a_key_of_a_model_is_sent_into_it(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS_OF_THE_SWEEP)
-def test_a_key_of_the_sweep_is_sent_out_of_a_model(key: str) -> None:
+def test_a_key_of_the_sweep_leaves_the_model(key: str) -> None:
     with pytest.raises(ConfigError, match=f"line 2: write `{key}` next to `models`"):
         parse_sweep(f"{MODELS}[{{name: FullImage, {key}: 3}}]")
 
