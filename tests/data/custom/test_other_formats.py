@@ -114,6 +114,66 @@ def test_ms_swift_that_is_not_clear_is_refused(tmp_path, objects: Any, why: str)
         read(other_formats.as_lines(tmp_path / "a.jsonl", [line]))
 
 
+R, B = "<ref-object>", "<bbox>"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "refs", "expressions"),
+    [
+        (f"Find {R}", f"{B}{B}", ["cat"], ["cat", "cat"]),
+        ("Describe it", f"{R}{B} and {R}{B} play", ["cat", "dog"], ["cat", "dog"]),
+        ("Describe it", f"{B} is {R}, {B} is {R}", ["cat", "dog"], ["cat", "dog"]),
+        ("Describe it", f"{R}: {B}{B}; {R}: {B}", ["cat", "dog"], ["cat", "cat", "dog"]),
+        (
+            f"What is {B}?",
+            R,
+            [
+                "cat",
+            ],
+            ["cat"],
+        ),
+        (
+            f"Find {R}",
+            f'[{{"bbox_2d": {B}, "label": "{R}"}}, {{"bbox_2d": {B}, "label": "{R}"}}]',
+            ["animals", "cat", "dog"],
+            ["cat", "dog"],
+        ),
+        (f"Find {R}, not {R}", B, ["cat", "dog"], None),
+        (f"Find {R} and {R}", f"{B}{B}", ["cat", "dog"], None),
+        ("Describe it", f"{R} {B} {R}", ["cat", "dog"], None),
+        ("Describe it", f"{B} {R} {B}", ["cat", "dog"], None),
+    ],
+)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_ms_swifts_boxes_have_the_names_beside_them(
+    tmp_path, question: str, answer: str, refs: list[str], expressions: list[str] | None, as_text
+) -> None:
+    custom_data.make_images(tmp_path)
+    boxes = [[at, 2, at + 9, 9] for at in range(answer.count(B) + question.count(B))]
+    objects: Any = {"ref": refs, "bbox": boxes}
+    objects = json.dumps(objects) if as_text else objects
+    messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    lines: list[Any] = [
+        {"messages": messages, "images": ["one.jpg"]},
+        {"messages": messages, "images": [{"path": "/far/one.jpg", "bytes": None}]},
+        {"messages": [], "images": ["one.jpg"], "objects": {"ref": [], "bbox": [[1, 2]]}},
+    ]
+    lines[1]["objects"] = objects
+    path = other_formats.as_lines(tmp_path / "train.jsonl", lines)
+    if expressions is None:
+        with pytest.raises(AnnotationError, match=r"line 2, objects: .* which box is whose"):
+            read(path)
+        return
+    samples = read(path)
+    found = {box.corners[0]: query.label for query in samples.queries for box in query.boxes}
+    assert [found[at] for at in range(len(boxes))] == expressions
+    assert told(samples) == {
+        "lines without objects: no grounding": 1,
+        "lines without an expression (ref)": 1,
+        "images that lie in another folder than their names say": len({*expressions}),
+    }
+
+
 def test_ms_swift_says_its_units(tmp_path) -> None:
     custom_data.make_images(tmp_path)
     objects = {"ref": ["a"], "bbox": [[0.1, 0.2, 0.5, 0.5]], "bbox_type": "norm1"}

@@ -197,12 +197,64 @@ NAMES = "names: {0: dog, 3: cat}"
         (NAMES, "2 0.5 0.5 0.2 0.2", "one.txt, line 1: unknown class 2 (there are 0, 3)"),
         (NAMES, "0 0.5 0,5 0.2 0.2", "one.txt, line 1: '0,5' is not a number"),
         (NAMES, "0 0.5 0.5 0.2", "one.txt, line 1: 4 numbers, should be"),
-        (NAMES, "0 1 1 2 2 3 3", "7 numbers, should be class cx cy width height (outlines are no"),
+        (
+            NAMES,
+            "0 0.5 0.5 0.2 0.2 0.9",
+            "6 numbers, should be class cx cy width",
+        ),
+        (NAMES, "0 0.5 0.5 0.2 0.2 0.9", "(are these predictions, with confidences?)"),
+        (NAMES, "0 1 1 2 2 3 3 2", "8 numbers, should be"),
+        (
+            NAMES,
+            "0 .5 .5 .2 .2 .5 .5 2",
+            "Of poses, state kpt_shape: [NUMBER, 2 or 3]",
+        ),
+        (f"{NAMES}\nkpt_shape: [2, 3]", "0 .5 .5 .2 .2 .5 .5 2", "and 6 numbers of key points, as"),
+        (f"{NAMES}\nkpt_shape: many", "", "kpt_shape: should be [number of key points, 2 or 3]"),
     ],
 )
 def test_a_damaged_yolo_folder(tmp_path, names: str, line: str, why: str) -> None:
     folder = yolo(tmp_path, names, line)
     assert why in refusal(read_yolo, folder, folder / "images")
+
+
+OUTLINE = "0 0.1 0.2 0.3 0.2 0.3 0.4 0.1 0.4"
+POSE = "0 0.5 0.5 0.2 0.2 0.45 0.5 0 0 0.55 0.5"
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "corners", "noted", "not_needed"),
+    [
+        ("", OUTLINE, (0.1, 0.2, 0.3, 0.4), 1, 0),  # Also a turned box
+        ("", "0 0.1 0.2 0.9 0.2 0.5 0.75", (0.1, 0.2, 0.9, 0.75), 1, 0),
+        ("\nkpt_shape: [0, 2]", POSE, (0, 0, 0.55, 0.5), 1, 0),
+        ("\nkpt_shape: [3, 2]", POSE, (0.4, 0.4, 0.6, 0.6), 0, 1),
+        ("\nkpt_shape: [2, 3]", "0 0.5 0.5 0.2 0.2 .45 .5 2 .55 .5 1", (0.4, 0.4, 0.6, 0.6), 0, 1),
+        ("\nkpt_shape: [3, 2]", "0 0.5 0.5 0.2 0.2", (0.4, 0.4, 0.6, 0.6), 0, 0),
+    ],
+)
+def test_outlines_and_poses_of_yolo_have_their_upright_box(
+    tmp_path, more: str, line: str, corners: tuple[float, ...], noted: int, not_needed: int
+) -> None:
+    folder = yolo(tmp_path, NAMES + more, line)
+    samples = read_yolo(folder, folder / "images")
+    assert boxes_of(samples)[0].corners == pytest.approx(corners)
+    fates = {entry.what: (entry.fate, entry.count) for entry in samples.ledger}
+    outlines = "outlines and turned boxes that became the upright boxes around them"
+    assert fates.get(outlines) == ((Fate.NOTED, noted) if noted else None)
+    assert ("key points of poses" in fates) is bool(not_needed)
+    # data.yaml, which trainers are given
+    assert read_yolo(folder / "data.yaml", folder / "images").queries == samples.queries
+
+
+def test_outlines_that_may_all_be_poses_are_asked_about(tmp_path) -> None:
+    folder = yolo(tmp_path, NAMES, f"{POSE}\n{POSE}")
+    why = refusal(read_yolo, folder, folder / "images")
+    assert "are these outlines, or boxes with 3 key points?" in why
+    assert "kpt_shape: [3, 2], or kpt_shape: [0, 2] if they are outlines" in why
+    # Boxes and outlines side by side, as Roboflow exports them
+    (folder / "labels" / "one.txt").write_text(f"{POSE}\n0 0.5 0.5 0.2 0.2")
+    assert len(boxes_of(read_yolo(folder, folder / "images"))) == 2
 
 
 def test_numbers_of_classes_in_any_order(tmp_path) -> None:

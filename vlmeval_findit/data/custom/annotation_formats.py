@@ -79,7 +79,10 @@ def _is_label_studio(file: Glimpse) -> bool:
 
 
 def _is_swift(file: Glimpse) -> bool:
-    return isinstance(file.json.get("objects"), dict) and file.has("images")
+    """Tell by the first line that has objects: lines of a chat may come first."""
+    return any(
+        "images" in line and isinstance(line.get("objects"), dict | str) for line in file.json_lines
+    )
 
 
 COCO = AnnotationFormat(

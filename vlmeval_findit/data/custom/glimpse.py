@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,17 @@ class Glimpse:
     json: dict[str, Any]
     is_list: bool  # Of JSON
     lines: tuple[str, ...]  # The first that are not empty, of other text
+
+    @property
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """The objects of the first JSON lines."""
+        for line in self.lines if self.kind in (*_JSON_LINES, ".json") else ():
+            try:
+                value = json_of(line, str(self.path))
+            except AnnotationError:
+                continue  # Its reader will say what is wrong
+            if isinstance(value, dict):
+                yield value
 
     @property
     def kind(self) -> str:

@@ -60,6 +60,9 @@ def recognise(path: Path, split: str | None) -> Layout:
         return _recognise_folder(path, split)
     if not path.exists():
         raise AnnotationError(f"{path}: does not exist")
+    if suffix_of(path) in (".yaml", ".yml"):
+        images = path.parent / "images"
+        return Layout(YOLO, path, images if images.is_dir() else path.parent, YOLO.name)
     form = format_of(path, path)
     return Layout(form, path, path.parent, form.name)
 

@@ -1,6 +1,7 @@
 """A YOLO folder: images, a label file for each, and ``data.yaml`` or ``classes.txt``.
 
-A line of a label file is ``class cx cy width height``, fractions of the image's width and height.
+A line of a label file is ``class cx cy width height``, fractions of the image's width and height;
+``class x1 y1 x2 y2 x3 y3 …``, an outline or a turned box; or a box with key points.
 Labels lie in the folder of the images, or in a folder ``labels`` where the images have ``images``.
 Of several splits one is read.
 """
@@ -23,11 +24,14 @@ from .collector import Collector
 from .found_files import files_below
 from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
+from .shapes import around_points
 from .splits import chosen_split, names_a_split, split_by_folders
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
 # Text files among labels that are none, in lower case
 _NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
+
+_OUTLINES = "outlines and turned boxes that became the upright boxes around them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +47,23 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
 
     An image without a label file, or with an empty file, shows no object of any class.
 
+    Outlines and turned boxes become the upright boxes around them; of poses the box is read.
+
     Args:
-        folder: has the labels, or splits that have them, and what the classes are called.
+        folder: has the labels, or splits that have them, and what the classes are called; or the
+            data.yaml that says so.
         images: where the images lie, if not where the layout says.
         options: what the files do not tell; its split is read.
 
     Raises:
-        AnnotationError: no classes, no labels, a split that is not clear, not five numbers, or two
-            images that a label file may be about.
+        AnnotationError: no classes, no labels, a split that is not clear, another number of
+            numbers, outlines that may be poses, or two images that a label file may be about.
     """
     options = options or ReaderOptions()
     ledger = Ledger()
     data = find_yolo_data(folder, ledger)
+    if folder.is_file():
+        folder = folder.parent
     names = {number: label_text(name) for number, name in data.names.items()}
     pairs, is_split = _pairs(folder, images, data, options, ledger)
     labelled = {image: label for image, label in pairs.items() if label is not None}
@@ -63,6 +72,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     root = _common_folder([images, folder], pairs)
     collector = Collector(folder, root, options, Units.FRACTIONS, ledger=ledger)
     collector.split_is_chosen = is_split
+    poses = _PossiblePoses()
     for image, label in pairs.items():
         name = collector.image(Path(os.path.relpath(image, root)).as_posix(), image)
         if label is None:
@@ -71,9 +81,13 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
         for at, line in enumerate(text_of(label).splitlines(), 1):
             if line.strip():
                 where = f"{label}, line {at}"
-                number, corners = _read_line(where, line, names)
+                number, fields = _read_line(where, line, names)
+                corners = _corners(where, fields, data, ledger)
                 collector.add(name, names[number], corners, where)
+                poses.look_at(where, fields)
         options.progress("label files", 1)
+    if data.keypoints is None:
+        poses.refuse(data.file)
     ledger.read("label files", len(labelled))
     return collector.samples(classes=list(dict.fromkeys(names.values())))
 
@@ -317,17 +331,73 @@ def _label_of(image: Path, texts: dict[Path, dict[str, Path]]) -> Path | None:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _read_line(where: str, line: str, names: Mapping[str, str]) -> tuple[str, Corners]:
-    """Return the number of the class, and (x1, y1, x2, y2)."""
+def _read_line(where: str, line: str, names: Mapping[str, str]) -> tuple[str, list[float]]:
+    """Return the number of the class, and the numbers behind it."""
     number, *fields = line.split()
-    if len(fields) != 4:
-        outlines = " (outlines are not read)" if len(fields) > 5 else ""
-        confidences = " (are these predictions, with confidences?)" if len(fields) == 5 else ""
-        why = f"{len(fields) + 1} numbers, should be class cx cy width height"
-        raise AnnotationError(f"{where}: {why}{outlines}{confidences}")
     if re.fullmatch(r"[0-9]+\.0*", number):
         number = number.partition(".")[0]  # As numpy writes it
     if number not in names:
         raise AnnotationError(f"{where}: unknown class {number} (there are {', '.join(names):.60})")
-    cx, cy, w, h = (written_number(field, where) for field in fields)
-    return number, (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
+    return number, [written_number(field, where) for field in fields]
+
+
+def _corners(where: str, fields: Sequence[float], data: YoloData, ledger: Ledger) -> Corners:
+    """Return (x1, y1, x2, y2) of a box, an outline or a pose, or raise an AnnotationError."""
+    if data.keypoints and len(fields) == 4 + data.keypoints:
+        ledger.not_needed("key points of poses", where)
+        return _around_centre(fields)
+    if len(fields) == 4:
+        return _around_centre(fields)
+    if len(fields) >= 6 and len(fields) % 2 == 0 and not data.keypoints:
+        ledger.note(_OUTLINES, where)
+        return around_points(_points(fields))
+    why = f"{len(fields) + 1} numbers, should be class cx cy width height"
+    if data.keypoints:
+        why += f", and {data.keypoints} numbers of key points, as {data.file} says (kpt_shape)"
+    else:
+        why += " (outlines: class x1 y1 x2 y2 x3 y3 …)"
+    if len(fields) == 5:
+        why += " (are these predictions, with confidences?)"
+    elif len(fields) > 5 and data.keypoints is None:
+        why += ". Of poses, state kpt_shape: [NUMBER, 2 or 3] in data.yaml"
+    raise AnnotationError(f"{where}: {why}")
+
+
+def _around_centre(fields: Sequence[float]) -> Corners:
+    cx, cy, w, h = fields[:4]
+    return (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
+
+
+def _points(fields: Sequence[float]) -> list[tuple[float, float]]:
+    return list(zip(fields[::2], fields[1::2], strict=True))
+
+
+class _PossiblePoses:
+    """Tells whether lines that are read as outlines may all be poses of (x, y).
+
+    Poses have one number of points, which lie in the box that the line begins with, or are 0 0.
+    """
+
+    def __init__(self) -> None:
+        self._place = ""  # The file and the line of the first
+        self._counts: set[int] = set()
+        self._lie_within = True
+
+    def look_at(self, where: str, fields: Sequence[float]) -> None:
+        """Take a line into account."""
+        self._place = self._place or where
+        self._counts.add(len(fields))
+        x1, y1, x2, y2 = _around_centre(fields)
+        if len(fields) % 2 == 0:
+            for x, y in _points(fields)[2:]:
+                self._lie_within &= (x, y) == (0, 0) or (x1 <= x <= x2 and y1 <= y <= y2)
+
+    def refuse(self, data: Path) -> None:
+        """Raise an AnnotationError if all lines may be poses; four corners are a turned box."""
+        (count, *others) = self._counts or {0}
+        if count > 8 and not others and self._lie_within:
+            raise AnnotationError(
+                f"{self._place}: are these outlines, or boxes with {count // 2 - 2} key points? "
+                f"State it in {data.with_name('data.yaml')}: kpt_shape: [{count // 2 - 2}, 2], or "
+                "kpt_shape: [0, 2] if they are outlines"
+            )

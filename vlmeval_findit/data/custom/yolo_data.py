@@ -21,8 +21,8 @@ _SPLITS = ("train", "val", "valid", "test")
 # Files that say what the classes and splits are
 DATA_FILES = (*_YAML, _DARKNET, *_LISTS)
 
-_READ = frozenset((*_SPLITS, "names", "path"))
-_NOT_NEEDED = frozenset(("nc", "download", "roboflow", "kpt_shape", "flip_idx"))
+_READ = frozenset((*_SPLITS, "names", "path", "kpt_shape"))
+_NOT_NEEDED = frozenset(("nc", "download", "roboflow", "flip_idx", "kpt_names"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,18 @@ class YoloData:
     names: Mapping[str, str]  # Of classes, by their numbers
     # Folders of images and lists of them, by split, that are there
     splits: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    keypoints: int | None = None  # Numbers of key points behind each box; None: not stated
 
 
 def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
     """Read the file with the classes' names: in the folder, among its labels, or one level above.
 
+    ``folder`` may be that file.
+
     Raises an AnnotationError if there is none, or it cannot be used.
     """
+    if folder.is_file():
+        return _read_yaml(folder, ledger)
     places = [folder, folder / "labels"]
     if names_a_split(folder.absolute().name):
         places.append(folder.absolute().parent)
@@ -105,8 +110,22 @@ def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
             )
     ledger.keys(file.name, values.keys() - _READ, _NOT_NEEDED, str(file))
     return YoloData(
-        file, {str(int(key)): name for key, name in names.items()}, _splits(file, values)
+        file,
+        {str(int(key)): name for key, name in names.items()},
+        _splits(file, values),
+        _keypoints(file, values.get("kpt_shape")),
     )
+
+
+def _keypoints(file: Path, stated: Any) -> int | None:
+    """Return how many numbers the key points of a box have: those of ``kpt_shape``, multiplied."""
+    if stated is None:
+        return None
+    texts = stated if isinstance(stated, list) else []
+    if len(texts) != 2 or not all(re.fullmatch("[0-9]+", str(text)) for text in texts):
+        raise AnnotationError(f"{file}, kpt_shape: should be [number of key points, 2 or 3]")
+    number, each = map(int, texts)
+    return number * each
 
 
 def _splits(file: Path, values: Mapping[str, Any]) -> dict[str, list[Path]]:
