@@ -230,18 +230,38 @@ def voc(folder: Path, pictures: Sequence[Picture]) -> Path:
 
 
 def csv_file(folder: Path, pictures: Sequence[Picture]) -> Path:
+    return _listing(folder, pictures, ("x1", "y1", "x2", "y2"), list, ",")
+
+
+def spreadsheet(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write what spreadsheets of Europe save: semicolons and decimal commas; and sides."""
+
+    def cells(box: Corners) -> list[str]:
+        return [str(number).replace(".", ",") for number in _sides(box)]
+
+    return _listing(folder, pictures, ("x", "y", "box_width", "box_height"), cells, ";")
+
+
+def _listing(
+    folder: Path,
+    pictures: Sequence[Picture],
+    names: Sequence[str],
+    cells: Callable[[Corners], Sequence[Any]],
+    separator: str,
+) -> Path:
     flags = sorted({flag for p in pictures for thing in p.things for flag in thing.flags})
     keys = sorted({key for picture in pictures for key in picture.keys})
     path = folder / "boxes.csv"
     with path.open("w", newline="", encoding="utf-8") as f:
-        rows = csv.writer(f)
-        rows.writerow(["image", "label", "x1", "y1", "x2", "y2", "img_w", "img_h", *flags, *keys])
+        rows = csv.writer(f, delimiter=separator)
+        rows.writerow(["image", "label", *names, "img_w", "img_h", *flags, *keys])
         for picture in pictures:
             for thing in picture.things:
                 size = picture.stated or ("", "")
                 of_flags = [thing.flags.get(flag, "") for flag in flags]
                 of_keys = [picture.keys.get(key, "") for key in keys]
-                rows.writerow([picture.name, thing.label, *thing.box, *size, *of_flags, *of_keys])
+                box = cells(thing.box)
+                rows.writerow([picture.name, thing.label, *box, *size, *of_flags, *of_keys])
     return path
 
 
@@ -276,7 +296,7 @@ Writer = Callable[[Path, Sequence[Picture]], Path]
 NAMING: tuple[Writer, ...] = (coco, createml, bdd100k, hf_metadata, via, label_studio, cvat)
 # Formats with a file for each image
 FILES: tuple[Writer, ...] = (labelme, voc)
-OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file)
+OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file, spreadsheet)
 LINES: tuple[Writer, ...] = (json_lines, swift)
 STATING_SIZES: tuple[Writer, ...] = tuple(
     writer for writer in (*OBJECTS, swift) if writer is not createml

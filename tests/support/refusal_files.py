@@ -105,7 +105,7 @@ LINES = {
 }
 
 LISTINGS = {
-    "no_header": "one.jpg,cat,1,2,30,40",
+    "no_header": "one.jpg,7,1,2,30,40",
     "missing_column": "image,label,x1,y1,x2\none.jpg,cat,1,2,30",
     "cut": "image,label,x1,y1,x2,y2\none.jpg,cat,1,2",
     "word": "image,label,x1,y1,x2,y2\none.jpg,cat,1,2,wide,40",

@@ -11,6 +11,7 @@ from vlmeval_findit.data import (
     DIFFICULT,
     IGNORED,
     AnnotationError,
+    BoxForm,
     Fate,
     ReaderOptions,
     Samples,
@@ -50,10 +51,30 @@ def entries(samples: Samples, fate: Fate) -> dict[str, int]:
         ("ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax", "a,x,cat,1,1,30,2,40"),
         ("y2,x2,y1,x1,Label,File_Name", "40,30,2,1,cat,a.jpg"),
         ("image_path,category,left,top,right,bottom", "old/a.jpg,cat,1,2,30,40"),
+        ("image,label,x,y,width,height", "a.jpg,cat,1,2,29,38"),
+        ("image,label,xmin,ymin,w,h,width,height", "a.jpg,cat,1,2,29,38,120,80"),
+        ("image,label,x_center,y_center,box_w,box_h", "a.jpg,cat,15.5,21,29,38"),
+        (
+            "label_name,bbox_x,bbox_y,bbox_width,bbox_height,image_name,image_width,image_height",
+            "cat,1,2,29,38,a.jpg,120,80",
+        ),
+        ("\ufeffimage;label;x1;y1;x2;y2", "a.jpg;cat;1,0;2;30,00;40.0"),
+        ("image;label;x1;y1;x2;y2", "a.jpg;a, b;1;2;30;40"),
+        ("sep=;\nimage;label;x1;y1;x2;y2", "a.jpg;cat;1;2;30;40"),
+        ("image\tlabel\tx1\ty1\tx2\ty2", "a.jpg\tcat\t1\t2\t30\t40"),
+        # Without a header
+        ("a.jpg,1,2,30,40,cat", "b.png,,,,,"),
+        ("b.png,,,,,", "a.jpg,1,2,30,40,cat"),
+        ("a.jpg,cat,1,2,30,40", ",,,,,"),
+        ("cat,1,2,29,38,a.jpg,120,80", ""),
+        # As spreadsheets and pandas leave them
+        (HEAD, "a.jpg,cat,1,2,30,40\n,,,,,\n , ,,,,"),
+        (HEAD, "a.jpg,cat,1,2,30,40\nb.png,nan,NaN,nan,nan,nan\nb.png,NULL,NULL,,,None"),
     ],
 )
 def test_columns_as_tools_name_them(tmp_path, header: str, line: str) -> None:
-    assert boxes(read(tmp_path, header, line)) == [("a.jpg", "cat", (1, 2, 30, 40), "")]
+    label = "a, b" if "a, b" in line else "cat"
+    assert boxes(read(tmp_path, header, line)) == [("a.jpg", label, (1, 2, 30, 40), "")]
 
 
 @pytest.mark.parametrize(
@@ -79,13 +100,15 @@ def test_columns_that_no_reader_knows_are_named(tmp_path) -> None:
     [
         (f"{HEAD},x1", "duplicate column 'x1': remove one"),
         ("filename,path,label,x1,y1,x2,y2", "both filename and path may be the image"),
-        ("a.jpg,cat,1,2,30,40", "but should name the columns"),
+        ("a.jpg,7,1,2,30,40", "put a line like image,label,x1,y1,x2,y2 on top"),
         ("image,label,x1,y1,x2", "missing: y2 (commas separate them)"),
+        ("image;label;x;y;breite;h\u00f6he", "missing: x1, y1, x2, y2 (semicolons separate them)"),
+        ("image,label,x,y,w", "missing: x1, y1, x2, y2"),
     ],
 )
 def test_a_header_that_is_not_clear_is_refused(tmp_path, header: str, why: str) -> None:
     with pytest.raises(AnnotationError) as error:
-        read(tmp_path, header, "a.jpg,cat,1,2,30,40,9")
+        read(tmp_path, header, header.replace("a.jpg", "b.png"))
     assert why in str(error.value)
 
 
@@ -96,7 +119,35 @@ def test_a_line_with_an_image_only_shows_no_object(tmp_path) -> None:
     with pytest.raises(AnnotationError, match="line 2, column label: is empty"):
         read(tmp_path, HEAD, "a.jpg,,1,2,30,40")
     with pytest.raises(AnnotationError, match="line 2, column x1: '' is not a number"):
-        read(tmp_path, HEAD, "a.jpg,cat,,,,")
+        read(tmp_path, HEAD, "a.jpg,cat,,3,4,5")
+
+
+@pytest.mark.parametrize("empty", ["", "nan", "NULL"])
+def test_an_object_without_numbers_has_no_box(tmp_path, empty: str) -> None:
+    line = ",".join(["a.jpg", "dog", *[empty] * 4])
+    samples = read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", line)
+    (thing,) = samples.boxless
+    assert (thing.image, thing.label, thing.why) == ("a.jpg", "dog", "has no numbers")
+    assert [row[1] for row in boxes(samples)] == ["cat"]
+
+
+def test_unclear_numbers_of_csv_are_asked_about(tmp_path) -> None:
+    with pytest.raises(AnnotationError, match=r"line 2: is 1,234 1234 or 1\.234"):
+        read(tmp_path, HEAD.replace(",", ";"), "a.jpg;cat;10;20;1,234;5,678")
+    sides = "image,label,x,y,width,height"
+    lines = ["a.jpg,cat,1,2,640,480", "a.jpg,cat,9,2,640,480", "b.png,cat,9,2,64,48"]
+    with pytest.raises(AnnotationError, match="are width and height those of the boxes"):
+        read(tmp_path, sides, *lines)
+    # Without names of columns, numbers may have another form; with them they may not.
+    bare = "a.jpg,cat,10,20,30,40"
+    samples = read(tmp_path, bare)
+    assert samples.form is BoxForm.CORNERS
+    assert "files without a header, read as image,label,x1,y1,x2,y2" in entries(samples, Fate.NOTED)
+    stated = ReaderOptions(form=BoxForm.SIDES)
+    samples = read(tmp_path, bare, options=stated)
+    assert (boxes(samples)[0][2], samples.form) == ((10, 20, 40, 60), None)
+    with pytest.raises(AnnotationError, match="columns say what the numbers are"):
+        read(tmp_path, HEAD, bare, options=stated)
 
 
 def test_a_column_of_splits_is_chosen_from(tmp_path) -> None:

@@ -506,7 +506,7 @@ def test_an_unsupported_format_is_named_with_a_way_to_convert(
         ("a.json", '{"photos": []}'),
         ("a.json", "[1, 2]"),
         ("a.json", "[]"),
-        ("a.csv", "a.png,10,10,50,50,cup\n"),
+        ("a.csv", "a.png,10,10,50,50,7\n"),
         ("a.csv", "photo,left_side\n"),
         ("a.doc", "text"),
         ("a.txt", "something\n"),

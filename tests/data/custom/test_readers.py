@@ -55,7 +55,7 @@ HEAD = "image,label,x1,y1,x2,y2"
     ("text", "why"),
     [
         ("", "line 1: columns are [], missing: image, label"),
-        (HEAD.replace(",", ";") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
+        (HEAD.replace(",", "|") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
         (
             f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n",
             "line 4: 7 cells for 6 columns",

@@ -107,9 +107,9 @@ CSV = AnnotationFormat(
     name="CSV",
     files="FILE.csv, .tsv",
     means="columns image,label,x1,y1,x2,y2 and, if known, width,height; a box each line; also as "
-    "Roboflow, TensorFlow and OpenImages name them",
+    "other tools name and order them, with sides, and as spreadsheets save them",
     read=read_csv,
-    flags=_OBJECTS,
+    flags=("box", *_OBJECTS),
     fits=_suffix(".csv", ".tsv"),
 )
 YOLO = AnnotationFormat(
