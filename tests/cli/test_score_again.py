@@ -144,9 +144,7 @@ def test_spaces_are_listed_once_for_many_files(
 
 @pytest.mark.parametrize("kind", ["score", "details", "provenance"])
 @pytest.mark.parametrize("space", ["", "unit"])
-def test_every_file_of_a_score_can_be_scored(
-    kind: str, space: str, world: World
-) -> None:
+def test_every_file_of_a_score_can_be_scored(kind: str, space: str, world: World) -> None:
     path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
     assert main(["score", str(path), *(["--space", space] if space else [])]) == 0
     files = RunFiles(path, f".space-{space}" if space else "")
