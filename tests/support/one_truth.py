@@ -290,6 +290,19 @@ def swift(folder: Path, pictures: Sequence[Picture]) -> Path:
     return path
 
 
+def dota(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write label files among the images; labels have no blanks, and flags are not written."""
+    for picture in pictures:
+        lines = ["imagesource:GoogleEarth", "gsd:0.1"]
+        for thing in picture.things:
+            x1, y1, x2, y2 = thing.box
+            lines.append(f"{x1} {y1} {x2} {y1} {x2} {y2} {x1} {y2} {thing.label} 0")
+        path = (folder / picture.name).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines))
+    return folder
+
+
 Writer = Callable[[Path, Sequence[Picture]], Path]
 
 # Formats of objects in which an entry names its image
@@ -297,6 +310,8 @@ NAMING: tuple[Writer, ...] = (coco, createml, bdd100k, hf_metadata, via, label_s
 # Formats with a file for each image
 FILES: tuple[Writer, ...] = (labelme, voc)
 OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file, spreadsheet)
+# Formats whose labels are words, and that state neither names of images nor sizes
+BARE: tuple[Writer, ...] = (dota,)
 LINES: tuple[Writer, ...] = (json_lines, swift)
 STATING_SIZES: tuple[Writer, ...] = tuple(
     writer for writer in (*OBJECTS, swift) if writer is not createml

@@ -22,6 +22,7 @@ from ..data import (
     ImportChoices,
     ImportedDataset,
     ImportOptions,
+    Layout,
     ReaderOptions,
     Units,
     import_samples,
@@ -124,7 +125,7 @@ def command(**flags: Any) -> int:
     if layout.path != path or path.is_dir():
         print_folded(f"{path} is read as {layout.seen}")
     with CountProgress() as progress:
-        samples = form.read(layout.path, folder, _reader_options(flags, progress))
+        samples = form.read(layout.path, folder, _reader_options(flags, layout, progress))
         choices = ImportChoices(
             replace=replace,
             exif=exif,
@@ -138,7 +139,9 @@ def command(**flags: Any) -> int:
     return 0
 
 
-def _reader_options(flags: Mapping[str, Any], progress: CountProgress) -> ReaderOptions:
+def _reader_options(
+    flags: Mapping[str, Any], layout: Layout, progress: CountProgress
+) -> ReaderOptions:
     classes = ClassRules(
         ignore=flags["ignore_class"],
         drop=flags["drop_class"],
@@ -147,7 +150,7 @@ def _reader_options(flags: Mapping[str, Any], progress: CountProgress) -> Reader
     return ReaderOptions(
         units=flags["units"],
         form=flags["box"],
-        split=flags["split"],
+        split=None if layout.split_is_chosen else flags["split"],
         frames=flags["frames"],
         first_pixel=flags["voc_from"],
         classes=classes,

@@ -61,6 +61,7 @@ from .custom.annotation_formats import (
 )
 
 from .custom.layouts import (
+    Layout as Layout,
     recognise as recognise,
 )
 

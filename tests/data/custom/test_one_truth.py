@@ -55,7 +55,7 @@ def formats(*writers: Writer) -> pytest.MarkDecorator:
 # --- images ---------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.OBJECTS, *one_truth.LINES)
+@formats(*one_truth.OBJECTS, *one_truth.BARE, *one_truth.LINES)
 @pytest.mark.parametrize("name", ["a.png", "cam 1/b.png", "train.png", "notes.jpg"])
 def test_the_same_truth_gives_the_same_table(tmp_path, writer: Writer, name: str) -> None:
     assert imports(write(writer, tmp_path / "set", [Picture(name, BOTH)])) == 0
@@ -159,7 +159,7 @@ def test_a_stored_size_does_not_decide_what_boxes_refer_to(
 # --- splits ---------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.OBJECTS, *one_truth.LINES)
+@formats(*one_truth.OBJECTS, *one_truth.BARE, *one_truth.LINES)
 @pytest.mark.parametrize(
     ("training", "validation"),
     [
@@ -172,7 +172,7 @@ def test_a_stored_size_does_not_decide_what_boxes_refer_to(
 def test_folders_of_splits_are_not_merged(
     tmp_path, writer: Writer, training: str, validation: str, capsys
 ) -> None:
-    if writer in one_truth.FILES:
+    if writer in (*one_truth.FILES, *one_truth.BARE):
         training, validation = (name.rpartition("/")[2] for name in (training, validation))
     pictures = [Picture(f"{training}/0.png", BOTH), Picture(f"{validation}/0.png", BOTH)]
     path = write(writer, tmp_path / "set", pictures)
@@ -263,7 +263,7 @@ def test_labels_that_differ_in_blanks_are_one(tmp_path, writer: Writer, other: s
     assert boxes() == {("a.png", "red cat"): [CAT, DOG]}
 
 
-@formats(*one_truth.OBJECTS)
+@formats(*one_truth.OBJECTS, *one_truth.BARE)
 def test_labels_that_differ_in_letter_case_are_noted(tmp_path, writer: Writer, capsys) -> None:
     things = [Thing("Cat", CAT), Thing("cat", DOG)]
     assert imports(write(writer, tmp_path / "set", [Picture("a.png", things)])) == 0
@@ -292,7 +292,7 @@ def test_units_are_asked_for_and_taken(tmp_path, writer: Writer, units: str, cap
     assert boxes()["a.png", "thing 9"][0] == pytest.approx(expected)
 
 
-@formats(*one_truth.OBJECTS)
+@formats(*one_truth.OBJECTS, *one_truth.BARE)
 def test_a_box_past_the_border_is_cut_off_or_ignored(tmp_path, writer: Writer, capsys) -> None:
     things = [Thing("cat", CAT), Thing("cat", (560.0, 20.0, 646.0, 220.0))]
     path = write(writer, tmp_path / "set", [Picture("a.png", things)])
@@ -309,7 +309,7 @@ def test_a_box_past_the_border_is_cut_off_or_ignored(tmp_path, writer: Writer, c
     assert not ignored.crowd
 
 
-@formats(*one_truth.OBJECTS)
+@formats(*one_truth.OBJECTS, *one_truth.BARE)
 @pytest.mark.parametrize("flat", [(0.0, 0.0, 0.0, 0.0), (50.0, 60.0, 50.0, 90.0)])
 def test_a_box_without_an_area_is_a_bad_box(
     tmp_path, writer: Writer, flat: tuple[float, float, float, float], capsys

@@ -398,12 +398,6 @@ def test_via_needs_one_attribute_that_is_the_label(tmp_path) -> None:
 FOREIGN: list[tuple[str, Any, str, str]] = [
     # A file, what is in it, its name, and a part of the way
     (
-        "val.odgt",
-        '{"ID": "9,a", "gtboxes": [{"tag": "person", "vbox": [1, 2, 3, 4]}]}',
-        "CrowdHuman",
-        '"boxes": ',
-    ),
-    (
         "res.json",
         [{"image_id": 4, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}],
         "COCO results list",
@@ -462,19 +456,7 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
     ),
     ("g.json", [{"box_2d": [1, 2, 3, 4], "label": "cat"}], "Gemini", "label"),
     ("q.jsonl", '{"image": "a.png", "expression": "cat", "bbox_2d": [1, 2, 3, 4]}', "Qwen", ""),
-    (
-        "wider_face_split/bbx_gt.txt",
-        "0--Parade/a.jpg\n1\n449 330 122 149 0 0 0 0 0 0 \n",
-        "WIDER FACE",
-        "-if wider_face",
-    ),
     ("gt/gt.txt", "1,1,794.2,47.5,71.2,174.8,1,1,0.8\n", "MOT", "-if mot_seq"),
-    (
-        "P0001.txt",
-        "imagesource:GoogleEarth\ngsd:0.1\n1.0 2.0 3.0 2.0 3.0 4.0 1.0 4.0 large-vehicle 0\n",
-        "DOTA",
-        "FILE.csv",
-    ),
     ("a.txt", "0 0.5 0.5 0.25 0.25\n", "label file of YOLO", "Name the folder"),
     ("a.xml", "<annotation><object><bndbox><xmin>1", "a file of VOC", "Name the folder"),
     ("via.csv", "filename,file_size,region_shape_attributes\n", "VIA's CSV", "as JSON"),

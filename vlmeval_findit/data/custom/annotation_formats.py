@@ -8,8 +8,10 @@ from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
 from .coco import read_coco
+from .crowdhuman import read_crowdhuman
 from .csv_boxes import read_csv
 from .cvat_xml import read_cvat
+from .dota import is_dota, read_dota
 from .foreign_formats import name_foreign
 from .glimpse import Glimpse, glimpse
 from .hf_metadata import read_hf_metadata
@@ -21,12 +23,22 @@ from .labelme import read_labelme
 from .reader_options import ReaderOptions
 from .swift_lines import read_swift
 from .via import read_via
+from .visdrone import is_visdrone, read_visdrone
 from .voc import read_voc
+from .wider_face import is_wider, read_wider
 from .yolo import read_yolo
 
 # Flags of every format of objects: classes, and what their numbers and splits are
 _CLASSES = ("ignore_class", "drop_class", "rename_class")
 _OBJECTS = ("units", "split", *_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the annotations and images of a format lie in a folder, as it is published."""
+
+    annotations: str  # A file, or a folder with one an image; * is the name of a split
+    images: tuple[str, ...]  # The first that is there; {split} is that name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +51,16 @@ class AnnotationFormat:
     read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
     flags: tuple[str, ...]  # Those that it takes of all that are for some formats only
     fits: Callable[[Glimpse], bool]  # Whether a file is of it, by its suffix and what is in it
+    places: tuple[Place, ...] = ()  # In folders
 
 
 def _suffix(*suffixes: str) -> Callable[[Glimpse], bool]:
     return lambda file: file.kind in suffixes
+
+
+def _lines(is_of: Callable[[str], bool]) -> Callable[[Glimpse], bool]:
+    """Return whether the first line of a text is of a format."""
+    return lambda file: file.kind == ".txt" and any(map(is_of, file.lines[:1]))
 
 
 def _never(file: Glimpse) -> bool:
@@ -166,7 +184,7 @@ KITTI = AnnotationFormat(
     means="KITTI: label_2/ and image_2/",
     read=read_kitti,
     flags=_OBJECTS,
-    fits=lambda file: file.kind == ".txt" and any(map(is_kitti, file.lines[:1])),
+    fits=_lines(is_kitti),
 )
 CREATEML = AnnotationFormat(
     name="CreateML",
@@ -200,6 +218,50 @@ SWIFT = AnnotationFormat(
     flags=("units", "box", "split"),
     fits=_is_swift,
 )
+VISDRONE = AnnotationFormat(
+    name="VisDrone",
+    files="DIR with annotations",
+    means="VisDrone's images: annotations/ and images/",
+    read=read_visdrone,
+    flags=_OBJECTS,
+    fits=_lines(is_visdrone),
+    places=(Place("annotations", ("images",)), Place("*/annotations", ("{split}/images",))),
+)
+WIDER_FACE = AnnotationFormat(
+    name="WIDER FACE",
+    files="DIR, FILE.txt",
+    means="WIDER FACE: wider_face_split/ and WIDER_val/",
+    read=read_wider,
+    flags=_OBJECTS,
+    fits=lambda file: file.kind == ".txt" and is_wider(file.lines),
+    places=(
+        Place(
+            "wider_face_split/wider_face_*_bbx_gt.txt", ("WIDER_{split}/images", "WIDER_{split}")
+        ),
+    ),
+)
+CROWDHUMAN = AnnotationFormat(
+    name="CrowdHuman",
+    files="FILE.odgt",
+    means="CrowdHuman: annotation_val.odgt and Images/, boxes of whole bodies",
+    read=read_crowdhuman,
+    flags=_OBJECTS,
+    fits=lambda file: file.has("ID", "gtboxes"),
+    places=(Place("annotation_*.odgt", ("Images", "images", "CrowdHuman_{split}/Images")),),
+)
+DOTA = AnnotationFormat(
+    name="DOTA",
+    files="DIR with labelTxt",
+    means="DOTA: labelTxt/ and images/",
+    read=read_dota,
+    flags=_OBJECTS,
+    fits=_lines(is_dota),
+    places=(
+        Place("labelTxt", ("images",)),
+        Place("*/labelTxt", ("{split}/images",)),
+        Place("*/labelTxt-v1.0/labelTxt", ("{split}/images",)),
+    ),
+)
 # First those that are told by what is in a file.
 ANNOTATION_FORMATS = (
     LABELME,
@@ -207,6 +269,10 @@ ANNOTATION_FORMATS = (
     VIA,
     CVAT,
     KITTI,
+    VISDRONE,
+    WIDER_FACE,
+    CROWDHUMAN,
+    DOTA,
     CREATEML,
     BDD100K,
     HF_METADATA,

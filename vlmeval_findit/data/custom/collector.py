@@ -2,8 +2,8 @@
 
 How a reader is written: it makes a :class:`Collector`, walks its format, and says of every image
 :meth:`Collector.image` and of every object :meth:`Collector.add`; where an object has no box that
-can be used, :meth:`Collector.add_boxless` with the reason.  :meth:`Collector.samples` makes the
-queries::
+can be used, :meth:`Collector.add_boxless` with the reason; of a region where nothing counts
+:meth:`Collector.add_region`.  :meth:`Collector.samples` makes the queries::
 
     def read_boards(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
         collector = Collector(path, images, options)
@@ -41,6 +41,7 @@ from ...core import suffix_of
 from ...marks import PackedMask
 from ...storage import Size
 from ..annotated_samples import (
+    REGION,
     AnnotatedBox,
     AnnotationError,
     BoxForm,
@@ -215,12 +216,22 @@ class Collector:
         ignored = why_ignored(flags, place) if flags else ""
         self.objects.append((image, AnnotatedBox(corners, place, text, 0, ignored, mask)))
 
+    def add_region(self, image: str, corners: Corners, where: object) -> None:
+        """Note a region in which no answer counts, whatever it names."""
+        self.objects.append((image, AnnotatedBox(corners, str(where), ignored=REGION)))
+
     def add_boxless(self, image: str, label: str, why: str, where: object) -> None:
         """Note an object without a box that can be used; ``why`` says so in a message."""
         text = label_text(label) or "without a label"
         self._boxless.append(BoxlessObject(image, text, why, str(where)))
 
     # --- splits -----------------------------------------------------------------------------------
+
+    def files(self, path: Path, suffix: str, kind: str) -> list[ListedFile]:
+        """Return an annotation file about an image, or those below a folder of the chosen split."""
+        if path.is_file():
+            return [ListedFile(path, path.stem)]
+        return self.files_of_split(path, listed_files(path, suffix, self.ledger, kind), kind)
 
     def files_of_split(
         self, folder: Path, files: Sequence[ListedFile], kind: str

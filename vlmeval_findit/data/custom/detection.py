@@ -57,7 +57,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
             its boxes do not count and no rule says how that is meant.
     """
-    labels = {box.label for _, box in detections.objects}
+    labels = {box.label for _, box in detections.objects if box.ignored != REGION}
     labels.update(each.label for each in detections.boxless)
     names = detections.classes or sorted(labels)
     options.classes.check(detections.source, names)

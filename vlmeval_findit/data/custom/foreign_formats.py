@@ -57,7 +57,7 @@ def _expression_line(path: Path) -> str:
 
 
 # Folders of annotations; datumaro wants the folder above
-_INNER = ("annotations", "Annotations", "gt", "wider_face_split")
+_INNER = ("annotations", "Annotations", "gt")
 
 
 def _datumaro(form: str) -> Callable[[Path], str]:
@@ -166,25 +166,13 @@ _MENTIONED = 100_000
 
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
-_DOTA = rf"(?:{_NUMBER}\s+){{8}}[A-Za-z]\S*(?:\s+\S+)*|(?:imagesource|gsd):.*"
 _MOT = rf"\d+,-?\d+(?:,\s*{_NUMBER}){{4,8}}"
-_WIDER = r"\S.*\.(?:jpg|jpeg|png)"
 _YOLO = rf"\d+(?:\s+{_NUMBER}){{4}}"
-
-
-def _is_wider(file: Glimpse) -> bool:
-    """Return whether a text has the name of an image, a count, and rows of 4 or 10 numbers."""
-    lines = [line.strip() for line in file.lines[:3]]
-    if file.kind != ".txt" or len(lines) < 3:
-        return False
-    is_row = re.match(rf"(?:{_NUMBER}\s+){{3}}{_NUMBER}(?:\s|$)", lines[2]) is not None
-    return re.fullmatch(_WIDER, lines[0], re.I) is not None and lines[1].isdigit() and is_row
 
 
 # Earlier rows come first: VOTT's files have regions, too.
 # Formats by the first sign that fits
 FOREIGN_FORMATS = (
-    ForeignFormat("CrowdHuman's annotations (.odgt)", _keys("ID", "gtboxes"), _json_line),
     ForeignFormat(
         "a COCO results list (predictions: image_id, category_id, bbox, score)",
         _keys("image_id", "category_id", "score", is_list=True),
@@ -250,17 +238,8 @@ FOREIGN_FORMATS = (
         _mentions("bbox_2d"),
         _expression_line,
     ),
-    ForeignFormat("WIDER FACE's list", _is_wider, _datumaro("wider_face")),
     ForeignFormat(
         "MOT's list (frame, id, x, y, width, height …)", _texts(_MOT), _datumaro("mot_seq")
-    ),
-    ForeignFormat(
-        "DOTA's boxes of four corners",
-        _texts(_DOTA),
-        _say(
-            "FindIt's boxes are upright. Write the box around the corners into a CSV file with the "
-            "columns image,label,x1,y1,x2,y2, and say: data import FILE.csv --name NAME"
-        ),
     ),
     ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER), is_read_in_folders=True),
     ForeignFormat(

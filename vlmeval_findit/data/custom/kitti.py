@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import text_of, written_number
-from .collector import Collector, ListedFile, listed_files
+from .collector import Collector
 from .reader_options import ReaderOptions
 
 # Truncated, occluded, alpha, x1, y1, x2, y2, and seven numbers in space
@@ -49,10 +49,7 @@ def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -
     labels have the score 1).
     """
     collector = Collector(path, images, options)
-    files = [ListedFile(path, path.stem)]
-    if path.is_dir():
-        there = listed_files(path, ".txt", collector.ledger, "label file")
-        files = collector.files_of_split(path, there, "label file")
+    files = collector.files(path, ".txt", "label file")
     for file in files:
         image = collector.image_of_file(file, [file.stem], "its name", "label file")
         for at, line in enumerate(text_of(file.path).splitlines(), 1):

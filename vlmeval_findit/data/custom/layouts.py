@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ...core import suffix_of
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_formats import (
+    ANNOTATION_FORMATS,
     COCO,
     CREATEML,
     CSV,
@@ -21,6 +22,7 @@ from .annotation_formats import (
     VOC,
     YOLO,
     AnnotationFormat,
+    Place,
     format_of,
 )
 from .annotation_values import IMAGE_SUFFIXES
@@ -64,7 +66,8 @@ def recognise(path: Path, split: str | None) -> Layout:
         images = path.parent / "images"
         return Layout(YOLO, path, images if images.is_dir() else path.parent, YOLO.name)
     form = format_of(path, path)
-    return Layout(form, path, path.parent, form.name)
+    placed = _placed_above(path)
+    return placed or Layout(form, path, path.parent, form.name)
 
 
 def _recognise_folder(folder: Path, split: str | None) -> Layout:
@@ -74,9 +77,9 @@ def _recognise_folder(folder: Path, split: str | None) -> Layout:
         layout = of_format(folder.absolute().parent)
         if layout is not None:
             return layout
-    kitti = _kitti(folder, split)
-    if kitti is not None:
-        return kitti
+    placed = _placed(folder, split) or _placed_above(folder) or _kitti(folder, split)
+    if placed is not None:
+        return placed
     layouts = [layout for layout in (_yolo(folder), _voc(folder)) if layout is not None]
     if len(layouts) > 1:
         raise AnnotationError(
@@ -111,26 +114,84 @@ def _holds_annotation_folders(folder: Path) -> bool:
     return any(folder.glob("*/labels")) or (folder / "Annotations").is_dir()
 
 
+# --- places of formats as they are published ------------------------------------------------------
+
+
+def _placed(folder: Path, split: str | None) -> Layout | None:
+    """Return the layout of a folder in which a format has its places."""
+    for form in ANNOTATION_FORMATS:
+        for place in form.places:
+            there = {
+                _name_of_split(place, path, folder): path
+                for path in sorted(folder.glob(place.annotations))
+                if _is_of(form, path)
+            }
+            if there:
+                has_splits = "*" in place.annotations
+                name = chosen_split(folder, list(there), split) if has_splits else ""
+                return _layout_at(form, place, there[name], folder, name)
+    return None
+
+
+def _placed_above(path: Path) -> Layout | None:
+    """Return the layout of the annotations of a format, which are in their place in a folder."""
+    path = path.absolute()
+    for form in ANNOTATION_FORMATS:
+        for place in form.places:
+            depth = len(PurePath(place.annotations).parts)
+            if path.match(place.annotations) and _is_of(form, path):
+                folder = path.parents[depth - 1]
+                return _layout_at(form, place, path, folder, _name_of_split(place, path, folder))
+    return None
+
+
+def _layout_at(
+    form: AnnotationFormat, place: Place, path: Path, folder: Path, split: str
+) -> Layout:
+    images = (folder / name.replace("{split}", split) for name in place.images)
+    there = next(filter(Path.is_dir, images), folder)
+    seen = f"{form.name}: {path.relative_to(folder).as_posix()}"
+    return Layout(form, path, there, seen, bool(split))
+
+
+def _name_of_split(place: Place, path: Path, folder: Path) -> str:
+    """Return what * stands for in a path; "" where the place has none."""
+    before, _, behind = place.annotations.partition("*")
+    name = path.relative_to(folder).as_posix()
+    return name.removeprefix(before).removesuffix(behind) if "*" in place.annotations else ""
+
+
+def _is_of(form: AnnotationFormat, path: Path) -> bool:
+    return _format_of_texts(path) is form if path.is_dir() else form.fits(glimpse(path))
+
+
+def _format_of_texts(folder: Path) -> AnnotationFormat | None:
+    """Return the format of the first text below a folder that is of one."""
+    for path in islice(sorted(folder.rglob("*.txt")), _LOOKED_INTO):
+        file = glimpse(path)
+        for form in ANNOTATION_FORMATS:
+            if form.fits(file):
+                return form
+    return None
+
+
+# --- YOLO, VOC, KITTI -----------------------------------------------------------------------------
+
+
 def _yolo(folder: Path) -> Layout | None:
-    if (folder / "labels").is_dir():
+    labels = folder / "labels"
+    if labels.is_dir():
         images = folder / "images"
-        if _holds_kitti(folder / "labels"):
-            return Layout(KITTI, folder / "labels", images, "KITTI: labels/ and images/")
+        other = _format_of_texts(labels)
+        if other is not None:
+            return Layout(other, labels, images, f"{other.name}: labels/ and images/")
+        for path in islice(sorted(labels.rglob("*.txt")), _LOOKED_INTO):
+            name_foreign(glimpse(path), folder)
         seen = "YOLO: labels/ and images/"
         return Layout(YOLO, folder, images if images.is_dir() else folder, seen)
     if any(folder.glob("*/labels")):
         return Layout(YOLO, folder, folder, "YOLO: a folder for each split, as Roboflow exports")
     return None
-
-
-def _holds_kitti(labels: Path) -> bool:
-    """Tell whether the first label file is KITTI's; raise an AnnotationError for others, named."""
-    for path in islice(sorted(labels.rglob("*.txt")), _LOOKED_INTO):
-        file = glimpse(path)
-        if KITTI.fits(file):
-            return True
-        name_foreign(file, labels.parent)
-    return False
 
 
 def _voc(folder: Path) -> Layout | None:
@@ -238,6 +299,9 @@ def _layout_among_images(folder: Path) -> Layout | None:
     if _has(folder, (".xml",)):
         return Layout(VOC, folder, folder, "VOC: XML files among images")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
+        other = _format_of_texts(folder)
+        if other is not None:
+            return Layout(other, folder, folder, f"{other.name}: texts among images")
         _name_what_is_inside(folder)
         return Layout(YOLO, folder, folder, "YOLO: label files among images")
     return None
