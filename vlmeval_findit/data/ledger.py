@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 
@@ -52,12 +52,15 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[Fate, str], LedgerEntry] = {}
+        self._counts: dict[tuple[Fate, str], int] = {}
+        self._firsts: dict[tuple[Fate, str], str] = {}
 
     def __iter__(self) -> Iterator[LedgerEntry]:
         """Yield the entries, what was read first."""
         order = list(Fate)
-        yield from sorted(self._entries.values(), key=lambda entry: order.index(entry.fate))
+        for fate, what in sorted(self._counts, key=lambda key: order.index(key[0])):
+            key = (fate, what)
+            yield LedgerEntry(fate, what, self._counts[key], self._firsts[key])
 
     def read(self, what: str, count: int = 1) -> None:
         """Count what was read: files, images, boxes."""
@@ -117,8 +120,7 @@ class Ledger:
     def _add(self, fate: Fate, what: str, where: str, count: int) -> None:
         if count == 0:
             return
-        before = self._entries.get((fate, what))
-        if before is None:
-            self._entries[fate, what] = LedgerEntry(fate, what, count, where)
-        else:
-            self._entries[fate, what] = replace(before, count=before.count + count)
+        # Called for keys of every object: a record is made when somebody asks.
+        key = (fate, what)
+        self._counts[key] = self._counts.get(key, 0) + count
+        self._firsts.setdefault(key, where)

@@ -6,6 +6,7 @@ import csv
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ...core import nearest
@@ -17,6 +18,7 @@ from .flags import says_not_to_count
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
 
 
+@lru_cache(10_000)
 def label_text(text: str) -> str:
     """Return a label as it is asked for: in NFC, with single blanks; files have others, too.
 

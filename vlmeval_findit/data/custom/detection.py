@@ -114,7 +114,9 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
             ledger.note(f"boxes of the class {box.label!r} where no answer counts", box.where)
             objects.append((image, replace(box, ignored=REGION)))
         else:
-            objects.append((image, replace(box, label=rules.name_of(box.label))))
+            name = rules.name_of(box.label)
+            renamed_box = box if name == box.label else replace(box, label=name)
+            objects.append((image, renamed_box))
     boxless = []
     for each in detections.boxless:
         if each.label in rules.drop or each.label in rules.ignore:

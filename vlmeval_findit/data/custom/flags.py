@@ -78,13 +78,14 @@ _ORDER = (CROWD, DIFFICULT, IGNORED)
 
 
 def _is_set(name: str, value: Any, where: str) -> bool:
-    if not meaning_of_flag(name):
+    # Most flags of most objects are 0.
+    if not value or not meaning_of_flag(name):
         return False
     if isinstance(value, Mapping):
         # A checkbox of VIA: the chosen ones of its options
         chosen = [option for option, is_chosen in value.items() if is_chosen]
         value = chosen[0] if len(chosen) == 1 else bool(chosen)
-    plain = str("" if value is None else value).strip().lower()
+    plain = str(value).strip().lower()
     if plain not in _YES and plain not in _NO:
         raise AnnotationError(f"{where}, {name}: {shown(value, 40)} should be 0 or 1")
     return plain in _YES

@@ -93,6 +93,8 @@ class ImageNames:
     def __init__(self, folder: Path, ledger: Ledger) -> None:
         self._folder = folder
         self._ledger = ledger
+        # By stated names, which some formats repeat for every object
+        self._found: dict[str, tuple[str, str]] = {}
         self._stated_by_name: dict[str, str] = {}
         self._names: dict[Path, NameIndex] = {}
         # Images by their stems, by folder
@@ -104,7 +106,9 @@ class ImageNames:
         Raises:
             AnnotationError: several images fit, or only one that another name stands for.
         """
-        name, how = self._find_file(stated, where)
+        if stated not in self._found:
+            self._found[stated] = self._find_file(stated, where)
+        name, how = self._found[stated]
         before = self._stated_by_name.setdefault(name, stated)
         if before != stated:
             raise AnnotationError(
