@@ -162,7 +162,7 @@ from .published.importing import (
     run_import as run_import,
 )
 
-from .published.plain_pickle import (
+from .published.refcoco_copies import (
     read_plain_pickle as read_plain_pickle,
 )
 

@@ -24,17 +24,19 @@ What people have, established from cards and from programs that read it:
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ...benchmarks.findit import Family
 from ...benchmarks.vpbench import named_image, tsv_rows
 from ...boxes import Corners
-from ...core import Count, Text
+from ...core import Count, Text, read_bytes
 from ...storage import Size, TableError
 from ..annotated_samples import (
     AnnotatedBox,
@@ -61,7 +63,6 @@ from ..custom.node import Node
 from ..ledger import Ledger
 from ..sources import PublishedPart
 from .parquet_images import ParquetImages, parquet_images
-from .plain_pickle import read_plain_pickle
 
 SPLITS = {
     "refcoco": ("val", "testA", "testB"),
@@ -213,6 +214,39 @@ def read(copy: Copy, split: Split, others: Sequence[Copy]) -> Samples:
     ledger.read("objects", len(places))
     samples = expression_samples(files[0], images, Family.REFEXP, queries, sizes)
     return replace(samples, units=copy.units, units_stated=True, ledger=ledger)
+
+
+# --- plain pickles --------------------------------------------------------------------------------
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Refuses everything that a pickle names: functions, classes, and objects stored elsewhere."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise pickle.UnpicklingError(f"it asks for the object {pid!r} of another file")
+
+
+def read_plain_pickle(path: Path) -> Any:
+    """Return the plain values of a pickle, also of Python 2, whose texts are UTF-8 or Latin-1.
+
+    Raises:
+        AnnotationError: it holds anything else, or is damaged.
+        OSError: it cannot be opened.
+    """
+    data = read_bytes(path)
+    try:
+        try:
+            return _PlainUnpickler(io.BytesIO(data), encoding="utf-8").load()
+        except UnicodeDecodeError:
+            return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
+    except Exception as error:  # A damaged pickle can raise any
+        raise AnnotationError(
+            f"{path}: not a pickle of lists, texts and numbers, so nothing of it is used: "
+            f"{type(error).__name__}: {error}"
+        ) from None
 
 
 # --- rows of files --------------------------------------------------------------------------------
