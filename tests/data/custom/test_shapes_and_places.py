@@ -394,7 +394,7 @@ def test_a_text_called_like_an_image_is_its_label_file(
     assert "boxes (2)" in capsys.readouterr().out
 
 
-def test_names_of_classes_and_of_an_image_are_not_told_apart(tmp_path, capsys) -> None:
+def test_names_of_classes_may_be_labels_of_an_image(tmp_path, capsys) -> None:
     folder = tmp_path / "set"
     for name in ("classes", "dog"):
         draw(folder, f"{name}.jpg")
