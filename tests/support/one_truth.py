@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 
 Corners = tuple[float, float, float, float]
@@ -110,7 +112,19 @@ def bdd100k(folder: Path, pictures: Sequence[Picture]) -> Path:
 
 
 def hf_metadata(folder: Path, pictures: Sequence[Picture]) -> Path:
-    lines = []
+    path = folder / "metadata.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in _rows_of_hub(pictures)))
+    return path
+
+
+def hf_parquet(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write metadata.parquet, whose images are files."""
+    path = folder / "metadata.parquet"
+    pq.write_table(pa.Table.from_pylist(list(_rows_of_hub(pictures))), path)
+    return path
+
+
+def _rows_of_hub(pictures: Sequence[Picture]) -> Iterator[dict[str, Any]]:
     for picture in pictures:
         objects = {
             "bbox": [_sides(thing.box) for thing in picture.things],
@@ -118,11 +132,7 @@ def hf_metadata(folder: Path, pictures: Sequence[Picture]) -> Path:
         }
         for flag in {flag for thing in picture.things for flag in thing.flags}:
             objects[flag] = [thing.flags.get(flag) for thing in picture.things]
-        line = {"file_name": picture.name, "objects": objects, **_size(picture), **picture.keys}
-        lines.append(json.dumps(line))
-    path = folder / "metadata.jsonl"
-    path.write_text("\n".join(lines))
-    return path
+        yield {"file_name": picture.name, "objects": objects, **_size(picture), **picture.keys}
 
 
 def via(folder: Path, pictures: Sequence[Picture]) -> Path:
@@ -306,7 +316,16 @@ def dota(folder: Path, pictures: Sequence[Picture]) -> Path:
 Writer = Callable[[Path, Sequence[Picture]], Path]
 
 # Formats of objects in which an entry names its image
-NAMING: tuple[Writer, ...] = (coco, createml, bdd100k, hf_metadata, via, label_studio, cvat)
+NAMING: tuple[Writer, ...] = (
+    coco,
+    createml,
+    bdd100k,
+    hf_metadata,
+    hf_parquet,
+    via,
+    label_studio,
+    cvat,
+)
 # Formats with a file for each image
 FILES: tuple[Writer, ...] = (labelme, voc)
 OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file, spreadsheet)

@@ -191,6 +191,7 @@ def test_folders_of_splits_are_not_merged(
     one_truth.createml,
     one_truth.bdd100k,
     one_truth.hf_metadata,
+    one_truth.hf_parquet,
     one_truth.via,
     one_truth.label_studio,
     one_truth.labelme,

@@ -461,7 +461,7 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
     ("a.xml", "<annotation><object><bndbox><xmin>1", "a file of VOC", "Name the folder"),
     ("via.csv", "filename,file_size,region_shape_attributes\n", "VIA's CSV", "as JSON"),
     ("set.zip", "PK", "an archive", "Unpack it"),
-    ("a.parquet", "PAR1", "Parquet", "JSON line"),
+    ("data-00000-of-00001.arrow", "ARROW1", "Arrow of datasets", ".to_parquet('test.parquet')"),
 ]
 
 

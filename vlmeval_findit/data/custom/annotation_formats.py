@@ -15,6 +15,7 @@ from .dota import is_dota, read_dota
 from .foreign_formats import name_foreign
 from .glimpse import Glimpse, glimpse
 from .hf_metadata import read_hf_metadata
+from .hf_parquet import read_hf_parquet
 from .json_lists import read_bdd100k, read_createml
 from .jsonl import read_jsonl
 from .kitti import is_kitti, read_kitti
@@ -210,6 +211,14 @@ HF_METADATA = AnnotationFormat(
     flags=("box", *_OBJECTS),
     fits=lambda file: file.has("file_name", "objects"),
 )
+HF_PARQUET = AnnotationFormat(
+    name="Parquet of Hugging Face's hub",
+    files="DIR, FILE.parquet",
+    means="a detection set of the hub: Parquet with image and objects",
+    read=read_hf_parquet,
+    flags=("box", *_OBJECTS),
+    fits=_suffix(".parquet"),
+)
 SWIFT = AnnotationFormat(
     name="ms-swift",
     files="FILE.jsonl",
@@ -276,6 +285,7 @@ ANNOTATION_FORMATS = (
     CREATEML,
     BDD100K,
     HF_METADATA,
+    HF_PARQUET,
     SWIFT,
     COCO,
     JSON_LINES,

@@ -151,6 +151,17 @@ class Collector:
         self._note_image(name, where, size, splits, again)
         return name
 
+    def packed_image(
+        self,
+        name: str,
+        where: object,
+        size: Size | None = None,
+        splits: Mapping[str, str] | None = None,
+    ) -> str:
+        """Note an image that is in no file of its own yet; see :meth:`image`."""
+        self._note_image(name, where, size, splits, False)
+        return name
+
     def image_of_file(
         self,
         file: ListedFile,

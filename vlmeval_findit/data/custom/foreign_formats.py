@@ -74,6 +74,15 @@ def _datumaro(form: str) -> Callable[[Path], str]:
     return way
 
 
+def _to_parquet(path: Path) -> str:
+    folder = path if path.is_dir() else path.parent
+    return (
+        'Write it as Parquet, with datasets (pip install datasets): python -c "from datasets '
+        f"import load_from_disk; load_from_disk('{folder}').to_parquet('test.parquet')\"; then: "
+        "data import test.parquet --name NAME"
+    )
+
+
 def _say(text: str) -> Callable[[Path], str]:
     return lambda path: text.replace("PATH", str(path))
 
@@ -248,5 +257,5 @@ FOREIGN_FORMATS = (
     ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER), is_read_in_folders=True),
     ForeignFormat("an archive", _suffixes(".zip", ".tar", ".gz", ".tgz", ".7z"), _say("Unpack it")),
     ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),
-    ForeignFormat("Parquet", _suffixes(".parquet", ".arrow"), _json_line),
+    ForeignFormat("Arrow of datasets' save_to_disk", _suffixes(".arrow"), _to_parquet),
 )

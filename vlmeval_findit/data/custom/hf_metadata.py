@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from .node import SIDES_OF_IMAGES, Node, read_lines
 from .reader_options import ReaderOptions
 
 _Boxes = Annotated[list[FourNumbers], Expected("a list of boxes [x, y, width, height]")]
-_LABELS = ("category", "categories", "label", "labels", "class", "classes", "name", "names")
+LABELS = ("category", "categories", "label", "labels", "class", "classes", "name", "names")
 _NOT_NEEDED = frozenset(("id", "ids", "area", "areas", "bbox_id", "image_id"))
 _READ = frozenset(("file_name", "objects")).union(*SIDES_OF_IMAGES.values())
 
@@ -33,25 +34,30 @@ def read_hf_metadata(path: Path, images: Path, options: ReaderOptions | None = N
         image = collector.image(line.get("file_name", Text), line, line.size, splits)
         if "objects" not in line.keys:
             raise line.error("objects is missing")
-        _read_objects(line.at("objects"), line, image, collector)
+        read_objects(line.at("objects"), image, collector)
     return collector.samples()
 
 
-def _read_objects(objects: Node, line: Node, image: str, collector: Collector) -> None:
-    """Read lists of boxes and labels side by side, or one list of objects."""
+def read_objects(
+    objects: Node, image: str, collector: Collector, classes: Sequence[str] = ()
+) -> None:
+    """Read lists of boxes and labels side by side, or one list of objects.
+
+    ``classes`` are the names of labels that are numbers.
+    """
     columns = _columns(objects)
     if not columns:
         return
-    names = [key for key in _LABELS if key in columns]
+    names = [key for key in LABELS if key in columns]
     if "bbox" not in columns or len(names) != 1:
         there = ", ".join(columns)
         raise objects.error(f"should have bbox and category; has {there}")
     # null is "not stated", as the datasets library writes it.
     flags = {key: cells for key, cells in columns.items() if meaning_of_flag(key)}
     flags = {key: cells for key, cells in flags.items() if cells is not None}
-    place = Node(columns, ", objects", objects.ledger, line)
+    place = objects.of(columns)
     rest = columns.keys() - {"bbox", names[0]} - {key for key in columns if meaning_of_flag(key)}
-    collector.ledger.keys("objects", rest, _NOT_NEEDED, str(line))
+    collector.ledger.keys("objects", rest, _NOT_NEEDED, str(objects))
     boxes = place.get("bbox", _Boxes)
     labels = place.get(names[0], ListOfJson)
     by_object = {key: place.get(key, ListOfJson) for key in flags}
@@ -61,7 +67,7 @@ def _read_objects(objects: Node, line: Node, image: str, collector: Collector) -
     form = collector.options.form or BoxForm.SIDES
     for at, box in enumerate(boxes):
         where = Node(None, f"[{at}]", objects.ledger, objects)
-        label = _label(labels[at], where, collector.options.classes)
+        label = _label(labels[at], where, collector.options.classes, classes)
         of_object = {key: cells[at] for key, cells in by_object.items()}
         collector.add(image, label, form.corners(box), where, of_object)
 
@@ -81,11 +87,13 @@ def _columns(objects: Node) -> dict[str, Any]:
     return columns
 
 
-def _label(value: Any, where: Node, rules: ClassRules) -> str:
+def _label(value: Any, where: Node, rules: ClassRules, classes: Sequence[str]) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise where.error(f"{shown(value)} is not a category")
+    if 0 <= value < len(classes):
+        return classes[value]
     if str(value) not in (*rules.rename, *rules.drop, *rules.ignore):
         raise where.error(
             f"the category is the number {value}: type --rename-class {value}=NAME, and "

@@ -17,6 +17,7 @@ from .annotation_formats import (
     CSV,
     CVAT,
     HF_METADATA,
+    HF_PARQUET,
     KITTI,
     LABELME,
     VOC,
@@ -88,7 +89,9 @@ def _recognise_folder(folder: Path, split: str | None) -> Layout:
         )
     if layouts:
         return layouts[0]
-    layout = _layout_of_split_file(folder, split) or _layout_among_images(folder)
+    layout = (
+        _parquet(folder) or _layout_of_split_file(folder, split) or _layout_among_images(folder)
+    )
     if layout is None:
         _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
@@ -227,6 +230,15 @@ def _lists_split(folder: Path, place: Path) -> bool:
     """Return whether lists say of which split KITTI's images are: the reader chooses then."""
     stems = [path.stem for path in (place / "label_2").iterdir()]
     return bool(listed_splits([folder, place], stems))
+
+
+def _parquet(folder: Path) -> Layout | None:
+    """Return the layout of a set of the hub: data/test-….parquet, default/test/0000.parquet."""
+    for pattern in ("*.parquet", "*/*.parquet", "*/*/*.parquet"):
+        if any(folder.glob(pattern)):
+            seen = f"Parquet of Hugging Face's hub: {pattern}"
+            return Layout(HF_PARQUET, folder, folder, seen)
+    return None
 
 
 # --- folders with a file for each split -----------------------------------------------------------

@@ -46,6 +46,10 @@ class Node:
         """Return the file and the way to the value in it."""
         return f"{self._above or ''}{self._step}"
 
+    def of(self, value: Any) -> Node:
+        """Return another form of the value, at the same place."""
+        return Node(value, self._step, self.ledger, self._above)
+
     def error(self, why: str) -> AnnotationError:
         """Make an error of this place."""
         return AnnotationError(f"{self}: {why}")

@@ -66,8 +66,8 @@ from ..custom.annotation_values import (
     text_of,
     validated,
 )
+from ..custom.parquet_images import ImageBytes, ParquetImages, parquet_images
 from ..sources import PublishedPart
-from .parquet_images import ImageBytes, ParquetImages, parquet_images
 
 T = TypeVar("T")
 

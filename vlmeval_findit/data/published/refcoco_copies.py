@@ -60,9 +60,9 @@ from ..custom.annotation_values import (
 from ..custom.class_rules import label_text
 from ..custom.jsonl import lines_of
 from ..custom.node import Node
+from ..custom.parquet_images import ParquetImages, parquet_images
 from ..ledger import Ledger
 from ..sources import PublishedPart
-from .parquet_images import ParquetImages, parquet_images
 
 SPLITS = {
     "refcoco": ("val", "testA", "testB"),

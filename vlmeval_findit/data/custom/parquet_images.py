@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from ...core import Checked, unsafe
 from ..annotated_samples import AnnotationError
-from ..custom.annotation_values import validated
+from .annotation_values import validated
 
 # Images may have 50 MB
 _ROWS_AT_ONCE = 16
@@ -45,20 +45,10 @@ class ParquetImages:
 
     def rows(self, kind: type[T]) -> Iterator[tuple[str, T]]:
         """Yield the rows of all files after their places, or raise an AnnotationError."""
-        import pyarrow
-        import pyarrow.parquet as pq
-
         columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         for path in self.files:
-            try:
-                with pq.ParquetFile(path) as file:
-                    batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
-                    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-                    for number, cells in enumerate(rows):
-                        where = f"{path}, row {number}"
-                        yield where, validated(kind, cells, where)
-            except (pyarrow.ArrowException, OSError) as error:
-                raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
+            for where, cells in parquet_rows(path, columns):
+                yield where, validated(kind, cells, where)
 
     def unpack(self, folder: Path) -> None:
         """Write every image as a file, or raise an AnnotationError for an unsuitable name."""
@@ -73,6 +63,26 @@ class ParquetImages:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(row.image)
+
+
+def parquet_rows(
+    path: Path, columns: Sequence[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows of a file, of these columns or all, after their places.
+
+    Raises an AnnotationError for another file.
+    """
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            for number, cells in enumerate(rows):
+                yield f"{path}, row {number}", cells
+    except (pyarrow.ArrowException, OSError) as error:
+        raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
 
 
 def parquet_images(folder: Path, split: str) -> ParquetImages:
