@@ -39,21 +39,32 @@ def name_foreign(file: Glimpse, asked: Path) -> None:
 # --- ways -----------------------------------------------------------------------------------------
 
 
-def _json_line(path: Path) -> str:
-    example = '{"image": "a.jpg", "label": "cup", "boxes": [[10, 10, 50, 50]]}'
-    return (
-        f"Write a JSON line for each image and label, {example}, into a file in the folder of the "
-        "images; then: data import FILE.jsonl --name NAME"
+def _query_line(what: str, numbers: str = "", flags: str = "") -> Callable[[Path], str]:
+    """Return the way by our JSON lines.
+
+    Args:
+        what: the key of a query and its value: '"label": "cup"'.
+        numbers: what the numbers of the format are, and what to make of them.
+        flags: what to type, if they stay as they are.
+    """
+    example = f'{{"image": "a.jpg", {what}, "boxes": [[10, 10, 50, 50]]}}'
+    then = f"data import FILE.jsonl --name NAME {flags}".strip()
+    explained = f" ({numbers})" if numbers else ""
+    return lambda path: (
+        f"Write a JSON line for each query, {example}{explained}, into a file in the folder of the "
+        f"images; then: {then}"
     )
 
 
-def _expression_line(path: Path) -> str:
-    example = '{"image": "a.jpg", "expression": "the red cup", "boxes": [[10, 10, 50, 50]]}'
-    return (
-        f"Write a JSON line for each query, {example}, and say: data import FILE.jsonl --name NAME "
-        "--units thousandths (Qwen3-VL's numbers; pixels of the image file otherwise; Qwen2.5-VL's "
-        "are pixels of the resized image: convert them)"
-    )
+_LABEL = '"label": "cup"'
+_EXPRESSION = '"expression": "the red cup"'
+_json_line = _query_line(_LABEL)
+_expression_line = _query_line(
+    _EXPRESSION,
+    "Qwen3-VL's numbers are thousandths; without the flag they are pixels of the image file; "
+    "Qwen2.5-VL's are pixels of the resized image: convert them",
+    "--units thousandths",
+)
 
 
 # Folders of annotations; datumaro wants the folder above
@@ -88,6 +99,7 @@ def _say(text: str) -> Callable[[Path], str]:
 
 
 _AS_COCO = "Export it as COCO from there, and say: data import FILE.json --name NAME"
+_OF_SUPERVISELY = 'Run its app "Export to COCO", and say: data import FILE.json --name NAME'
 _FOLDER = "Name the folder: data import DIR --name NAME"
 
 
@@ -166,6 +178,16 @@ def _is_per_image_bdd(file: Glimpse) -> bool:
     return not file.is_list and "objects" in _first(file.json.get("frames"))
 
 
+def _is_tuning(sign: str) -> Callable[[Glimpse], bool]:
+    """Return whether lines for a model have such a sign in their answers."""
+    return lambda file: file.has("image", "prefix", "suffix") and sign in str(file.json["suffix"])
+
+
+def _is_gqa(file: Glimpse) -> bool:
+    first = next(iter(file.json.values()), None)
+    return not file.is_list and isinstance(first, dict) and isinstance(first.get("objects"), dict)
+
+
 def _mentions(key: str) -> Callable[[Glimpse], bool]:
     """Return whether the first object has a key somewhere inside."""
     return lambda file: f'"{key}"' in json.dumps(file.json)[:_MENTIONED]
@@ -208,12 +230,12 @@ FOREIGN_FORMATS = (
     ForeignFormat(
         "Supervisely's JSON",
         _keys("objects", "size"),
-        _say(f'Run its app "Export to COCO". {_AS_COCO.partition(", and ")[2].capitalize()}'),
+        _say(_OF_SUPERVISELY),
     ),
     ForeignFormat(
         "Supervisely's meta.json",
         lambda file: file.has("classes", "tags") and file.path.name == "meta.json",
-        _say(f'Run its app "Export to COCO". {_AS_COCO.partition(", and ")[2].capitalize()}'),
+        _say(_OF_SUPERVISELY),
     ),
     ForeignFormat("a VIA 3 project", _is_via3, _say(_AS_COCO)),
     ForeignFormat(
@@ -233,7 +255,58 @@ FOREIGN_FORMATS = (
     ForeignFormat("VoTT's JSON", _keys("asset", "regions"), _say(_AS_COCO)),
     ForeignFormat("BDD100K's JSON of one image", _is_per_image_bdd, _json_line),
     ForeignFormat("a manifest of Amazon SageMaker", _keys("source-ref"), _json_line),
-    ForeignFormat("a data set for PaliGemma", _keys("image", "prefix", "suffix"), _expression_line),
+    ForeignFormat(
+        "a data set for Florence-2 (<loc_1>: x1, y1, x2, y2 in thousandths)",
+        _is_tuning("<loc_"),
+        _query_line(_EXPRESSION, "numbers as they stand", "--units thousandths"),
+    ),
+    ForeignFormat(
+        "a data set for PaliGemma (<loc0001>: y1, x1, y2, x2 in 1/1024)",
+        _is_tuning(""),
+        _query_line(
+            _EXPRESSION, "in the order x1, y1, x2, y2, divided by 1024", "--units fractions"
+        ),
+    ),
+    ForeignFormat(
+        "regions of Visual Genome",
+        lambda file: file.is_list and "phrase" in _first(file.json.get("regions")),
+        _query_line(_EXPRESSION, "of each region its phrase, [x, y, width, height]", "--box sides"),
+    ),
+    ForeignFormat(
+        "objects of Visual Genome",
+        lambda file: file.is_list and "names" in _first(file.json.get("objects")),
+        _query_line(_LABEL, "of all objects of a name, [x, y, w, h]", "--box sides"),
+    ),
+    ForeignFormat(
+        "scene graphs of GQA",
+        _is_gqa,
+        _query_line(_LABEL, "of all objects of a name, [x, y, w, h]", "--box sides"),
+    ),
+    ForeignFormat(
+        "SA-1B's JSON of one image, whose masks have no labels",
+        lambda file: isinstance(file.json.get("image"), dict) and file.has("annotations"),
+        _query_line(_EXPRESSION, "[x, y, w, h], of the masks that you describe", "--box sides"),
+    ),
+    ForeignFormat(
+        "tasks of Scale",
+        lambda file: file.has("task_id") and (file.has("response") or file.has("params")),
+        _query_line(_LABEL, "[left, top, width, height]", "--box sides"),
+    ),
+    ForeignFormat(
+        "Cityscapes' polygons of one image",
+        _keys("imgHeight", "imgWidth", "objects"),
+        _query_line(_LABEL, "the boxes around the polygons of a label"),
+    ),
+    ForeignFormat(
+        "JSON lines of Vertex AI",
+        _keys("imageGcsUri", "boundingBoxAnnotations"),
+        _query_line(_LABEL, "[xMin, yMin, xMax, yMax]", "--units fractions"),
+    ),
+    ForeignFormat(
+        "JSON lines of Azure Machine Learning",
+        _keys("image_url", "label"),
+        _query_line(_LABEL, "[topX, topY, bottomX, bottomY]", "--units fractions"),
+    ),
     ForeignFormat(
         "conversations for training (Qwen-VL, LLaMA-Factory, LLaVA, ms-swift without objects)",
         _is_conversation,
