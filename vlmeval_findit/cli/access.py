@@ -146,24 +146,30 @@ def flag_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def without_effect(name: str, why: str, advice: str = "Leave the flag out") -> ValueError:
+    """Make the error for a flag that would change nothing.
+
+    >>> print(without_effect("from", "grid1000 is a space"))
+    --from has no effect: grid1000 is a space. Leave the flag out
+    """
+    return ValueError(f"{flag_name(name)} has no effect: {why}. {advice}")
+
+
 def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
     """Refuse the first flag that no model uses, or that some model should use but does not.
 
     Flags are names of :class:`.ModelOptions` or of VLMEvalKit's; a model may have several accesses.
     """
     for name in flags:
-        flag = flag_name(name)
         if name in USED_BY_NONE:
-            raise ValueError(f"{flag} has no effect: {USED_BY_NONE[name]}. Leave the flag out")
+            raise without_effect(name, USED_BY_NONE[name])
         used_by = USED_BY.get(name, frozenset(Access))
         unused = [(model, access) for model, access in accesses if access not in used_by]
         if not unused or (len(unused) < len(accesses) and name not in USED_BY_EACH):
             continue
         model, access = unused[0]
         users = ", ".join(each.value for each in Access if each in used_by)
-        advice = "Leave the flag out"
+        why = f"{model} is {access.value}; only these use it: {users}"
         if len(unused) < len(accesses):
-            advice = "Run that model without it"
-        raise ValueError(
-            f"{flag} has no effect: {model} is {access.value}; only these use it: {users}. {advice}"
-        )
+            raise without_effect(name, why, "Run that model without it")
+        raise without_effect(name, why)

@@ -90,6 +90,8 @@ def command(
             print_table(table, "--json FILE")
         say()
     if not results:
+        if json_file is not None:
+            say(f"{json_file} is not written: no run is left", file=sys.stderr)
         return EXIT_SOME_FAILED
     print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:

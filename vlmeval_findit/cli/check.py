@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import click
 
-from ..benchmarks import begins_with_prefix, benchmarks, parse
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
 from ..boxes import FILE_PIXELS, REPRESENTATIONS, SPACE_KINDS
 from ..core import EXIT_SOME_FAILED, as_called, nearest, reported, scrub, unreported
 from ..data import load_dataset, published_sets
 from ..models import MODELS, find_model, row_of_checkpoint
-from ..protocol import Benchmark, CustomPrompt, Drawing, custom_prompt, settings_from
+from ..protocol import Benchmark, Drawing, custom_prompt, settings_from
 from ..report import drawn_values
 from ..scoring import plugin_check, plugin_tables
+from .access import without_effect
 from .model_options import prompt_options
 from .printing import print_text
 from .shared_options import PATH, Command, complete_datasets, option, say
+
+_ASKED_ABOUT = "FindIt_Demo_xyxy_json"
+
+_MODEL = "a model"
+_DATASET = "a dataset"
+_CAPTIONS = "a dataset of captions, which an encoder scores"
+_SET = "a published set"
+
+_USED_BY = {
+    **dict.fromkeys(("data", "like", "system", "prompt_template"), _MODEL),
+    "from": _SET,
+    "out": _DATASET,
+    "encoder": _CAPTIONS,
+}
+"""What is checked with an option."""
 
 
 @click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
@@ -27,24 +45,17 @@ from .shared_options import PATH, Command, complete_datasets, option, say
 @option(
     "--data",
     "NAME",
-    "Dataset that a model is asked about.",
-    default="FindIt_Demo_xyxy_json",
+    f"Dataset that a model is asked about.  [default: {_ASKED_ABOUT}]",
     shell_complete=complete_datasets,
 )
 @option("--like", "NAME", "Known model that MODEL=CHECKPOINT is run like.")
-@click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
+@click.option("--from", "from", type=PATH, metavar="DIR", help="The folder of a published set.")
 @option("--out", "DIR", "Write predictions, scores, a report there.", type=PATH)
 @option("--encoder", "NAME", "What scores captions.")
 @prompt_options
 def command(
     name: str,
-    data: str,
-    like: str | None,
-    folder: Path | None,
-    out: Path | None,
-    encoder: str | None,
-    system: str | None,
-    prompt_template: str | None,
+    **options: Any,
 ) -> int:
     """Try a benchmark, a model, a space … before its first run.
 
@@ -54,9 +65,9 @@ def command(
     """
     wrong = 0
     status = 0
-    prompt = custom_prompt(system, prompt_template)
+    out: Path | None = options["out"]
     with tempfile.TemporaryDirectory() as temporary:
-        for finding in _findings(name, data, like, folder, encoder, out or Path(temporary), prompt):
+        for finding in _findings(name, options, Path(temporary)):
             print_text(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
             if finding.wrong:
                 wrong += 1
@@ -69,16 +80,15 @@ def command(
     return EXIT_SOME_FAILED if wrong else status
 
 
-def _findings(
-    target: str,
-    data: str,
-    like: str | None,
-    folder: Path | None,
-    encoder: str | None,
-    out: Path,
-    prompt: CustomPrompt | None,
-) -> plugin_check.Findings:
-    """Return the check of the row that has a name; a ValueError if no table has one."""
+def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugin_check.Findings:
+    """Return the check of the row that has a name; a ValueError if no table has one.
+
+    What is written goes to ``--out``, else into a temporary folder.
+    """
+    given = [option for option, value in options.items() if value is not None]
+    prompt = custom_prompt(options["system"], options["prompt_template"])
+    data = options["data"] or _ASKED_ABOUT
+    like = options["like"]
     name, _, checkpoint = target.partition("=")
     known = {benchmark.name: benchmark for benchmark in benchmarks()}
     is_dataset = begins_with_prefix(name) or name in known
@@ -89,28 +99,36 @@ def _findings(
         )
     if is_dataset:
         variant = parse(_first_with_table(known[name]) if name in known else name)
+        uses_encoder = benchmark_of(variant.name).uses_encoder
+        _refuse_unused(given, name, _DATASET, *([_CAPTIONS] if uses_encoder else []))
         space = FILE_PIXELS.kind if variant.in_boxes else None
-        settings = settings_from({"space": space, "encoder": encoder})
+        settings = settings_from({"space": space, "encoder": options["encoder"]})
 
         def draw(drawing: Drawing, folder: Path) -> None:
             drawn_values(drawing, folder, lambda image: 0)
 
-        return plugin_check.check_benchmark(variant.name, settings, out, draw)
+        return plugin_check.check_benchmark(
+            variant.name, settings, options["out"] or temporary, draw
+        )
     if like is not None and not checkpoint:
         command = f"run_findit.py check {name}=CHECKPOINT --like {like}"
         raise ValueError(f"--like {like}: of which checkpoint? Type: {command}")
     model = row_of_checkpoint(name, checkpoint, like) if checkpoint else find_model(name)
     if model is not None:
+        _refuse_unused(given, name, _MODEL)
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
         return plugin_check.check_model(model, path, parse(data).name, prompt=prompt)
     sets = published_sets()
     if name in SPACE_KINDS:
+        _refuse_unused(given, name, "a coordinate space")
         return plugin_check.check_space(SPACE_KINDS[name])
     if name in REPRESENTATIONS:
+        _refuse_unused(given, name, "a representation")
         return plugin_check.check_representation(REPRESENTATIONS[name])
     if name in sets:
-        return plugin_check.check_source(sets[name], folder)
+        _refuse_unused(given, name, _SET)
+        return plugin_check.check_source(sets[name], options["from"])
     of_this_set = f"_{name}_".casefold()
     listed = (dataset for benchmark in known.values() for dataset in benchmark.variant_names())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
@@ -119,6 +137,14 @@ def _findings(
     near = nearest(name, [*known, *MODELS, *SPACE_KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"unknown benchmark, model, space, representation or set {name!r}{near}")
+
+
+def _refuse_unused(given: Iterable[str], name: str, *kinds: str) -> None:
+    """Refuse options that change nothing in the check of a name, which is of some kinds."""
+    for flag in given:
+        if _USED_BY[flag] not in kinds:
+            why = f"{name} is {kinds[0]}, and the flag is for {_USED_BY[flag]}"
+            raise without_effect(flag, why)
 
 
 def _first_with_table(benchmark: Benchmark) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from ..analysis import lenient_note
+from ..benchmarks import benchmark_of
 from ..benchmarks.findit import rejection_line
 from ..boxes import SPACE_KINDS
 from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
-from ..protocol import settings_from
+from ..protocol import Settings, settings_from
 from ..scoring import (
     LAYOUTS,
     BoxOrder,
@@ -24,6 +25,7 @@ from ..scoring import (
     convert_file,
     errata_lines,
     facts_of_score,
+    names_of,
     open_score,
     prediction_files,
     score_beside,
@@ -31,7 +33,8 @@ from ..scoring import (
     score_row,
     write_score,
 )
-from ..storage import RunFiles, read_reviews, space_mark
+from ..storage import RunFiles, read_identity, read_reviews, space_mark
+from .access import without_effect
 from .printing import print_lines, print_rows
 from .shared_options import (
     Command,
@@ -120,12 +123,15 @@ def command(
     choices = ConversionChoices(min_score, bbox, leave_out_unknown)
     if not convert and choices != ConversionChoices():
         raise ValueError("--min-score, --bbox and --leave-out-unknown are for --convert: add it")
+    paths = prediction_files(runs)
+    if encoder is not None:
+        _refuse_unused_encoder(paths, settings, dataset)
     decided = read_reviews(reviews) if reviews else None
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
     facts: list[RunFacts] = []
     refused: list[ValueError | OSError] = []
-    for path in prediction_files(runs):
+    for path in paths:
         try:
             file = path
             if convert:
@@ -165,6 +171,19 @@ def command(
     if not refused:
         return 0
     return EXIT_SOME_FAILED if rows else EXIT_REFUSED
+
+
+def _refuse_unused_encoder(paths: Iterable[Path], settings: Settings, dataset: str | None) -> None:
+    """Refuse ``--encoder`` where no run has captions that an encoder scores."""
+    for path in paths:
+        try:
+            file, _ = open_score(path, settings)
+            _, name = names_of(file, dataset, read_identity(file))
+            if benchmark_of(name).uses_encoder:
+                return
+        except ValueError:
+            return  # The scoring says what is wrong with the file.
+    raise without_effect("encoder", f"{name} has no captions that an encoder would score")
 
 
 _CONVERTED: list[tuple[str, str]] = [

@@ -179,6 +179,7 @@ class Benchmark(ABC):
     batch_size: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
     template_names: tuple[str, ...] = ()  # Variables of a user's prompt template; empty: none
+    uses_encoder: bool = False  # Its answers are captions that ``settings.encoder`` scores
     prompts_help: str = ""  # How to get other prompt sets
     baselines: Mapping[str, Baseline] = MappingProxyType({})
     reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart

@@ -87,6 +87,7 @@ class SelfRetrieval(Benchmark):
     headline_counting_failures = WITH_FAILURES
     counts = COUNTS
     reasons = (*UNREAD, *REASONS)
+    uses_encoder = True
     baselines = BASELINES
 
     def parse(self, name: str) -> PlainVariant:
