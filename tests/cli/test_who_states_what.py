@@ -220,6 +220,57 @@ def test_result_and_board_name_a_space_that_was_stated(
     assert "as stated" not in printed()
 
 
+@pytest.mark.parametrize("command", ["run", "sweep", "search"])
+def test_a_dry_run_tells_a_stated_space_too(
+    command: str,
+    server: ChatServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sweep.yaml").write_text(f"models: [{{name: {KNOWN}}}]\ndatasets: [{DATA}]\n")
+    words = {
+        "run": ["--data", DATA, "--model", KNOWN],
+        "sweep": ["sweep.yaml"],
+        "search": ["--data", "Scenes_mini", "--model", KNOWN],
+    }
+    at = ["--base-url", server.url, "--limit", "2", "--dry-run", "--space", "unit"]
+    assert main([command, *words[command], *at]) == 0
+    in_place = "in place of grid1000 (model table: Qwen3-VL)"
+    said = f"{KNOWN}: coordinate space unit, as stated, {in_place}"
+    assert caplog.messages.count(said) == 1
+    assert not server.asked
+
+
+@pytest.mark.parametrize("flags", [[], ["--force"]], ids=["", "forced"])
+def test_scoring_tells_a_stated_space_with_the_known_one(
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for model in (KNOWN, UNKNOWN):
+        path = Path("out", f"{model}_{DATA}.json")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps([{"index": 0, "prediction": REPLY}]))
+    in_place = "in place of grid1000 (model table: Qwen3-VL)"
+    for command in ("coords", "score"):
+        caplog.clear()
+        forget_remarks()
+        assert main([command, "out", "--space", "unit", *flags]) in (0, 1)
+        told = [each for each in caplog.messages if "as stated" in each]
+        assert told == [f"{KNOWN}: coordinate space unit, as stated, {in_place}"]
+    for again in (["score", "out"], ["leaderboard", "out"]):
+        printed = " ".join(capsys.readouterr().out.split())
+        assert printed.count(f"{KNOWN} {DATA}: read in unit, as stated, {in_place}") == 1
+        assert main(again) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"{KNOWN} on {DATA}: read in unit, as stated, {in_place}" in printed
+
+
 @pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize("recorded", [None, "unit", "openai_high"])
 @pytest.mark.parametrize("model", [KNOWN, UNKNOWN])

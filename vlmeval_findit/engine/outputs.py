@@ -86,9 +86,13 @@ def prepare_output(
 def check_output(
     path: Path, cell: Cell, settings: Settings, described: Described, host: Mapping[str, str]
 ) -> None:
-    """Refuse what :func:`prepare_output` does; no message is built where no run is recorded."""
+    """Refuse and say what :func:`prepare_output` does.
+
+    No message is built where no run is recorded.
+    """
     if read_identity(path) is None:
-        _in_force(cell, settings, described)
+        settings, _ = _in_force(cell, settings, described)
+        space_source(cell.model, settings, described)  # says what is stated in place of a known one
     else:
         prepare_output(path, cell, settings, described, host)
 

@@ -153,12 +153,11 @@ def _declared_spaces(
     recorded = run.space if run is not None else None
     named = space_of_settings(settings)
     if named is not None and (settings.force or settings.separately):
-        source = STATED_SOURCE
-        if settings.separately:
-            conflicts = contradicting_spaces(replies, settings, run)
-            if conflicts:
-                source = f"{GIVEN_SOURCE}; {conflicts[0]}"
-        return [SpaceInForce(named, source)] * len(replies)
+        conflicts = contradicting_spaces(replies, settings, run)
+        if conflicts:
+            separate = f"{GIVEN_SOURCE}; {conflicts[0]}"
+            source = separate if settings.separately else STATED_SOURCE
+            return [SpaceInForce(named, source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         in_force = run_space(model, variant, settings, recorded)
         if run is not None and recorded is not None and is_stated(run.space_source):
