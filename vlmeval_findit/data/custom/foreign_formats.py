@@ -74,8 +74,8 @@ _INNER = ("annotations", "Annotations", "gt")
 def _datumaro(form: str) -> Callable[[Path], str]:
     def way(path: Path) -> str:
         folder = path if path.is_dir() else path.parent
-        if folder.name in _INNER:
-            folder = folder.parent
+        inner = (each for each in (folder, *folder.parents[:1]) if each.name in _INNER)
+        folder = next((each.parent for each in inner), folder)
         return (
             "Convert it with datumaro (pip install 'datumaro[cli]', in a separate environment): "
             f"datum convert -i {folder} -if {form} -f coco_instances -o coco -- --save-media; "

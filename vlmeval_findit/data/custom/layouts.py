@@ -200,8 +200,7 @@ def _yolo(folder: Path) -> Layout | None:
 def _voc(folder: Path) -> Layout | None:
     if not (folder / "Annotations").is_dir():
         return None
-    for path in islice(sorted((folder / "Annotations").rglob("*.xml")), 1):
-        name_foreign(glimpse(path), folder)
+    _name_other_xml(folder / "Annotations", folder)
     for name in ("JPEGImages", "images", "Images"):
         if (folder / name).is_dir():
             return Layout(VOC, folder, folder / name, f"VOC: Annotations/ and {name}/")
@@ -230,6 +229,12 @@ def _lists_split(folder: Path, place: Path) -> bool:
     """Return whether lists say of which split KITTI's images are: the reader chooses then."""
     stems = [path.stem for path in (place / "label_2").iterdir()]
     return bool(listed_splits([folder, place], stems))
+
+
+def _name_other_xml(place: Path, asked: Path) -> None:
+    """Raise an AnnotationError where the first XML file is of a format that is not read."""
+    for path in islice(sorted(place.rglob("*.xml")), 1):
+        name_foreign(glimpse(path), asked)
 
 
 def _parquet(folder: Path) -> Layout | None:
@@ -309,6 +314,7 @@ def _layout_among_images(folder: Path) -> Layout | None:
     if inner and LABELME.fits(glimpse(inner[0])):
         return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
     if _has(folder, (".xml",)):
+        _name_other_xml(folder, folder)
         return Layout(VOC, folder, folder, "VOC: XML files among images")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
         other = _format_of_texts(folder)
