@@ -11,7 +11,7 @@ from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import RowTable, ScoredRow
-from vlmeval_findit.report import cards, sections
+from vlmeval_findit.report import board_charts, gallery_choice
 from vlmeval_findit.scoring import Run, read_details
 
 __all__ = ["world"]
@@ -43,8 +43,8 @@ def test_the_details_of_one_run_are_held_at_a_time(
         held.append(len(rows_in_memory()) - len(earlier))
         return details
 
-    monkeypatch.setattr(sections, "read_details", counting)
-    monkeypatch.setattr(cards, "read_details", counting)
+    monkeypatch.setattr(board_charts, "read_details", counting)
+    monkeypatch.setattr(gallery_choice, "read_details", counting)
     out = tmp_path / "report.html"
     assert main(["report", str(world.runs), "--out", str(out), "--cards", "15"]) == 0
     assert len(held) == len(met) == 2 * 5

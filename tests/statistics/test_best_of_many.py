@@ -85,7 +85,7 @@ NAMED: Mapping[str, str] = {
     "leaderboard/board.py": "neighbours in rank",
     "leaderboard/reported_formats.py": "against a format named with --format",
     "leaderboard/run_tables.py": "datasets of two models that the user names",
-    "report/differences.py": "one pair of runs; the page says that no p-value counts the pairs",
+    "report/pair_comparison.py": "one pair of runs; the page says that no p-value counts the pairs",
     "reproduction/asked_causes.py": "a setup with and without one fault",
     "reproduction/two_reproductions.py": "two reproductions that the user names",
     "statistics/multiple_tests.py": "the home of tests against the best",

@@ -9,7 +9,7 @@ import numpy as np
 from simulated import Coverage
 
 from vlmeval_findit.benchmarks.findit import ADHERENCE, F1, MIOU, POINTS_INSIDE, PRECISION, RECALL
-from vlmeval_findit.benchmarks.refl4 import ACC, ASKED, HIT_SUMS, MACC, THRESHOLDS
+from vlmeval_findit.benchmarks.refl4 import ACC, ANSWERED_SUM, HIT_SUMS, MACC, THRESHOLDS
 from vlmeval_findit.statistics import ClusteredSums, Estimate, estimate_metrics, metric_intervals
 
 METRICS = (F1, MIOU, ADHERENCE, PRECISION, RECALL, ACC, MACC, POINTS_INSIDE)
@@ -64,7 +64,7 @@ class GradedModel:
             "iou_sum": add_up(ious),
             "responses": np.ones(images),
             "adherent": readable.astype(float),
-            ASKED: counts.astype(float),
+            ANSWERED_SUM: counts.astype(float),
             "inside": inside,
             "targets": np.ones(images),
         }

@@ -10,7 +10,7 @@ from chat_server import Answer, Asked, ChatServer, completion
 from scored_runs import World, world
 from toy_benchmark import LETTERS, letters, zoo
 
-from vlmeval_findit.analysis import BestFormats, ranked, rule
+from vlmeval_findit.analysis import BestFormats, ranked, ranking_rule
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Better, Metric
 from vlmeval_findit.sweeps import search_target
@@ -42,7 +42,7 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
         assert "My-Own: best format on Letters json (Accuracy 33.3)" in shown
         actual = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["My-Own"]["Letters"]
         assert (actual["winner"], actual["tables"]) == ("json", ["Zoo"])
-        assert actual["rule"] == rule(LETTERS)
+        assert actual["rule"] == ranking_rule(LETTERS)
         assert [item["format"] for item in actual["averages"]] == ["json", "plain", "quoted"]
         assert [cell["dataset"] for cell in actual["cells"]] == [
             "Letters_Zoo_plain", "Letters_Zoo_json", "Letters_Zoo_quoted",
@@ -120,7 +120,9 @@ def test_where_lower_is_better_the_lowest_wins() -> None:
         ranking = (metric,)
 
     benchmark = Counting()
-    assert rule(benchmark).startswith("lowest MAE, averaged over the tables, each to a tenth; then")
+    assert ranking_rule(benchmark).startswith(
+        "lowest MAE, averaged over the tables, each to a tenth; then"
+    )
     sums = {"plain": {"error": 9, "readable": 3}, "json": {"error": 4, "readable": 4}, "quoted": {}}
     scored = ((benchmark.parse(f"Letters_Zoo_{name}"), of) for name, of in sums.items())
     assert [item.format for item in ranked(benchmark, scored)] == ["json", "plain", "quoted"]

@@ -52,8 +52,8 @@ from .sample_scores import (
 
 from .best_format import (
     UNEVEN_DATASETS as UNEVEN_DATASETS,
-    rule as rule,
-    worst as worst,
+    ranking_rule as ranking_rule,
+    worst_value as worst_value,
     FormatAverage as FormatAverage,
     ranked as ranked,
 )
@@ -61,7 +61,7 @@ from .best_format import (
 from .format_file import (
     averages as averages,
     choose_best_format as choose_best_format,
-    outcome as outcome,
+    search_outcome as search_outcome,
     elsewhere_of as elsewhere_of,
     INTERVAL_SUFFIX as INTERVAL_SUFFIX,
     race_calls as race_calls,
@@ -116,7 +116,7 @@ from .label_proposals import (
     Proposals as Proposals,
 )
 
-from .label_bound import (
+from .label_audit import (
     sums_if_wrong as sums_if_wrong,
 )
 
@@ -156,7 +156,7 @@ from .scored_tables import (
     check_table as check_table,
 )
 
-from .shown_images import (
+from .run_statistics import (
     other_images as other_images,
     transparent_rows as transparent_rows,
 )

@@ -22,7 +22,7 @@ UNEVEN_DATASETS = "of those that were run on the most datasets"
 _DIGITS = 1  # Digits of a value that are printed, and that formats are compared by
 
 
-def rule(benchmark: Benchmark) -> str:
+def ranking_rule(benchmark: Benchmark) -> str:
     """Say how a winner is chosen, in the words of every output."""
 
     def named(metric: Metric, highest: str) -> str:
@@ -40,7 +40,7 @@ def rule(benchmark: Benchmark) -> str:
     return f"{text}, each to {digits}; then the order of the formats"
 
 
-def worst(metric: Metric) -> float:
+def worst_value(metric: Metric) -> float:
     """Return the value of a format without an answer."""
     if metric.better is Better.HIGHER:
         return 0.0
@@ -102,7 +102,7 @@ def ranked_by_values(
 
 def _value(metric: Metric, sums: Sums) -> float:
     value = metric.value(sums)
-    return worst(metric) if value is None else value
+    return worst_value(metric) if value is None else value
 
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from ..protocol import Benchmark, DatasetVariant
 from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
 from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
 from ..storage import RunFiles
-from .best_format import FormatAverage, ranked, rule
+from .best_format import FormatAverage, ranked, ranking_rule
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race import RULE
 from .run_statistics import StatisticsError, check_one_measure, intervals
@@ -68,7 +68,9 @@ def choose_best_format(results: Sequence[CellResult]) -> DatasetVariant:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) -> dict[str, Any]:
+def search_outcome(
+    results: Sequence[CellResult], prompts: str, raced: bool = False
+) -> dict[str, Any]:
     """Return the entry of a model and a benchmark in a file of formats.
 
     ``raced``: the results are of a race; formats that it dropped have no averages.
@@ -84,7 +86,7 @@ def outcome(results: Sequence[CellResult], prompts: str, raced: bool = False) ->
         "winner": winner.format,
         "tables": sorted({result.variant.table for result in results}),
         "prompts": prompts,
-        "rule": rule(benchmark),
+        "rule": ranking_rule(benchmark),
     }
     if raced:
         values["race"] = _race(results)

@@ -1,7 +1,8 @@
 """Audit the labels of a dataset: which are probably wrong, by the answers of several scored runs.
 
 A run is a voter: one of each model. Failed calls and replies that cannot be read say nothing; a
-reply without boxes says that there is no object. :mod:`..statistics.label_doubts` has the method.
+reply without boxes says that there is no object. :func:`sums_if_wrong` is what a score would be
+were all doubts true. :mod:`..statistics.label_doubts` has the method.
 """
 
 from __future__ import annotations
@@ -18,8 +19,28 @@ from ..benchmarks.findit import Family, FindItVariant
 from ..boxes import FormatFailure, MatchRule
 from ..coords import NotBoxesError
 from ..models import find_model
-from ..protocol import Answer, AnyDataset, AuditRecord, Decision, Drawn, Reviews, ScoredRow, Verdict
-from ..scoring import Run, read_details
+from ..protocol import (
+    Answer,
+    AnyDataset,
+    AuditRecord,
+    Decision,
+    Drawn,
+    Reviews,
+    ScoredRow,
+    SumName,
+    Verdict,
+    indices,
+    settings_from,
+    totals,
+)
+from ..scoring import (
+    Run,
+    TableDecisions,
+    open_predictions,
+    read_details,
+    score_reviewed,
+    settings_of_score,
+)
 from ..statistics import (
     CORRELATION,
     FAMILY_CORRELATION,
@@ -393,4 +414,41 @@ def audit_record(
         seed=seed,
         voters=tuple(voter.run.provenance.voter for voter in audit.voters),
         models=tuple(voter.run.model for voter in audit.voters),
+    )
+
+
+def sums_if_wrong(run: Run, listed: Sequence[AuditedRow]) -> Mapping[SumName, float]:
+    """Return a run's sums with the labels of listed rows replaced by what models propose.
+
+    It is a bound, and no score: the models were asked what is right, and are judged by it.
+
+    Raises:
+        OSError, ValueError: the predictions are gone, or cannot be scored any more.
+    """
+    doubted = {row.index: _decision(row) for row in listed}
+    opened = open_predictions(
+        run.path, settings_of_score(run.path, settings_from({})), run.variant.name
+    )
+    replies = [reply for reply in opened.replies if reply.index in doubted]
+    decided = TableDecisions("", doubted, ())
+    changed = score_reviewed(replace(opened, replies=replies), decided)
+    places = [place for place, index in enumerate(indices(run.rows)) if index in doubted]
+    before = totals([run.rows[place] for place in places])
+    after = totals(changed.rows)
+    keys = {**run.sums, **after}
+    return {key: run.sums.get(key, 0) - before.get(key, 0) + after.get(key, 0) for key in keys}
+
+
+def _decision(row: AuditedRow) -> Decision:
+    """Return what reviewers would decide who follow the models."""
+    is_both = row.fault is LabelFault.AMBIGUOUS
+    return Decision(
+        index=row.index,
+        row="",
+        verdict=Verdict.BOTH if is_both else Verdict.MODEL,
+        accept=(row.label, row.proposal) if is_both else (row.proposal,),
+        drawn=Drawn.LISTED,
+        kind=row.fault.value if row.fault is not None else "",
+        voters=row.voters,
+        reviews=(),
     )

@@ -28,7 +28,7 @@ from .dataframes import (
     load_scores as load_scores,
     open_runs as open_runs,
     compare as compare,
-    run_row as run_row,
+    row_of_run as row_of_run,
     query_rows as query_rows,
 )
 

@@ -99,7 +99,7 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
 
     runs = open_runs(paths, reviews)
     _warn_of_scorers(runs)
-    return pd.DataFrame([run_row(run) for run in runs])
+    return pd.DataFrame([row_of_run(run) for run in runs])
 
 
 def _warn_of_scorers(runs: Sequence[Run]) -> None:
@@ -219,7 +219,7 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
     return runs[0]
 
 
-def run_row(run: Run) -> dict[str, Any]:
+def row_of_run(run: Run) -> dict[str, Any]:
     """Return a row of :func:`load_scores`."""
     # It imports scipy.
     from ..leaderboard import runs_table

@@ -54,6 +54,6 @@ from .result_lines import (
     report_formats as report_formats,
 )
 
-from .reproduce_against import (
+from .reproduce_report import (
     against_lines as against_lines,
 )

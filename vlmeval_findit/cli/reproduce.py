@@ -43,7 +43,7 @@ from ..reproduction import (
     choose_figure,
     compare_reproductions,
     explain,
-    judge,
+    judge_attempt,
     plan_setup,
     read_reproduction,
     refuse_other_things,
@@ -57,8 +57,8 @@ from .access import Access, access_of
 from .early_checks import check_amounts
 from .model_options import MODEL_GROUPS, model_options
 from .printing import report_spending
-from .reproduce_against import print_against
 from .reproduce_report import (
+    print_against,
     print_badge,
     print_checked,
     print_earlier_answers,
@@ -292,7 +292,7 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
     if attempt.failed == attempt.queries:
         print_failed(attempt)
         return None
-    judgement = judge(attempt)
+    judgement = judge_attempt(attempt)
     print_judgement(attempt, judgement)
     checked = []
     try:

@@ -14,9 +14,9 @@ from ..analysis import (
     StatisticsError,
     averages,
     dropped_formats,
-    outcome,
     race_calls,
-    worst,
+    search_outcome,
+    worst_value,
     write_formats,
 )
 from ..benchmarks import benchmark_of
@@ -102,13 +102,13 @@ def report_formats(
         metric = benchmark.headline_counting_failures if any_failed else benchmark.metrics[0]
         prompts = prompt_set(benchmark, words.get(model)).name
         try:
-            found = outcome(contest, prompts, race)
+            found = search_outcome(contest, prompts, race)
         except StatisticsError as error:
             print_folded(f"{model}: no best format on {name}: {as_called(str(error))}")
             continue
         best, headline = ranked[0], metric.title
         value = next(iter(best.metric_values.values()))
-        if value == worst(benchmark.ranking[0]):
+        if value == worst_value(benchmark.ranking[0]):
             say(f"{model}: no best format: {headline} is {value:g} in every format")
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""

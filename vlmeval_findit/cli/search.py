@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..analysis import rule
+from ..analysis import ranking_rule
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
 from ..core import nearest
 from ..models import ModelOptions, find_model, space_or_variable
@@ -28,7 +28,7 @@ from .sweep import run_or_count, with_options
 @click.command(
     cls=Command,
     groups=MODEL_GROUPS,
-    epilog=f"The winner: {rule(BENCHMARK)}.",
+    epilog=f"The winner: {ranking_rule(BENCHMARK)}.",
     examples=[
         "python run_findit.py search --model Qwen3-VL-8B --serve vllm",
         "python run_findit.py search --model FindIt-Nano --data Scenes_mini --race",

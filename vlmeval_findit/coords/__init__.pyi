@@ -42,7 +42,7 @@ from .diagnosis import (
     decide as decide,
 )
 
-from .orders import (
+from .conventions import (
     Order as Order,
     CORNERS_EXCHANGED as CORNERS_EXCHANGED,
     ORDERS as ORDERS,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conventions import SPACES, USUAL, Convention, Floats, SpaceRow
+from .conventions import SPACES, USUAL, Convention, Floats, Order, SpaceRow
 from .diagnosis import (
     ALIKE_DISTANCE,
     DECIDES,
@@ -24,7 +24,6 @@ from .diagnosis import (
     z_over_images,
 )
 from .likelihood import MEANINGLESS, centre_density, to_boxes, to_numbers
-from .orders import Order
 from .run_arrays import RunArrays
 
 X_FIRST = Order("xy", USUAL, np.eye(4))  # A point as (x, y)

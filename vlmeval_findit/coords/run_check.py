@@ -17,10 +17,9 @@ from ..benchmarks.findit import (
 )
 from ..boxes import NO_RECTANGLE, MatchResult, MatchRule, ParsedReply, match, space_from
 from ..protocol import Identity, Metric, Reply, Settings, add_up
-from .conventions import SPACES, Convention, Distortion, conventions, row_of
+from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, row_of
 from .diagnosis import ALIKE_DISTANCE, Diagnosis, RunFit, SecondConvention, diagnose
 from .likelihood import convention_distance, screen, to_boxes
-from .orders import ORDERS
 from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 

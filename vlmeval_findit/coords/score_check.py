@@ -14,10 +14,9 @@ import numpy as np
 from ..benchmarks.findit import FindItVariant
 from ..boxes import MatchRule, space_from
 from ..protocol import ScoredRow
-from .conventions import SPACES, Convention, row_of
+from .conventions import ORDERS, SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .likelihood import screen, to_numbers
-from .orders import ORDERS
 from .point_check import X_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, run_arrays
 

@@ -108,7 +108,7 @@ from .files import (
     file_state as file_state,
 )
 
-from .config import (
+from .yaml_text import (
     ConfigError as ConfigError,
     YamlText as YamlText,
 )

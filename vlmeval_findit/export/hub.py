@@ -1,4 +1,4 @@
-"""Runs as a dataset folder for the Hugging Face hub and ``datasets.load_dataset``.
+"""Runs as a dataset folder for the Hugging Face hub and ``datasets.load_dataset``, with its card.
 
 ::
 
@@ -21,13 +21,26 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
-from ..api import query_rows, run_row
+from .. import __version__
+from ..api import query_rows, row_of_run
 from ..core import atomic_write, counted, printable, read_json, replace_surrogates, replacing, some
-from ..leaderboard import CALLS_AT_ONCE, COSTS
+from ..leaderboard import (
+    CALLS_AT_ONCE,
+    COST_COLUMNS,
+    boards,
+    dull_counts,
+    grouped,
+    md,
+    remarks,
+    runs_table,
+    to_markdown,
+)
+from ..reproduction import badge, reproductions_of
 from ..scoring import Run
+from ..statistics import INTERVALS_LEGEND
 from ..storage import CHECKSUMS
-from .card import TABLES, make_card
 from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
 from .private import Private, changed, places_of
 
@@ -94,7 +107,7 @@ _KNOWN = {
     "assigned": _PLACES,
     "ignored": _PLACES,
     "forced": _TEXTS,
-    **{column.name: pa.float64() for column in (*COSTS, CALLS_AT_ONCE)},
+    **{column.name: pa.float64() for column in (*COST_COLUMNS, CALLS_AT_ONCE)},
 }
 
 
@@ -103,7 +116,7 @@ Row = Mapping[str, Any]
 
 def named_run_row(run: Run, name: str) -> Row:
     """Return the row of a run with its name, without its path on this machine."""
-    return {"run": name, **{key: value for key, value in run_row(run).items() if key != "path"}}
+    return {"run": name, **{key: value for key, value in row_of_run(run).items() if key != "path"}}
 
 
 def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
@@ -136,3 +149,126 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
         pass
     as_json = [None if v is None else json.dumps(v, ensure_ascii=False) for v in values]
     return pa.array(as_json, pa.string())
+
+
+# The tables of a dataset by the names of their configurations; the first is the default
+TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
+
+_REPEAT = """```sh
+pip install vlmeval-findit
+findit leaderboard runs   # the values above, from the files in here
+findit score runs         # the values from the replies; needs the annotations
+```"""
+
+_TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
+
+
+def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -> str:
+    """Make the card of runs as Markdown, with the front matter that the hub reads.
+
+    Args:
+        runs: the published runs.
+        licence: the hub's name of the licence (None: none is named).
+        hidden: the files from which private parts were removed.
+    """
+    models = list(dict.fromkeys(run.model for run in runs))
+    puts = "puts" if len(models) == 1 else "put"
+    parts = [
+        f"---\n{_front(models, licence)}---",
+        f"# Where {_listed(models)} {puts} boxes",
+        f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
+        f"`findit export` of vlmeval_findit {__version__}. `queries` has a row for each query with "
+        "the unchanged reply; `runs` a row for each run; the folder `runs` the files of the runs. "
+        "Images and annotations are not in here: they belong to their publishers.",
+        "## Values",
+        "\n\n".join(_values(runs)),
+        f"Metrics are in percent, with 95 % intervals; costs are those of a query. Intervals: "
+        f"{INTERVALS_LEGEND}. Failed calls count in no value unless its name says so.",
+        *_reproductions(runs),
+        *_doubts(runs),
+        "## How it was measured",
+        "Prompts, annotations, coordinates and versions of each run are columns of `runs`. "
+        "Everything that an answer depends on is in `runs/…_identity.json`, everything that a "
+        "score depends on in `runs/…_provenance.json`, and checksums of all files are in "
+        "`checksums.json`.",
+        "## Repeat it",
+        _REPEAT,
+        "## Licence",
+        _licence(licence),
+    ]
+    if hidden:
+        parts += [
+            "## Removed",
+            "Paths or secrets of the machine that wrote them are replaced by `…/` or `***` in: "
+            + ", ".join(f"`{name}`" for name in hidden)
+            + ". Checksums in the provenance are those of the files in here.",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front(models: Sequence[str], licence: str | None) -> str:
+    configs = [
+        {"config_name": name, "data_files": [{"split": "test", "path": path}]}
+        | ({"default": True} if name == "queries" else {})
+        for name, path in TABLES.items()
+    ]
+    values: dict[str, Any] = {"pretty_name": printable(f"FindIt runs: {', '.join(models)}")}
+    values |= {"license": licence} if licence else {}
+    values |= {"tags": list(_TAGS), "configs": configs}
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1000)
+    return text
+
+
+def _listed(models: Sequence[str]) -> str:
+    names = [md(model) for model in models]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _licence(licence: str | None) -> str:
+    if licence:
+        return f"`{licence}`, as named by the publisher."
+    return (
+        "None is named: the use of these replies depends on the terms of the model and of the "
+        "images' publishers. Ask the publisher of this dataset."
+    )
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _values(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a table for each benchmark, with a row for each run."""
+    for group in grouped(runs, lambda run: run.benchmark.name).values():
+        table = runs_table(group)
+        rows = table.records()
+        filled = [name for name in table.header if any(row[name] not in (None, "") for row in rows)]
+        dull = dull_counts([run.provenance.costs for run in group])
+        yield to_markdown(table.only(*({*filled} - dull - {"column", "format", "path"})))
+
+
+def _reproductions(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield a section about published figures that runs were judged against."""
+    nearby = reproductions_of({run.path: run.provenance.predictions_sha256 for run in runs})
+    lines = []
+    for each in nearby:
+        line = f"* {md(each.stored.model)}: {md(badge(each.stored))}"
+        if each.changed:
+            line += f". The replies to {md(', '.join(each.changed))} have changed since"
+        lines.append(line)
+    if lines:
+        yield "## Against published figures"
+        yield "\n".join(lines)
+
+
+def _doubts(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield sections about doubts of the values."""
+    by_title: dict[str, list[str]] = {}
+    excluded: list[str] = []
+    for board in boards(runs):
+        for title, lines in remarks(board):
+            by_title.setdefault(title, []).extend(lines)
+        excluded += [f"{x.run.model}, {x.run.variant.name}: {x.reason}" for x in board.excluded]
+    for title, lines in {**by_title, "Not to be compared with the rest": excluded}.items():
+        if lines:
+            yield f"## {title}"
+            yield "\n".join(f"* {md(line)}" for line in lines)

@@ -32,9 +32,9 @@ from ..protocol import (
 from ..protocol import judge_args as read_judge_args
 from ..scoring import score_file, score_row, write_score
 from ..storage import is_users_table, make_folders_of_host, rows_to_leave_out
-from .late_space import complete_space
 from .outcomes import ANY, OUTCOMES
 from .runner_reports import RUNNER
+from .space_when_scored import complete_space
 
 log = logging.getLogger(__name__)
 

@@ -57,13 +57,12 @@ from ..storage import RunFiles, check_model_name, write_rows
 from .api import FindItOpenRouter
 from .baseline_models import answers_findit_only
 from .datasets import VariantDataset
-from .judged_loading import judged_loading
-from .late_space import recorded_space
 from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
 from .runner_reports import prediction_format, replace_everywhere
-from .vlmevalkit_backends import Asked, PassedObject, VLMEvalKitBackends, asked
+from .space_when_scored import recorded_space
+from .vlmevalkit_backends import Asked, PassedObject, VLMEvalKitBackends, asked, judged_loading
 
 log = get_logger("FindIt")
 

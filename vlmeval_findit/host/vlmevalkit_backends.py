@@ -1,12 +1,13 @@
-"""VLMEvalKit's models as backends of the engine, loaded by name."""
+"""VLMEvalKit's models as backends of the engine, loaded by name, and their weights judged."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from ..benchmarks import benchmarks
@@ -22,10 +23,9 @@ from ..engine import (
     api_settings,
     refuse_headers,
 )
-from ..models import Budget, GenerateClient, ModelEntry
+from ..models import Budget, GenerateClient, ModelEntry, checked, report_of
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
 from .api import FindItOpenRouter
-from .judged_loading import judged_loading
 from .model_descriptions import (
     Entry,
     described,
@@ -169,3 +169,34 @@ ASKED: dict[str, Asked] = {}
 def asked(model: str) -> Asked:
     """Return what answers for a model; for others than those of the command line, VLMEvalKit."""
     return ASKED.get(model) or (VLMEvalKitBackends(CallOptions()), ModelEntry(model))
+
+
+@contextmanager
+def judged_loading() -> Iterator[None]:
+    """Refuse checkpoints that lack weights, by ValueError, while a model of VLMEvalKit's is made.
+
+    Superfluous weights pass: classes load parts of a model one after the other.  What a class loads
+    without transformers is not known.
+    """
+    if find_spec("transformers") is None:
+        yield
+        return
+    from transformers import PreTrainedModel
+
+    plain = vars(PreTrainedModel)["from_pretrained"]  # Not bound to the class
+
+    def from_pretrained(cls: Any, checkpoint: Any, *arguments: Any, **options: Any) -> Any:
+        load = plain.__func__
+        if options.get("output_loading_info"):  # Whoever asks, judges
+            return load(cls, checkpoint, *arguments, **options)
+        options["output_loading_info"] = True
+        model, info = load(cls, checkpoint, *arguments, **options)
+        lacks = {name: info.get(name, ()) for name in ("missing_keys", "mismatched_keys")}
+        checked(str(checkpoint), report_of(lacks, model))
+        return model
+
+    PreTrainedModel.from_pretrained = classmethod(from_pretrained)
+    try:
+        yield
+    finally:
+        PreTrainedModel.from_pretrained = plain

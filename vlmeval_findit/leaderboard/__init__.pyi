@@ -44,7 +44,7 @@ from .notes import (
     remarks as remarks,
 )
 
-from .result_table import (
+from .table_columns import (
     FieldType as FieldType,
     Note as Note,
     Field as Field,
@@ -82,7 +82,7 @@ from .run_tables import (
 )
 
 from .cost_tables import (
-    COSTS as COSTS,
+    COST_COLUMNS as COST_COLUMNS,
     CALLS_AT_ONCE as CALLS_AT_ONCE,
     dull_counts as dull_counts,
     mean_costs as mean_costs,

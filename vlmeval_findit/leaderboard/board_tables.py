@@ -18,7 +18,7 @@ from .cost_tables import cell_costs, cost_cells, cost_fields
 from .legends import VOTED, elsewhere
 from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 # --- for people -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from ..scoring import RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
 from .legends import STAR, PValues
-from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
+from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
 
 
 class CostColumn(NamedTuple):
@@ -38,7 +38,7 @@ class CostColumn(NamedTuple):
 
 
 # The costs of a query
-COSTS = (
+COST_COLUMNS = (
     CostColumn(
         "seconds (median)",
         "s median",
@@ -106,7 +106,7 @@ CALLS_AT_ONCE = Field("calls at once", FieldType.AMOUNT)
 
 def cost_fields() -> list[Field]:
     """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
-    fields = [Field(column.name, FieldType.AMOUNT) for column in COSTS]
+    fields = [Field(column.name, FieldType.AMOUNT) for column in COST_COLUMNS]
     fields += [CALLS_AT_ONCE, Field("USD source"), Field("image size"), count(_ANSWERS)]
     return fields + [count(column.name) for column in _COUNTS]
 
@@ -133,7 +133,7 @@ def cost_cells(costs: RunCosts | None) -> list[FieldValue]:
     """Return the values of :func:`cost_fields`; empty without costs."""
     if costs is None:
         return [None] * len(cost_fields())
-    cells: list[FieldValue] = [column.value(costs) for column in COSTS]
+    cells: list[FieldValue] = [column.value(costs) for column in COST_COLUMNS]
     cells += [costs.calls_at_once, costs.usd_source, costs.image_size, costs.queries]
     return cells + [column.value(costs) for column in _COUNTS]
 
@@ -199,11 +199,11 @@ def cost_table(board: Board) -> Table:
         by_dataset = _on_datasets(board, model, datasets)
         numbers[model] = len(by_dataset)
         mean = mean_costs(by_dataset)
-        if any(column.value(mean) is not None for column in COSTS):
+        if any(column.value(mean) is not None for column in COST_COLUMNS):
             known[model] = mean
     columns = [
         column
-        for column in COSTS
+        for column in COST_COLUMNS
         if any(column.value(costs) is not None for costs in known.values())
     ]
     fields = [Field("model"), *(Field(each.short_name, FieldType.AMOUNT) for each in columns)]

@@ -26,7 +26,7 @@ from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
 from .legends import STAR, PValues
-from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE = 2  # Most error types that a row names

@@ -15,7 +15,7 @@ from .board import Board
 from .comparable import grouped
 from .format_spread import loss
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
+from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ..statistics import (
 )
 from ..sweeps import name_and_step
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
 
 _NAMED = 5  # Most steps that the verdict names
 

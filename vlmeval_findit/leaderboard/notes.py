@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
-from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, rule, transparent_rows
+from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
 from ..benchmarks.findit import rejection_line
 from ..core import counted
 from ..protocol import add_up
@@ -35,7 +35,7 @@ from .legends import (
     PValues,
     without_value,
 )
-from .result_table import NONE, Note
+from .table_columns import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
 
@@ -82,7 +82,7 @@ def format_note(board: Board) -> str:
     """Return a note on the choice of the reported format."""
     return (
         f"A model is reported in one format {UNEVEN_DATASETS}, unless --format says otherwise, "
-        f"chosen by the {rule(board.benchmark)}."
+        f"chosen by the {ranking_rule(board.benchmark)}."
     )
 
 

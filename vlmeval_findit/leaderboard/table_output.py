@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from ..core import as_csv, printable, short
 from .legends import IN_JSON, legend_of, signs_note
-from .result_table import (
+from .table_columns import (
     NONE,
     Field,
     FieldType,

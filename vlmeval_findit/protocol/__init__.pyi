@@ -194,7 +194,7 @@ from .error_analysis import (
     lost as lost,
     ErrorType as ErrorType,
     ErrorAnalysis as ErrorAnalysis,
-    LABEL as LABEL,
+    LABEL_KEY as LABEL_KEY,
     FAILED_CALL as FAILED_CALL,
     UNREADABLE as UNREADABLE,
     WRONG as WRONG,

@@ -70,12 +70,12 @@ class ErrorAnalysis(Protocol):
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         """Yield a row's events by part; ``by`` is a kind of slices or a cut."""
-        part = row.slices.get(by, row.details.get(by) if by == LABEL else None)
+        part = row.slices.get(by, row.details.get(by) if by == LABEL_KEY else None)
         if part is not None:
             yield str(part), self.events(row)
 
 
-LABEL = "label"  # In a row's details: what was asked for
+LABEL_KEY = "label"  # In a row's details: what was asked for
 
 # Error type of queries without an answer
 FAILED_CALL = ErrorType("failed call", "the call failed: there is no answer")

@@ -1,9 +1,10 @@
 """A page with plots and every answer on its image.
 
 ``transcripts`` reads the prompts and replies of a run; ``standings``, ``lost_points``,
-``sections`` and the charts draw metrics; ``pairs`` and ``differences`` compare two runs; ``cards``
-chooses answers, ``gallery`` turns them into values for the script; ``page`` fills ``templates/``;
-``followed`` and ``live_page`` show a running sweep.
+``board_charts`` and the other charts draw metrics; ``pair_choice`` and ``pair_comparison`` compare
+two runs; ``gallery_choice`` chooses answers, ``gallery`` turns them into values for the script;
+``page`` has the sections in their order and fills ``templates/``; ``sweep_progress`` and
+``live_page`` show a running sweep.
 """
 
 import lazy_loader

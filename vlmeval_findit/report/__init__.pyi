@@ -10,7 +10,7 @@ from .live_page import (
     make_live_page as make_live_page,
 )
 
-from .followed import (
+from .sweep_progress import (
     JOURNAL_NAME as JOURNAL_NAME,
     SweepState as SweepState,
     CellView as CellView,
@@ -34,7 +34,7 @@ from .review_rows import (
     decoy as decoy,
 )
 
-from .cards import (
+from .gallery_choice import (
     CARDS_ON_A_PAGE as CARDS_ON_A_PAGE,
     choose_cards as choose_cards,
 )
@@ -58,7 +58,7 @@ from .lost_points import (
     losses_of as losses_of,
 )
 
-from .cost_points import (
+from .cost_charts import (
     COST_AXES as COST_AXES,
     CostPoint as CostPoint,
     CostPanel as CostPanel,
@@ -78,12 +78,12 @@ from .curve_charts import (
     learning_chart as learning_chart,
 )
 
-from .differences import (
+from .pair_comparison import (
     pair_values as pair_values,
     opening_pair as opening_pair,
 )
 
-from .pairs import (
+from .pair_choice import (
     COMPARE_FLAG as COMPARE_FLAG,
     ModelInFormat as ModelInFormat,
     key_of as key_of,
@@ -103,7 +103,7 @@ from .transcripts import (
     drawn_values as drawn_values,
 )
 
-from .sections import (
+from .board_charts import (
     forest_of as forest_of,
     format_costs_of as format_costs_of,
     Details as Details,
@@ -123,7 +123,7 @@ from .doubtful_labels import (
     doubts_of as doubts_of,
 )
 
-from .label_places import (
+from .cost_charts import (
     place_labels as place_labels,
 )
 

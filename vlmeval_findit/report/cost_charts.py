@@ -1,4 +1,4 @@
-"""The charts of score against cost: points, the Pareto front, and a cost that the reader chooses.
+"""The charts of score against cost: axes, points, the Pareto front, and where labels are written.
 
 A page holds a chart without points for each cost, and the points of each panel once; the script
 ``costs.js`` puts them together as :meth:`CostCharts.picture` does.
@@ -7,19 +7,48 @@ A page holds a chart without points for each cost, and the points of each panel 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from ..analysis import counted_score, pareto_front
 from ..core import printable
+from ..leaderboard import (
+    Board,
+    Field,
+    FieldType,
+    FieldValue,
+    FormatRow,
+    Table,
+    TableCell,
+    cost_words,
+    grouped,
+    mean_costs,
+    text_of,
+)
 from ..protocol import Metric
-from .charts import COLOURS, GREY, INK, TEXT, Fit, Spec, chart, layer, name, nominal, number, svg
-from .cost_points import COST_AXES, CostPanel, known_axes
-from .label_places import place_labels
+from ..scoring import RunCosts
+from ..statistics import Interval
+from .charts import (
+    COLOURS,
+    DRAWN_MAPS,
+    GREY,
+    INK,
+    TEXT,
+    Fit,
+    Spec,
+    chart,
+    layer,
+    name,
+    nominal,
+    number,
+    svg,
+)
+from .standings import MODELS, Panel
 from .value_text import ends
 
 _WIDTH, _HEIGHT = 1060, 340  # In pixels, of a picture that no script has fitted to the page
@@ -263,3 +292,312 @@ def _pixels(values: Sequence[float], size: int) -> list[float]:
     if least == most:
         return [_PADDING + room / 2 for _ in values]
     return [_PADDING + room * (value - least) / (most - least) for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class CostAxis:
+    """A cost that a chart can have as its axis.
+
+    ``known`` is the number of answers that it is known of; ``source`` says who states it.
+    """
+
+    key: str
+    name: str
+    value: Callable[[RunCosts], float | None]
+    known: Callable[[RunCosts], int]
+    source: Callable[[RunCosts], str] = lambda costs: ""
+
+    def text(self, costs: RunCosts) -> str:
+        """Return the cost as tables write it.
+
+        >>> COST_AXES[1].text(RunCosts(tokens_out=45.25))
+        '45.2'
+        """
+        return text_of(Field(self.name, FieldType.AMOUNT), TableCell(self.value(costs)))
+
+    def note(self, costs: RunCosts) -> str:
+        """Return who states it, and of how few answers; empty without a need.
+
+        >>> COST_AXES[2].note(RunCosts(queries=9, usd_known=8, usd_source="given prices"))
+        'given prices, of 8 of 9 answers'
+        """
+        known = self.known(costs)
+        few = f"of {known:,} of {costs.queries:,} answers" if known < costs.queries else ""
+        return ", ".join(filter(None, (self.source(costs), few)))
+
+
+# Costs that a chart may have as its horizontal axis
+COST_AXES = (
+    CostAxis(
+        "seconds",
+        "seconds a query (median)",
+        lambda costs: costs.seconds_median,
+        lambda costs: costs.seconds_known,
+    ),
+    CostAxis(
+        "tokens out",
+        "tokens out a query",
+        lambda costs: costs.tokens_out,
+        lambda costs: costs.tokens_out_known,
+    ),
+    CostAxis(
+        "dollars",
+        "dollars for 1,000 queries",
+        lambda costs: costs.usd_per_1000,
+        lambda costs: costs.usd_known,
+        lambda costs: costs.usd_source,
+    ),
+    CostAxis(
+        "pixels",
+        "pixels sent a query",
+        lambda costs: costs.pixels,
+        lambda costs: costs.pixels_known,
+    ),
+    CostAxis(
+        "GPU seconds",
+        "GPU seconds a query",
+        lambda costs: costs.gpu_seconds,
+        lambda costs: costs.gpu_seconds_known,
+    ),
+    CostAxis(
+        "CPU seconds",
+        "CPU seconds a query",
+        lambda costs: costs.cpu_seconds,
+        lambda costs: costs.cpu_seconds_known,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostPoint:
+    """A model, or a format of one: its score and its costs."""
+
+    model: str
+    format: str  # "": several
+    label: str  # In a picture
+    score: float
+    interval: Interval | None
+    costs: RunCosts
+
+
+@dataclass(frozen=True)
+class CostPanel:
+    """The points of one choice, and which of them are on the front."""
+
+    title: str
+    dataset: str  # Or the name of an average
+    metric: Metric
+    points: tuple[CostPoint, ...]
+
+    @cached_property
+    def fronts(self) -> list[frozenset[int]]:
+        """The places of the points that are on the front, for each of :data:`COST_AXES`."""
+        scores = [point.score for point in self.points]
+        fronts = []
+        for axis in range(len(COST_AXES)):
+            front = pareto_front(scores, self.costs(axis), self.metric.better)
+            fronts.append(frozenset(front))
+        return fronts
+
+    def costs(self, axis: int) -> list[float | None]:
+        """Return the cost of every point; None where it is not known."""
+        return [COST_AXES[axis].value(point.costs) for point in self.points]
+
+    def known(self, axis: int) -> list[float]:
+        """Return the costs that are known."""
+        return [cost for cost in self.costs(axis) if cost is not None]
+
+
+# --- the points of a board ------------------------------------------------------------------------
+
+
+def model_panels(board: Board, panels: Sequence[Panel]) -> list[CostPanel]:
+    """Return the models of each panel of the standings, in their reported formats.
+
+    They are those of the standings, and whoever is on a front: a cheap model may have a low rank.
+    Panels without a known cost, or with a single model, are left out.
+    """
+    first = frozenset(board.models[:MODELS])
+    drawn = []
+    for panel in panels:
+        every = CostPanel(
+            panel.name, panel.name, board.headline, tuple(_model_points(board, panel))
+        )
+        on_a_front = frozenset().union(*every.fronts)
+        points = [
+            point
+            for at, point in enumerate(every.points)
+            if point.model in first or at in on_a_front
+        ]
+        drawn.append(CostPanel(panel.name, panel.name, board.headline, tuple(points)))
+    return _with_costs(drawn)
+
+
+def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
+    headline = board.metrics[0]  # By which models have their rank: failed calls are misses
+    for model in board.models:
+        entry = board.entry(model, panel.name, headline.name)
+        runs = [run for name in panel.datasets if (run := board.run(model, name)) is not None]
+        if entry is None or entry.rank is None or not runs:
+            continue
+        formats = {run.variant.format for run in runs}
+        one_format = formats.pop() if len(formats) == 1 else ""
+        yield CostPoint(
+            model=model,
+            format=one_format,
+            label=f"{model} · {one_format}" if one_format else model,
+            score=entry.tested,
+            interval=entry.tested_interval,
+            costs=mean_costs([run.provenance.costs for run in runs]),
+        )
+
+
+def format_panels(board: Board) -> list[CostPanel]:
+    """Return the formats of each model on each dataset that it was run on in several."""
+    runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    panels = []
+    for dataset in board.datasets:
+        for model in board.models[:DRAWN_MAPS]:
+            title = model if len(board.datasets) == 1 else f"{model} on {dataset.name}"
+            rows = runs.get((dataset.name, model), [])
+            points = [point for row in rows if (point := _format_point(board, row)) is not None]
+            panels.append(CostPanel(title, dataset.name, board.headline, tuple(points)))
+    return _with_costs(panels)
+
+
+def _format_point(board: Board, row: FormatRow) -> CostPoint | None:
+    """Return the point of a run, labelled by its format; None if it has no score."""
+    run = row.run
+    score = counted_score(run)
+    if score is None:
+        return None
+    return CostPoint(
+        model=run.model,
+        format=run.variant.format,
+        label=run.variant.format,
+        score=score,
+        interval=row.intervals.get(board.metrics[0].name),
+        costs=run.provenance.costs,
+    )
+
+
+def _with_costs(panels: Sequence[CostPanel]) -> list[CostPanel]:
+    return [panel for panel in panels if len(panel.points) > 1 and known_axes([panel])]
+
+
+def known_axes(panels: Sequence[CostPanel]) -> list[int]:
+    """Return the places of those of :data:`COST_AXES` of which something is known."""
+    places = range(len(COST_AXES))
+    return [at for at in places if any(panel.known(at) for panel in panels)]
+
+
+def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
+    """Make a row for each point: its score, its costs, and by which of them it is on the front.
+
+    Where a reader of the costs must know more, the last column says what.
+    """
+    axes = known_axes(panels)
+    fields = [
+        Field("model"),
+        Field("format"),
+        Field("dataset"),
+        Field(board.headline.name, FieldType.VALUE, interval=True),
+        *(Field(COST_AXES[axis].name, FieldType.AMOUNT) for axis in axes),
+        Field("on the front by"),
+        Field("costs"),
+    ]
+    rows: list[list[FieldValue]] = []
+    for panel in panels:
+        for at, point in enumerate(panel.points):
+            row: list[FieldValue] = [point.model, point.format or None, panel.dataset]
+            row.append(TableCell(point.score, point.interval))
+            row += [COST_AXES[axis].value(point.costs) for axis in axes]
+            fronts = [COST_AXES[axis].key for axis in axes if at in panel.fronts[axis]]
+            row.append(", ".join(fronts) or None)
+            row.append("; ".join(cost_words(point.costs)))
+            rows.append(row)
+    table = Table("Score and cost", fields, rows)
+    if any(row[-1] for row in rows):
+        return table
+    return table.only(*(field.name for field in fields[:-1]))
+
+
+_LETTER = 7.0  # Width of a letter, in pixels, of text of 12 pixels
+_LINE = 14.0  # Height of a line
+_POINT = 7.0  # Half the width of a point
+_GAP = 3.0  # Between a point and its label
+
+
+class LabelPlace(NamedTuple):
+    """Where a label is written: its distance to its point in pixels, and how it is aligned."""
+
+    dx: float
+    dy: float
+    align: str
+
+
+class _Area(NamedTuple):
+    """A rectangle of a picture, in pixels from its top left corner."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: _Area) -> bool:
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def place_labels(
+    points: Sequence[tuple[float, float]], labels: Sequence[str], size: tuple[float, float]
+) -> list[LabelPlace | None]:
+    """Place a label right of its point, left of it, above or below it; None: it has no room.
+
+    Args:
+        points: the pixels (x, y) of points, from the top left corner.
+        labels: a text for each point; the first have the choice.
+        size: width and height of the picture in pixels.
+
+    >>> place_labels([(50, 50), (60, 50)], ["left", "right"], (200, 100))
+    [LabelPlace(dx=-10.0, dy=0.0, align='right'), LabelPlace(dx=10.0, dy=0.0, align='left')]
+    """
+    taken = [_area_of_point(point) for point in points]
+    picture = _Area(0, 0, *size)
+    places = []
+    for at, ((x, y), label) in enumerate(zip(points, labels, strict=True)):
+        others = [area for other, area in enumerate(taken) if other != at]
+        place = None
+        for candidate in _CANDIDATES:
+            area = _area_of_label(x + candidate.dx, y + candidate.dy, candidate.align, label)
+            inside = area.left >= picture.left and area.right <= picture.right
+            inside = inside and area.top >= picture.top and area.bottom <= picture.bottom
+            if inside and not any(area.meets(other) for other in others):
+                place = candidate
+                taken.append(area)
+                break
+        places.append(place)
+    return places
+
+
+_ASIDE = _POINT + _GAP
+_ABOVE = _ASIDE + _LINE / 2
+_CANDIDATES = (
+    LabelPlace(_ASIDE, 0.0, "left"),
+    LabelPlace(-_ASIDE, 0.0, "right"),
+    LabelPlace(0.0, -_ABOVE, "center"),
+    LabelPlace(0.0, _ABOVE, "center"),
+    LabelPlace(_GAP, -_ABOVE, "left"),
+    LabelPlace(_GAP, _ABOVE, "left"),
+)
+
+
+def _area_of_point(point: tuple[float, float]) -> _Area:
+    x, y = point
+    return _Area(x - _POINT, y - _POINT, x + _POINT, y + _POINT)
+
+
+def _area_of_label(x: float, y: float, align: str, label: str) -> _Area:
+    width = _LETTER * len(label)
+    left = {"left": x, "right": x - width, "center": x - width / 2}[align]
+    return _Area(left, y - _LINE / 2, left + width, y + _LINE / 2)

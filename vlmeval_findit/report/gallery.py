@@ -15,9 +15,9 @@ from ..analysis import HIT_SCORE, AuditedRow
 from ..core import printable
 from ..scoring import Run
 from ..storage import decode, header
-from .cards import Card
 from .doubtful_labels import Doubts
-from .pairs import key_of
+from .gallery_choice import Card
+from .pair_choice import key_of
 from .transcripts import drawn_values
 
 _TEXT = 2_500  # Characters of a reply or prompt that are shown

@@ -10,8 +10,8 @@ from ..benchmarks import benchmark_of
 from ..core import counted, duration
 from ..leaderboard import grouped
 from ..protocol import Metric
-from .followed import CellView, Snapshot, SweepState
 from .rendering import render, template_text
+from .sweep_progress import CellView, Snapshot, SweepState
 
 _STATES = {
     SweepState.WAITING: "Waiting: nobody works on it.",

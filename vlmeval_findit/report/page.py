@@ -32,19 +32,7 @@ from ..leaderboard import (
 )
 from ..scoring import Run
 from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, LabelFault
-from .cards import CARDS_ON_A_PAGE, FEWEST, choose_cards
-from .charts import DRAWN_MAPS
-from .charts import script as charts_script
-from .cost_points import cost_table
-from .differences import opening_pair, pair_values
-from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
-from .gallery import gallery_data
-from .lost_points import MODELS as LOSS_MODELS
-from .lost_points import Losses, losses_of
-from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
-from .pairs import ModelInFormat, Pair, first_pairs, key_of, pair_runs, pairs_note
-from .rendering import fill, joined_script, json_in_html, json_object, render
-from .sections import (
+from .board_charts import (
     Details,
     Drawn,
     forest_of,
@@ -54,6 +42,18 @@ from .sections import (
     reasons_of,
     short_metrics,
 )
+from .charts import DRAWN_MAPS
+from .charts import script as charts_script
+from .cost_charts import cost_table
+from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
+from .gallery import gallery_data
+from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards
+from .lost_points import MODELS as LOSS_MODELS
+from .lost_points import Losses, losses_of
+from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
+from .pair_choice import ModelInFormat, Pair, first_pairs, key_of, pair_runs, pairs_note
+from .pair_comparison import opening_pair, pair_values
+from .rendering import fill, joined_script, json_in_html, json_object, render
 from .set_charts import sets_drawn
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of

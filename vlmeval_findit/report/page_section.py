@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from ..core import missing, raised_in, scrub, why
 from ..scoring import RunError
+from .board_charts import Drawn
 from .cost_charts import CostCharts
 from .rendering import fill, json_in_html
-from .sections import Drawn
 
 T = TypeVar("T")
 Source = TypeVar("Source")

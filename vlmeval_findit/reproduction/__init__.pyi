@@ -18,7 +18,7 @@ from .setup import (
 from .verdict import (
     MOST_LOST as MOST_LOST,
     tolerance_of as tolerance_of,
-    judge as judge,
+    judge_attempt as judge_attempt,
 )
 
 from .figure_metric import (

@@ -30,7 +30,7 @@ def tolerance_of(datasets: int) -> float:
     return max(_LEAST_TOLERANCE, _ONE_SPLIT / sqrt(datasets))
 
 
-def judge(attempt: Attempt) -> FigureJudgement:
+def judge_attempt(attempt: Attempt) -> FigureJudgement:
     """Compare an attempt with its figure.
 
     A published value outside the interval, widened by the tolerance, is higher or lower, however

@@ -6,14 +6,17 @@ from .pipeline import (
     check_replies as check_replies,
 )
 
-from .score_files import (
-    UNKNOWN_PROMPTS as UNKNOWN_PROMPTS,
+from .score_writing import (
     write_score as write_score,
     score_row as score_row,
     details_line as details_line,
-    Provenance as Provenance,
     settings_of_score as settings_of_score,
     open_score as open_score,
+)
+
+from .provenance import (
+    UNKNOWN_PROMPTS as UNKNOWN_PROMPTS,
+    Provenance as Provenance,
 )
 
 from .scored_run import (
@@ -40,7 +43,7 @@ from .run_score import (
     refuse_unanswered as refuse_unanswered,
 )
 
-from .stored_score import (
+from .score_reading import (
     ScoreFileError as ScoreFileError,
     lines_of_sums as lines_of_sums,
     read_details_line as read_details_line,
@@ -73,7 +76,7 @@ from .coco_predictions import (
     ConversionChoices as ConversionChoices,
 )
 
-from .reply_layouts import (
+from .conversion import (
     LAYOUTS as LAYOUTS,
 )
 

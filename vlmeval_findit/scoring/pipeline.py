@@ -1,6 +1,6 @@
 """The way from a prediction file to its score: open, check, score the rows, check coordinates.
 
-Each step takes what the last one returned; :mod:`.score_files` writes the result. Needs neither
+Each step takes what the last one returned; :mod:`.score_writing` writes the result. Needs neither
 torch nor VLMEvalKit.
 """
 
@@ -32,7 +32,7 @@ from ..storage import read_identity, read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
 from .run_score import RunScore, check_coordinates, say_how_to_score, score_rows
-from .score_files import last_score
+from .score_writing import last_score
 
 
 def score_file(

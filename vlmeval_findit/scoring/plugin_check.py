@@ -62,7 +62,7 @@ from ..storage import (
 )
 from .pipeline import score_file
 from .run_score import RunScore
-from .score_files import write_score
+from .score_writing import write_score
 from .scored_run import load_run
 
 

@@ -13,7 +13,7 @@ from ..storage import REVIEWED, RunFiles, space_mark
 from .pipeline import open_predictions, score_file
 from .reviewed_score import TableDecisions, decisions_of, find_decisions, score_reviewed
 from .run_score import RunScore, check_coordinates, say_how_to_score
-from .score_files import open_score, settings_of_score, write_score
+from .score_writing import open_score, settings_of_score, write_score
 from .scored_run import RowData, Run, RunError, load_run
 
 

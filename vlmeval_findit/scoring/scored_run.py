@@ -1,7 +1,7 @@
 """Scored runs: what statistics, leaderboard and report read, and nothing else.
 
 A run is one prediction file that was scored: ``<stem>_provenance.json`` and
-``<stem>_details.jsonl`` next to it, as :func:`.score_files.write_score` leaves them. The model is
+``<stem>_details.jsonl`` next to it, as :func:`.score_writing.write_score` leaves them. The model is
 not asked and the annotation table is not needed. Every score becomes one frozen :class:`Run`.
 """
 
@@ -53,9 +53,9 @@ from ..storage import (
 )
 from .new_identity import installed_plugins
 from .prediction_names import prediction_files, score_command
+from .provenance import Provenance, provenance_from
 from .query_costs import RunCosts, cost_in, sum_up
-from .score_files import Provenance, provenance_from
-from .stored_score import (
+from .score_reading import (
     ScoreFileError,
     StoredProvenance,
     lines_of_sums,
@@ -181,7 +181,7 @@ def load_runs(
     Raises:
         FileNotFoundError: a path is not there.
         RunError: a prediction file without a score, a folder without any, files that do not hold
-            what :func:`.score_files.write_score` leaves, or a score of other predictions.
+            what :func:`.score_writing.write_score` leaves, or a score of other predictions.
     """
     files: dict[Path, Path] = {}
     for path in paths:

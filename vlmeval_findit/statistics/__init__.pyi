@@ -34,7 +34,7 @@ from .share_intervals import (
     CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
 )
 
-from .slice_intervals import (
+from .intervals import (
     slice_intervals as slice_intervals,
 )
 

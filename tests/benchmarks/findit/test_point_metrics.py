@@ -14,7 +14,7 @@ from edited_tables import edit_cells
 from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis import rule
+from vlmeval_findit.analysis import ranking_rule
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit import RANKING, read_table, thin, thinned, write_table
 from vlmeval_findit.boxes import Truth
@@ -123,7 +123,9 @@ def test_points_have_a_separate_board(world: World) -> None:
     assert cell.format == "point_text"  # chosen among points, by their figure
     value, of_json = (each.metric_values["Pointing accuracy"] or 0 for each in (points, in_json))
     assert cell.entries["Pointing accuracy"].value == value > of_json > 0
-    assert rule(second.benchmark).startswith("highest Pointing accuracy (failed calls as misses)")
+    assert ranking_rule(second.benchmark).startswith(
+        "highest Pointing accuracy (failed calls as misses)"
+    )
     assert benchmark_of(BOXES).ranking == RANKING
 
 

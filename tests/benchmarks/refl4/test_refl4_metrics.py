@@ -24,8 +24,8 @@ from vlmeval_findit.benchmarks.refl4 import (
     Corners,
     RefL4Split,
     class_of,
+    compare_boxes,
     iou,
-    judge,
     predictions_from,
     size_of,
     slices_of,
@@ -48,7 +48,7 @@ def iou32(a: Corners, b: Corners) -> float:
 
 
 def passed(a: Corners, b: Corners) -> int:
-    return judge([truth(a[0], a[1], a[2] - a[0], a[3] - a[1])], [b])[1][0]
+    return compare_boxes([truth(a[0], a[1], a[2] - a[0], a[3] - a[1])], [b])[1][0]
 
 
 # --- IoU ------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_boxes_that_miss(a: Corners, b: Corners, why: str) -> None:
 def test_huge_integers_do_not_overflow_into_a_hit() -> None:
     # 2**32 squared is 0 in 64-bit integers: the union would be the overlap.
     reply = predictions_from([{"id": 1, "pred_bbox": [0, 0, 2**32, 2**32], "format": "xyxy"}])
-    assert judge([truth(0, 0, 100, 100)], [reply[1]])[1] == [0]
+    assert compare_boxes([truth(0, 0, 100, 100)], [reply[1]])[1] == [0]
 
 
 # --- thresholds -----------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_corners_are_added_in_64_bits() -> None:
     annotation = truth(x, 0, w, 1)
     reply = predictions_from([{"id": 1, "pred_bbox": [x, 0, w, 1], "format": "xywh"}])
     for box in ((float(np.float32(x)), 0, float(late), 1), reply[1]):
-        assert judge([annotation], [box])[0] == [1]
+        assert compare_boxes([annotation], [box])[0] == [1]
 
 
 # --- what expressions are counted by --------------------------------------------------------------

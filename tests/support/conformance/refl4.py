@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks.refl4 import (
     RefusedError,
     annotation,
     boxes_of,
-    judge,
+    compare_boxes,
     of_split,
     predictions_from,
     slices_of,
@@ -56,7 +56,7 @@ def difference(case: Case) -> str | None:
 
 def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]) -> Sums:
     """Return the sums of boxes, one for each annotation."""
-    judged = zip(truths, boxes, judge(truths, boxes)[1], strict=True)
+    judged = zip(truths, boxes, compare_boxes(truths, boxes)[1], strict=True)
     return totals(
         ScoredRow(at, "", sums_of(passed, box is not None), slices=slices_of(truth))
         for at, (truth, box, passed) in enumerate(judged)

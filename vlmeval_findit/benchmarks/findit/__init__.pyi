@@ -153,7 +153,7 @@ from .release_subsets import (
     tables_of as tables_of,
 )
 
-from .reviewed_labels import (
+from .findit_query import (
     with_answer as with_answer,
 )
 

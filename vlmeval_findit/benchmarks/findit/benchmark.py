@@ -36,10 +36,10 @@ from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
 from .findit_datasets import Family
+from .findit_query import label_of, with_answer
 from .grid import AnnotationTable, all_tables
 from .release_prompts import FAMILY_PROMPTS, prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
-from .reviewed_labels import label_of, with_answer
 from .run_space import contradicting_spaces, space_of_new_run
 from .variant import FindItVariant
 

@@ -19,7 +19,7 @@ from ...boxes import (
     Truth,
     f1_costs,
 )
-from ...protocol import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, ScoredRow, Sums
+from ...protocol import LABEL_KEY, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, ScoredRow, Sums
 from .box_metrics import F1_FAILED_MISSED
 
 SIZE_SLICES = "size"  # Slices by the size of the object, else of the box
@@ -39,7 +39,7 @@ class F1Errors(ErrorAnalysis):
 
     error_types = tuple(ERROR_TYPES.values())
     score = F1_FAILED_MISSED
-    cuts = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL)
+    cuts = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL_KEY)
     in_sums = True
 
     @property
@@ -69,10 +69,10 @@ class F1Errors(ErrorAnalysis):
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         if by == OBJECT_COUNT_SLICES:
             yield str(row.details["n_gt"]), self.events(row)
-        elif by in row.slices or by not in (SIZE_SLICES, LABEL):
+        elif by in row.slices or by not in (SIZE_SLICES, LABEL_KEY):
             yield from super().parts(row, by)
         else:
-            default = row.details[LABEL] if by == LABEL else None
+            default = row.details[LABEL_KEY] if by == LABEL_KEY else None
             by_part: dict[str, list[ErrorEvent]] = {}
             for each in row.details.get(ERRORS, ()):
                 part = each.get(by, default)
@@ -131,7 +131,7 @@ def details_of(
 
 def _size_and_label(at: int, boxes: Sequence[Corners], labels: Sequence[str]) -> dict[str, str]:
     size = {SIZE_SLICES: size_of(boxes[at])}
-    return size | {LABEL: labels[at]} if labels else size
+    return size | {LABEL_KEY: labels[at]} if labels else size
 
 
 def size_of(box: Sequence[float]) -> str:

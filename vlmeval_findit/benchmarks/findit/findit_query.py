@@ -1,4 +1,4 @@
-"""One row of an annotation table, and the thinning of its frames."""
+"""One row of an annotation table: the thinning of its frames, its label and another as reviewed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ...boxes import Corners, Truth
+from ...protocol import Answer
+from .variant import FindItVariant
 
 T = TypeVar("T")
 
@@ -88,3 +90,41 @@ def thinned(query: FindItQuery, frames: int) -> FindItQuery:
 def _chosen(values: tuple[T, ...], indices: list[int]) -> tuple[T, ...]:
     """Return the values at some indices; none if there are no values at all."""
     return tuple(values[at] for at in indices) if values else ()
+
+
+QueryT = TypeVar("QueryT", bound=FindItQuery)
+
+
+def label_of(query: FindItQuery) -> Answer | None:
+    """Return a query's label; None of a video, whose boxes lie in many images."""
+    if len(query.images) > 1:
+        return None
+    return Answer(query.truth.boxes, query.truth.labels)
+
+
+def with_answer(query: QueryT, variant: FindItVariant, answer: Answer) -> QueryT:
+    """Return a query whose label is an accepted answer; objects that do not count stay.
+
+    A ValueError says why it cannot be its label.
+    """
+    before = label_of(query)
+    if before is None:
+        raise ValueError(f"row {query.index}: labels of videos cannot be reviewed")
+    if answer == before:
+        return query
+    if variant.multilabel and answer.boxes and not answer.labels:
+        why = "its accepted answer names no classes, which the query asks for"
+        raise ValueError(f"row {query.index}: {why}")
+    if answer.labels and not variant.multilabel:
+        why = "its accepted answer names classes, which the query does not ask for"
+        raise ValueError(f"row {query.index}: {why}")
+    # Only a box that was there before has a known outline.
+    masks = dict(zip(query.truth.boxes, query.truth.masks, strict=False))
+    truth = Truth(
+        boxes=answer.boxes,
+        frames=(0,) * len(answer.boxes),
+        labels=answer.labels,
+        masks=tuple(masks.get(box) for box in answer.boxes) if masks else (),
+        ignored=query.truth.ignored,
+    )
+    return replace(query, truth=truth)

@@ -33,8 +33,8 @@ from .refl4_annotations import (
 from .accuracy_metrics import (
     THRESHOLDS as THRESHOLDS,
     iou as iou,
-    judge as judge,
-    ASKED as ASKED,
+    compare_boxes as compare_boxes,
+    ANSWERED_SUM as ANSWERED_SUM,
     HIT_SUMS as HIT_SUMS,
     sums_of as sums_of,
     slices_of as slices_of,

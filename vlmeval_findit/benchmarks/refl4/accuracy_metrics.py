@@ -167,7 +167,7 @@ class JudgedBoxes(NamedTuple):
     passed: list[int]  # Number of thresholds that the IoU exceeds; NaN: none
 
 
-def judge(
+def compare_boxes(
     annotations: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]
 ) -> JudgedBoxes:
     """Compare each box (None: there is none) with the annotation's."""
@@ -184,7 +184,7 @@ def _array(boxes: Sequence[Sequence[float]]) -> Array:
         return np.array(boxes, np.float32).reshape(-1, 4)
 
 
-ASKED = "asked"  # The sum of answered expressions
+ANSWERED_SUM = "asked"  # The sum of answered expressions
 HIT_SUMS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # Sums of hits, by threshold
 HIT_MORE = f"lenient_{HIT_SUMS[0]}"  # The sum of hits of boxes that only a lenient reader takes
 
@@ -193,7 +193,12 @@ def sums_of(passed: int, has_box: bool, failed: bool = False) -> dict[str, float
     """Return the sums of an answer whose box exceeds ``passed`` thresholds."""
     hits = {name: int(at < passed and not failed) for at, name in enumerate(HIT_SUMS)}
     is_boxless = not has_box and not failed
-    return {ASKED: int(not failed), "failed": int(failed), "boxless": int(is_boxless), **hits}
+    return {
+        ANSWERED_SUM: int(not failed),
+        "failed": int(failed),
+        "boxless": int(is_boxless),
+        **hits,
+    }
 
 
 CLASS = "class"  # Slices by class, by the authors' table
@@ -264,8 +269,8 @@ class AuthorsMetric(Metric):
 
 _HITS_AT_HALF = {HIT_SUMS[0]: 1.0}
 _ALL_HITS = dict.fromkeys(HIT_SUMS, 1.0)
-_ASKED = {ASKED: 1.0}
-_ASKED_AT_ALL = {ASKED: float(len(HIT_SUMS))}
+_ASKED = {ANSWERED_SUM: 1.0}
+_ASKED_AT_ALL = {ANSWERED_SUM: float(len(HIT_SUMS))}
 _FOUND = Ratio(_HITS_AT_HALF, _ASKED)  # Who misses at 0.5 misses at all thresholds
 
 
@@ -359,7 +364,7 @@ METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 ACC_FAILED_MISSED = Metric(
     "acc_0.5 (failed calls as misses)",
     _HITS_AT_HALF,
-    {ASKED: 1, "failed": 1},
+    {ANSWERED_SUM: 1, "failed": 1},
     empty=None,
     key="acc_0.5_failed_missed",
 )

@@ -83,8 +83,8 @@ class RefL4(FindIt):
         scored, spaces = match_replies(model, dataset, replies, settings, run)
         truths = [dataset.queries[item.reply.index].annotation for item in scored]
         boxes = [_first_box(item.match) for item in scored]
-        judged = accuracy.judge(truths, boxes)
-        lenient = accuracy.judge(truths, [_lenient_box(item) for item in scored])
+        judged = accuracy.compare_boxes(truths, boxes)
+        lenient = accuracy.compare_boxes(truths, [_lenient_box(item) for item in scored])
         rows = map(_scored_row, scored, truths, judged.ious, judged.passed, lenient.passed)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 

@@ -18,7 +18,7 @@ from ...benchmarks.findit import (
 )
 from ...boxes import JSON_KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, plain_label
 from ...core import is_one_line
-from ...protocol import LABEL, slice_problem
+from ...protocol import LABEL_KEY, slice_problem
 from ...storage import Size
 from ..annotated_samples import (
     IGNORED,
@@ -40,7 +40,7 @@ Sizes = Mapping[str, Size]
 _MOST_FRAMES = 9999
 
 # Kinds of slices that every score has
-_BUILT_IN = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL, REFERENCE_SLICES)
+_BUILT_IN = (SIZE_SLICES, OBJECT_COUNT_SLICES, LABEL_KEY, REFERENCE_SLICES)
 
 
 def check_samples(samples: Samples) -> None:

@@ -14,10 +14,9 @@ from ..protocol import Curve, Metric, failed_calls, reasons
 from ..scoring import Run, read_details
 from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
-from .cost_charts import CostCharts
-from .cost_points import format_panels, model_panels
+from .cost_charts import CostCharts, format_panels, model_panels
 from .curve_charts import MOST_CURVES, curves, learning_chart, reliability_chart
-from .pairs import Key, key_of
+from .pair_choice import Key, key_of
 from .standings import Panel
 from .transcripts import Transcript
 

@@ -15,7 +15,7 @@ from ..leaderboard import grouped
 from ..protocol import Array, Query, ScoredRow, indices
 from ..scoring import Run, read_details
 from .doubtful_labels import Doubts
-from .pairs import Key, Pair, key_of, most_different
+from .pair_choice import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
 CARDS_ON_A_PAGE = 4_000  # Answers on one page

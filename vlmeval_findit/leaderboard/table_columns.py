@@ -18,6 +18,7 @@ from ..core import printable
 if TYPE_CHECKING:
     from ..statistics import Interval
 
+
 NONE = "–"  # Sign of a missing value
 
 

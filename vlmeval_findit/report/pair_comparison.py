@@ -20,7 +20,7 @@ from ..analysis import (
 from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import ALPHA, Difference, Estimate, correct, difference
-from .pairs import MODELS, Key, Pair, key_of
+from .pair_choice import MODELS, Key, Pair, key_of
 from .value_text import ends, rounded
 
 
