@@ -27,7 +27,7 @@ from vlmeval_findit.reproduction import (
     FigureJudgement,
     FigureVerdict,
     explain,
-    judge,
+    judge_attempt,
 )
 from vlmeval_findit.statistics import ClusteredSums, estimate_metrics
 
@@ -85,7 +85,7 @@ def judged(
     for _ in range(DRAWS):
         published = min(100.0, rate + rng.uniform(-REPEATS_DIFFER, REPEATS_DIFFER))
         share = (rate - loss) / 100
-        judgements.append(judge(attempt_of(rng, share, queries, pictures, published)))
+        judgements.append(judge_attempt(attempt_of(rng, share, queries, pictures, published)))
     return judgements
 
 
@@ -150,13 +150,13 @@ def test_right_setups_are_not_blamed() -> None:
         for queries in SETUPS * (100, 250, 500):
             published = true + rng.uniform(-REPEATS_DIFFER, REPEATS_DIFFER)
             tried = deployed(run(rng, profile, GRID, habit, queries), figure(min(100.0, published)))
-            judgement = judge(tried)
+            judgement = judge_attempt(tried)
             verdicts[judgement.verdict.value] += 1
             blamed.update(causes_of(tried, judgement))
             ends = judgement.difference_interval
             assert ends is not None
             tried = against(tried, min(100.0, judgement.published + ends.high + 0.1))
-            blamed_if_lower.update(causes_of(tried, judge(tried)))
+            blamed_if_lower.update(causes_of(tried, judge_attempt(tried)))
     print(f"\n{verdicts.total()} right setups: {dict(verdicts)}; blamed: {dict(blamed)}")
     print(f"the same against a figure just too high for them: blamed {dict(blamed_if_lower)}")
     assert not blamed
@@ -266,7 +266,7 @@ def first_cause(faulty: Faulty, seed: int, queries: int) -> Named | None:
     if faulty.moved:
         answers = [moved(rng, each) for each in answers]
     tried = deployed(answers, figure(92.0), faulty.change, conditions=conditions)
-    judgement = judge(tried)
+    judgement = judge_attempt(tried)
     if judgement.verdict is not FigureVerdict.LOWER:
         return None
     right = run(np.random.default_rng(seed), profile, GRID, GOOD, queries)

@@ -17,8 +17,7 @@ from chat_server import ChatServer, completion
 from paths import ROOT
 from refusal_files import make_folder
 
-from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.cli.main_command import Commands
+from vlmeval_findit.cli import COMMANDS, Commands, main
 from vlmeval_findit.core import plugin_rows
 
 GOOD = "outputs/Good_FindIt_Pascal_xyxy_json_bbox_2d.json"

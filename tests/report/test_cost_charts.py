@@ -21,7 +21,7 @@ from vlmeval_findit.report import (
     CostPanel,
     CostPoint,
     cost_chart,
-    cost_points,
+    cost_charts,
     cost_table,
     format_costs_of,
     format_panels,
@@ -130,7 +130,7 @@ def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) 
 
 def test_a_cheap_model_of_low_rank_is_drawn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standings show the first models only; a front without the cheapest would be wrong."""
-    monkeypatch.setattr(cost_points, "MODELS", 1)
+    monkeypatch.setattr(cost_charts, "MODELS", 1)
     runs = []
     for model, chance, tokens in (("Best", 1.0, 50.0), ("Dear", 0.6, 60.0), ("Cheap", 0.2, 5.0)):
         run = world.run(model, JSON, speaking(JSON, chance))

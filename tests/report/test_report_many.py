@@ -15,7 +15,7 @@ from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, ope
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import ScoredRow
-from vlmeval_findit.report import MOST_CURVES, Details, gather, make_page, sections
+from vlmeval_findit.report import MOST_CURVES, Details, board_charts, gather, make_page
 from vlmeval_findit.scoring import RowData, Run, load_runs, read_details
 
 __all__ = ["browser"]
@@ -58,7 +58,7 @@ def test_curves_are_those_of_the_first_models(
         read.append(run.model)
         return read_details(run)
 
-    monkeypatch.setattr(sections, "read_details", noted)
+    monkeypatch.setattr(board_charts, "read_details", noted)
     for transcript in gather([row.run for row in some.runs])[0]:
         details.add(transcript)
     ((title, drawn),) = details.drawn()

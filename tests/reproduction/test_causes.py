@@ -24,7 +24,7 @@ from vlmeval_findit.reproduction import (
     ConditionSet,
     FigureVerdict,
     explain,
-    judge,
+    judge_attempt,
 )
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
@@ -50,7 +50,7 @@ def attempt(
 
 
 def checked(tried: Attempt) -> list[CauseLook]:
-    judgement = judge(tried)
+    judgement = judge_attempt(tried)
     assert judgement.verdict is FigureVerdict.LOWER
     return list(explain(tried, judgement))
 
@@ -87,7 +87,7 @@ def test_nothing_is_looked_for_unless_lower(
     published: float, queries: int, verdict: FigureVerdict
 ) -> None:
     tried = attempt(published=published, queries=queries)
-    judgement = judge(tried)
+    judgement = judge_attempt(tried)
     assert judgement.verdict is verdict
     assert not list(explain(tried, judgement))
 

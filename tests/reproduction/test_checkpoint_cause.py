@@ -9,7 +9,13 @@ from reproductions import attempt, dataset_of, figure, predictions, query, reply
 
 from vlmeval_findit.models import ModelEntry, RunningProgram
 from vlmeval_findit.protocol import ReplyRecord
-from vlmeval_findit.reproduction import Attempt, CauseLook, Evidence, check_checkpoint, judge
+from vlmeval_findit.reproduction import (
+    Attempt,
+    CauseLook,
+    Evidence,
+    check_checkpoint,
+    judge_attempt,
+)
 
 RECORDS = [ReplyRecord(model={"identifier": "mine"})] * 12
 
@@ -23,7 +29,7 @@ def tried(records: list[ReplyRecord] = RECORDS) -> Attempt:
 
 
 def checked(of: Attempt) -> CauseLook:
-    return check_checkpoint(Evidence(of, judge(of)))
+    return check_checkpoint(Evidence(of, judge_attempt(of)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from vlmeval_findit.reproduction import (
     ConditionSet,
     Evidence,
     check_engine,
-    judge,
+    judge_attempt,
 )
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
@@ -34,7 +34,7 @@ def checked(
     ]
     condition = ConditionSet("engine", "vllm", engine, ConditionAgreement.YOURS)
     tried = deployed(changed, figure(99.9), conditions=[condition], model=model)
-    return check_engine(Evidence(tried, judge(tried)))
+    return check_engine(Evidence(tried, judge_attempt(tried)))
 
 
 def moved(rng: Rng, box: Numbers) -> Numbers:

@@ -20,7 +20,7 @@ from vlmeval_findit.reproduction import (
     ConditionSet,
     Evidence,
     check_picture_sizes,
-    judge,
+    judge_attempt,
     shown_tokens,
     tiles_of,
 )
@@ -46,7 +46,7 @@ def checked(
     tried = deployed(
         answers, figure(99.9, conditions=told), change, conditions=conditions, model=model
     )
-    return check_picture_sizes(Evidence(tried, judge(tried)))
+    return check_picture_sizes(Evidence(tried, judge_attempt(tried)))
 
 
 # --- records of models in this process ------------------------------------------------------------

@@ -11,7 +11,7 @@ from vlmeval_findit.reproduction import (
     MOST_LOST,
     FigureJudgement,
     FigureVerdict,
-    judge,
+    judge_attempt,
     tolerance_of,
 )
 
@@ -26,7 +26,7 @@ def judged(published: float, hits: int, queries: int, a_picture: int = 1) -> Fig
     data = dataset_of([query(at, OBJECT, picture=name) for at, name in enumerate(pictures)])
     misses = {round(at * queries / (queries - hits)) for at in range(queries - hits)}
     replies = [reply_with(at, ELSEWHERE if at in misses else RIGHT) for at in range(queries)]
-    return judge(attempt(figure(published), predictions(data, replies)))
+    return judge_attempt(attempt(figure(published), predictions(data, replies)))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from .run_statistics import (
     scores_by_index as scores_by_index,
     compare_hits as compare_hits,
     pair_runs as pair_runs,
+    other_images as other_images,
+    transparent_rows as transparent_rows,
 )
 
 from .run_errors import (
@@ -102,6 +104,7 @@ from .label_audit import (
     DrawnRow as DrawnRow,
     draw_rows as draw_rows,
     audit_record as audit_record,
+    sums_if_wrong as sums_if_wrong,
 )
 
 from .label_votes import (
@@ -114,10 +117,6 @@ from .label_proposals import (
     ClassNumbers as ClassNumbers,
     Proposal as Proposal,
     Proposals as Proposals,
-)
-
-from .label_audit import (
-    sums_if_wrong as sums_if_wrong,
 )
 
 from .review_summary import (
@@ -154,11 +153,6 @@ from .coco_evaluator import (
 from .scored_tables import (
     load_scored_dataset as load_scored_dataset,
     check_table as check_table,
-)
-
-from .run_statistics import (
-    other_images as other_images,
-    transparent_rows as transparent_rows,
 )
 
 from . import (

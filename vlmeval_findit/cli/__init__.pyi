@@ -2,6 +2,7 @@
 
 from .main_command import (
     COMMANDS as COMMANDS,
+    Commands as Commands,
     _import as _import,
     ROOT as ROOT,
     main as main,

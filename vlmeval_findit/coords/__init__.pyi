@@ -9,6 +9,9 @@ from .conventions import (
     conventions as conventions,
     row_of as row_of,
     describe as describe,
+    Order as Order,
+    CORNERS_EXCHANGED as CORNERS_EXCHANGED,
+    ORDERS as ORDERS,
 )
 
 from .run_check import (
@@ -40,12 +43,6 @@ from .diagnosis import (
     Diagnosis as Diagnosis,
     diagnose as diagnose,
     decide as decide,
-)
-
-from .conventions import (
-    Order as Order,
-    CORNERS_EXCHANGED as CORNERS_EXCHANGED,
-    ORDERS as ORDERS,
 )
 
 from .likelihood import (

@@ -64,7 +64,7 @@ def to_boxes(numbers: Floats, frame: CoordinateMap, corners: Floats) -> Boxes:
 def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
     """Convert corners (4, n) to numbers, as the inverse of :func:`to_boxes`.
 
-    >>> from vlmeval_findit.coords.orders import ORDERS
+    >>> from vlmeval_findit.coords import ORDERS
     >>> frame = CoordinateMap(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
     >>> to_numbers(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
     [[200.0, 100.0, 400.0, 200.0]]

@@ -65,12 +65,10 @@ from .cost_charts import (
     model_panels as model_panels,
     format_panels as format_panels,
     cost_table as cost_table,
-)
-
-from .cost_charts import (
     CostCharts as CostCharts,
     is_far_apart as is_far_apart,
     cost_chart as cost_chart,
+    place_labels as place_labels,
 )
 
 from .curve_charts import (
@@ -121,10 +119,6 @@ from .set_charts import (
 from .doubtful_labels import (
     Bound as Bound,
     doubts_of as doubts_of,
-)
-
-from .cost_charts import (
-    place_labels as place_labels,
 )
 
 from .value_text import (

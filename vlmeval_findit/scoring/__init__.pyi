@@ -69,15 +69,12 @@ from .new_identity import (
 
 from .conversion import (
     convert_file as convert_file,
+    LAYOUTS as LAYOUTS,
 )
 
 from .coco_predictions import (
     BoxOrder as BoxOrder,
     ConversionChoices as ConversionChoices,
-)
-
-from .conversion import (
-    LAYOUTS as LAYOUTS,
 )
 
 from .answered_by import (

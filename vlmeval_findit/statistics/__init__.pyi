@@ -26,16 +26,13 @@ from .intervals import (
     bootstrap_weights as bootstrap_weights,
     bootstrap_interval as bootstrap_interval,
     correct as correct,
+    slice_intervals as slice_intervals,
 )
 
 from .share_intervals import (
     Sampled as Sampled,
     mean_ends as mean_ends,
     CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
-)
-
-from .intervals import (
-    slice_intervals as slice_intervals,
 )
 
 from .multiple_tests import (

@@ -38,6 +38,7 @@ from .findit_query import (
     FindItQuery as FindItQuery,
     thin as thin,
     thinned as thinned,
+    with_answer as with_answer,
 )
 
 from .grid import (
@@ -151,10 +152,6 @@ from .release_subsets import (
     parquet_rows as parquet_rows,
     prepare_subset as prepare_subset,
     tables_of as tables_of,
-)
-
-from .findit_query import (
-    with_answer as with_answer,
 )
 
 from . import (
