@@ -15,13 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
+from simulated_deployments import HABITS, PROFILES, SIGMA, Fault, Habit, convention, run
 
 from vlmeval_findit.coords import (
     ALIKE_DISTANCE,
+    CORNERS_EXCHANGED,
+    ORDERS,
+    SPACES,
     AnsweredQuery,
     Convention,
     RunArrays,
+    RunFit,
     Verdict,
     convention_distance,
     conventions,
@@ -163,3 +167,51 @@ def test_right_runs_do_not_alarm() -> None:
         verdicts[diagnose(run_arrays(right.queries), right.declared).verdict] += 1
     print({verdict.value: count for verdict, count in verdicts.items()})
     assert sum(verdicts[verdict] for verdict in Verdict if verdict.alarms) <= RIGHT_RUNS // 1000
+
+
+# --- every row, of which tests/coords/test_diagnosis.py tries some --------------------------------
+
+
+def answered(says: Convention, seed: int, habit: Habit) -> RunArrays:
+    """Return the answers of a run of 100 queries for phrases."""
+    return run_arrays(run(np.random.default_rng(seed), PROFILES["phrases"], says, habit, 100))
+
+
+def other_convention(says: str, seed: int, declared: str) -> RunFit:
+    """Return the fit of a good model's run that is said to be in another convention."""
+    arrays = answered(convention(says), seed, Habit(miou=0.7))
+    found = diagnose(arrays, convention(declared))
+    assert found.verdict is Verdict.OTHER
+    assert found.fit is not None
+    return found.fit
+
+
+@pytest.mark.parametrize("order", [each.name for each in ORDERS.values() if each.remark])
+@pytest.mark.parametrize("space", ["grid1000", "pixels", "unit"])
+@pytest.mark.parametrize("declared", ["grid1000/xyxy", "grid1000/yxyx", "pixels/xywh"])
+def test_exchanged_corners_are_named(declared: str, space: str, order: str) -> None:
+    found = other_convention(f"{space}/{order}", 0, declared)
+    assert found.best.name == f"{space}/{order}"
+    assert CORNERS_EXCHANGED in found.best.description
+
+
+@pytest.mark.parametrize("space", [name for name in SPACES if name.startswith("x_")])
+@pytest.mark.parametrize("order", ["xyxy", "yxyx", "xywh"])
+def test_another_unit_on_each_side_is_named(order: str, space: str) -> None:
+    assert other_convention(f"{space}/{order}", 1, "grid1000/xyxy").best.name == f"{space}/{order}"
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith("square")])
+@pytest.mark.parametrize("declared", ["grid1000/xyxy", "pixels/xyxy"])
+def test_inputs_of_encoders_are_named(declared: str, name: str) -> None:
+    found = other_convention(f"{name}/xyxy", 2, declared)
+    assert f"{name}/xyxy" in (found.best.name, *found.lookalikes)
+
+
+@pytest.mark.parametrize(
+    "declared", ["grid1000/xyxy", "pixels/xyxy", "unit/yxyx", "square640/xyxy"]
+)
+@pytest.mark.parametrize("habit", HABITS)
+def test_no_habit_of_a_model_alarms(habit: str, declared: str) -> None:
+    arrays = answered(convention(declared), 3, HABITS[habit])
+    assert not diagnose(arrays, convention(declared)).verdict.alarms

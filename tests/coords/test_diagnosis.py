@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -125,22 +127,38 @@ def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
 
 # --- corners, sides and squares -------------------------------------------------------------------
 
+DECLARED = ("grid1000/xyxy", "pixels/xyxy", "unit/yxyx", "square640/xyxy")
+"""Conventions that runs declare; all of them by all faults: benchmarks/test_coords_runs.py."""
 
-@pytest.mark.parametrize("order", [each.name for each in ORDERS.values() if each.remark])
-@pytest.mark.parametrize("space", ["grid1000", "pixels", "unit"])
-def test_exchanged_corners_are_named(space: str, order: str) -> None:
+
+def in_turn(*columns: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return rows as long as the first column; the others begin again when they end."""
+    first, *others = columns
+    return list(zip(first, *map(cycle, others), strict=False))
+
+
+@pytest.mark.parametrize(
+    ("order", "space", "declared"),
+    in_turn(
+        [each.name for each in ORDERS.values() if each.remark],
+        ("grid1000", "pixels", "unit"),
+        ("grid1000/xyxy", "pixels/xywh", "grid1000/yxyx", "unit/xyxy"),
+    ),
+)
+def test_exchanged_corners_are_named(order: str, space: str, declared: str) -> None:
     """Whatever order was asked for; no other format is blamed."""
-    for declared in ("grid1000/xyxy", "grid1000/yxyx", "pixels/xywh"):
-        found = diagnose(
-            answered("phrases", convention(f"{space}/{order}"), 0, 80), convention(declared)
-        )
-        assert found.verdict is Verdict.OTHER
-        assert found.fit.best.name == f"{space}/{order}"
-        assert CORNERS_EXCHANGED in found.fit.best.description
+    found = diagnose(
+        answered("phrases", convention(f"{space}/{order}"), 0, 80), convention(declared)
+    )
+    assert found.verdict is Verdict.OTHER
+    assert found.fit.best.name == f"{space}/{order}"
+    assert CORNERS_EXCHANGED in found.fit.best.description
 
 
-@pytest.mark.parametrize("space", [name for name in SPACES if name.startswith("x_")])
-@pytest.mark.parametrize("order", ["xyxy", "yxyx", "xywh"])
+@pytest.mark.parametrize(
+    ("space", "order"),
+    in_turn([name for name in SPACES if name.startswith("x_")], ("xyxy", "yxyx", "xywh")),
+)
 def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     found = diagnose(
         answered("phrases", convention(f"{space}/{order}"), 1, 80), convention("grid1000/xyxy")
@@ -149,8 +167,10 @@ def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     assert found.fit.best.name == f"{space}/{order}"
 
 
-@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith("square")])
-@pytest.mark.parametrize("declared", ["grid1000/xyxy", "pixels/xyxy"])
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    in_turn([name for name in SPACES if name.startswith("square")][::3], DECLARED[:2]),
+)
 def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     """Or one that cannot be told from it: 490 from 512 by weak models."""
     arrays = answered("phrases", convention(f"{name}/xyxy"), 2, 100)
@@ -160,12 +180,14 @@ def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "declared", ["grid1000/xyxy", "pixels/xyxy", "unit/yxyx", "square640/xyxy"]
+    ("habit", "declared", "profile"),
+    in_turn(HABITS, DECLARED, ("phrases", "detection, 1024", "phrases")),
 )
-@pytest.mark.parametrize("habit", HABITS)
-def test_more_rows_raise_no_alarm(declared: str, habit: str) -> None:
-    arrays = answered("phrases", convention(declared), 3, 100, HABITS[habit])
-    assert not diagnose(arrays, convention(declared)).verdict.alarms
+def test_a_right_run_does_not_alarm_whatever_its_model_does(
+    habit: str, declared: str, profile: str
+) -> None:
+    arrays = answered(profile, convention(declared), 3, 100, HABITS[habit])
+    assert diagnose(arrays, convention(declared)).verdict in (Verdict.FITS, Verdict.UNDECIDED)
 
 
 # --- arrays -------------------------------------------------------------------------------------
@@ -239,12 +261,6 @@ def test_another_convention_is_named(declared: str, says: str, profile: str) -> 
     assert convention_distance(arrays, result.fit.best, convention(says)) < 0.02
     assert result.fit.best.name in result.fit.lookalikes
     assert result.fit.agree > 0.6 * result.answered
-
-
-@pytest.mark.parametrize("habit", HABITS)
-def test_a_right_run_does_not_alarm_whatever_its_model_does(habit: str) -> None:
-    arrays = answered("detection, 1024", GRID, 1, 100, HABITS[habit])
-    assert diagnose(arrays, GRID).verdict in (Verdict.FITS, Verdict.UNDECIDED)
 
 
 @pytest.mark.parametrize(
