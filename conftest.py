@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -54,6 +55,16 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
     for name in USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LMUData", str(lmu_data))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _demo_images() -> Iterator[None]:
+    """Demo's images are encoded once a session: it takes two seconds, in every new data folder."""
+    from vlmeval_findit.data.demo import photos
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(photos, "image_file", cache(photos.image_file))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -140,11 +140,12 @@ def test_images_without_weight_do_not_count(world: World) -> None:
 
 @pytest.mark.parametrize(("images", "rate"), [(12, 0.6), (200, 0.98)])
 def test_intervals_hold_the_truth_as_often_as_they_say(images: int, rate: float) -> None:
-    """The benchmarks do the same with more runs, and print the table of the docs."""
-    actual = coverage(runs_of(1, 400, images, rate), true_values(rate))
+    """A hundred seeded runs; benchmarks/test_coverage.py draws two thousand."""
+    actual = coverage(runs_of(1, 100, images, rate), true_values(rate, parts=4))
     for name in FIGURES:
         assert actual[name].printed == 100
-        assert 92 <= actual[name].held <= (98.5 if rate == 0.6 else 100), (name, actual[name])
+        assert actual[name].held >= 92, (name, actual[name])
+        assert actual[name].width <= 1.5 * actual[name].needed, (name, actual[name])
 
 
 # --- means over datasets --------------------------------------------------------------------------
@@ -167,10 +168,9 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
         union[at, :common], union[at, start : start + size - common] = sums[:common], sums[common:]
     actual = mean(parts)
     assert len(actual.images) == union.shape[1]
-    draws = []
-    for _ in range(3000):
-        drawn = union[:, generator.integers(union.shape[1], size=union.shape[1])].sum(axis=1)
-        draws.append(shares(drawn).mean(axis=0))
+    images = union.shape[1]
+    times_drawn = generator.multinomial(images, np.full(images, 1 / images), size=3000)
+    draws = shares(times_drawn @ union).mean(axis=0)
     errors = np.sqrt((actual.influence**2).sum(axis=0))
     assert errors == pytest.approx(np.std(draws, axis=0), rel=0.06)
     assert actual.values == pytest.approx(np.mean([item.values for item in parts], axis=0))
@@ -250,7 +250,7 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
 
 def test_intervals_of_differences_hold_the_truth() -> None:
     generator = np.random.default_rng(11)
-    hard = generator.random((300, 30, 2))
+    hard = generator.random((100, 30, 2))
     built = [[sums_of(generator, 30, rate, share) for share in hard] for rate in (0.8, 0.6)]
     true = [100 * shares(np.sum(sums, axis=(0, 1)))[0] for sums in built]
     held = []
@@ -258,7 +258,7 @@ def test_intervals_of_differences_hold_the_truth() -> None:
         first, second = (estimate_from(names(30), sums) for sums in pair)
         actual = difference(first, second, "F1@0.5").interval
         held.append(actual.low <= true[0] - true[1] <= actual.high)
-    assert 92 <= 100 * np.mean(held) <= 99
+    assert 93 <= 100 * np.mean(held) <= 99
 
 
 @pytest.mark.parametrize(("images", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.engine import Call, CellBuilder, Journal, JournalView, Plan
-from vlmeval_findit.models import OPUS_5_5, ChatModel, Load, chat_model, load_of
+from vlmeval_findit.models import OPUS_5_5, ChatModel, ImageToSend, Load, chat_model, load_of
 from vlmeval_findit.sweeps import CallGroup, GroupCounts, count_calls
 
 QUESTIONS = [
@@ -92,6 +93,8 @@ def record(call: Call, number: int) -> dict[str, Any]:
 
 
 def test_the_count_is_that_of_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The same few photographs are in most of the requests.
+    monkeypatch.setattr(ImageToSend, "encoded", cache(ImageToSend.encoded))
     asked, journal = groups(), tmp_path / "calls.jsonl"
     slow = [counted_slowly(group, None) for group in asked]
     assert rounded(count_calls(asked, journal).counts) == rounded(slow)

@@ -87,12 +87,12 @@ def names(count: int, prefix: str = "") -> tuple[str, ...]:
     return tuple(f"{prefix}{at:07d}" for at in range(count))
 
 
-def true_values(rate: float) -> np.ndarray:
-    """Return the metrics of a model at a rate over 400,000 pictures, as shares of 1."""
+def true_values(rate: float, parts: int = 20) -> np.ndarray:
+    """Return the metrics of a model at a rate over 20,000 pictures a part, as shares of 1."""
     if rate == 0:
         return np.zeros(len(METRICS))
-    parts = [sums_of(np.random.default_rng(seed), 20_000, rate).sum(axis=0) for seed in range(20)]
-    return shares(np.sum(parts, axis=0))
+    sums = [sums_of(np.random.default_rng(seed), 20_000, rate).sum(axis=0) for seed in range(parts)]
+    return shares(np.sum(sums, axis=0))
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
 @needs_photos
 def test_a_photograph_that_is_not_there_names_the_pip_command() -> None:
     photo = dataclasses.replace(PHOTOS["coins"], package="no_such_package_here", pip="no-such")
-    with pytest.raises(FileNotFoundError, match=r"is not installed: pip install .*\[photos\]"):
+    with pytest.raises(FileNotFoundError, match=r"is not installed: pip install .*\[data\]"):
         read_photo(photo)
     photo = dataclasses.replace(PHOTOS["coins"], sha256="0" * 64)
     with pytest.raises(ValueError, match=r"data/coins\.png of the package 'skimage'.*pip install"):

@@ -100,6 +100,13 @@ def image(name: str) -> Image.Image:
     return part.resize(size, Image.Resampling.BICUBIC)
 
 
+def image_file(name: str) -> bytes:
+    """Return an image of the tables as a PNG file."""
+    encoded = io.BytesIO()
+    image(name).save(encoded, format="PNG")
+    return encoded.getvalue()
+
+
 @cache
 def _parts() -> Mapping[str, Any]:
     """Return photograph, corners in its pixels and (width, height) of images, by their names."""
@@ -131,9 +138,7 @@ def prepare_demo() -> list[PreparedTable]:
     for query in chain.from_iterable(tables.values()):
         names.update(dict.fromkeys((*query.images, *query.support)))
     for name in names:
-        encoded = io.BytesIO()
-        image(name).save(encoded, format="PNG")
-        write_once(folder / name, encoded.getvalue())
+        write_once(folder / name, image_file(name))
     return [write_table(root, name, rows, origin) for name, rows in tables.items()]
 
 
