@@ -66,6 +66,7 @@ def entries(samples: Samples, fate: Fate) -> dict[str, int]:
         ("a.jpg,1,2,30,40,cat", "b.png,,,,,"),
         ("b.png,,,,,", "a.jpg,1,2,30,40,cat"),
         ("a.jpg,cat,1,2,30,40", ",,,,,"),
+        ("a.jpg;cat;1,0;2,0;30,0;40,0", ""),
         ("cat,1,2,29,38,a.jpg,120,80", ""),
         # As spreadsheets and pandas leave them
         (HEAD, "a.jpg,cat,1,2,30,40\n,,,,,\n , ,,,,"),
@@ -116,8 +117,10 @@ def test_a_line_with_an_image_only_shows_no_object(tmp_path) -> None:
     samples = read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", "b.png,,,,,")
     asked = [(query.images[0], query.label, len(query.boxes)) for query in samples.queries[:2]]
     assert asked == [("a.jpg", "cat", 1), ("b.png", "cat", 0)]
-    with pytest.raises(AnnotationError, match="line 2, column label: is empty"):
-        read(tmp_path, HEAD, "a.jpg,,1,2,30,40")
+    for label in ("", "nan"):
+        with pytest.raises(AnnotationError, match="line 2, column label: is empty"):
+            read(tmp_path, HEAD, f"a.jpg,{label},1,2,30,40")
+    assert boxes(read(tmp_path, HEAD, "a.jpg,None,1,2,30,40"))[0][1] == "None"
     with pytest.raises(AnnotationError, match="line 2, column x1: '' is not a number"):
         read(tmp_path, HEAD, "a.jpg,cat,,3,4,5")
 

@@ -165,6 +165,8 @@ def test_ms_swifts_boxes_have_the_names_beside_them(
             read(path)
         return
     samples = read(path)
+    as_list = other_formats.as_json(tmp_path / "train.json", lines[1:])
+    assert read(as_list).queries == samples.queries
     found = {box.corners[0]: query.label for query in samples.queries for box in query.boxes}
     assert [found[at] for at in range(len(boxes))] == expressions
     assert told(samples) == {

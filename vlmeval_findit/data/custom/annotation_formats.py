@@ -99,9 +99,8 @@ def _is_label_studio(file: Glimpse) -> bool:
 
 def _is_swift(file: Glimpse) -> bool:
     """Tell by the first line that has objects: lines of a chat may come first."""
-    return any(
-        "images" in line and isinstance(line.get("objects"), dict | str) for line in file.json_lines
-    )
+    lines = [file.json] if file.is_list else file.json_lines
+    return any("images" in line and isinstance(line.get("objects"), dict | str) for line in lines)
 
 
 COCO = AnnotationFormat(
@@ -221,7 +220,7 @@ HF_PARQUET = AnnotationFormat(
 )
 SWIFT = AnnotationFormat(
     name="ms-swift",
-    files="FILE.jsonl",
+    files="FILE.jsonl, .json",
     means="ms-swift's grounding lines, with objects: ref and bbox",
     read=read_swift,
     flags=("units", "box", "split"),

@@ -118,7 +118,8 @@ def _read_box(
     is_empty = all(_is_empty(text) for text in texts)
     if is_empty and _is_empty(row["label"]):
         return
-    if not row["label"].strip():
+    # A class may be called NA or none.
+    if row["label"].strip().lower() in ("", "nan", "<na>"):
         raise AnnotationError(f"{where}, column label: is empty")
     if is_empty:
         collector.add_boxless(image, row["label"], "has no numbers", where)
@@ -223,7 +224,8 @@ def _separator(path: Path, first: str) -> str:
     """Return what separates the cells of a file, by its first line."""
     if suffix_of(path) == ".tsv":
         return "\t"
-    return next((sign for sign in ",;\t" if sign in first), ",")
+    # The first line may hold numbers with decimal commas.
+    return max(",;\t", key=first.count)
 
 
 def _check_commas(cells: Sequence[tuple[str, str]]) -> None:

@@ -17,8 +17,9 @@ from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import ListOfJson, json_of, state_size, validated
+from .glimpse import glimpse
 from .jsonl import Place, lines_of, samples_of_lines
-from .node import SIDES_OF_IMAGES, Node
+from .node import SIDES_OF_IMAGES, Node, read_elements
 from .reader_options import ReaderOptions
 
 _UNITS = {"real": Units.PIXELS, "norm1": Units.FRACTIONS}
@@ -39,7 +40,7 @@ class _SwiftObjects:
 
 
 def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
-    """Read a file of lines: a query for every expression, about all its boxes.
+    """Read a file of lines, or a list of them: a query for every expression, about all its boxes.
 
     Without messages, one expression has all boxes, and several have one each.
 
@@ -50,13 +51,21 @@ def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -
     units: dict[Units, Place] = {}
     sizes: dict[str, Size] = {}
     queries = []
-    for where, value in lines_of(path):
+    for where, value in _lines(path, ledger):
         queries += list(_queries(value, where, units, sizes, ledger))
     if len(units) > 1:
         first, second = units.values()
         raise AnnotationError(f"{second}: bbox_type is not that of {first}; make a file of each")
     stated = next(iter(units), Units.PIXELS)
     return samples_of_lines(path, images, options, ledger, queries, stated, sizes)
+
+
+def _lines(path: Path, ledger: Ledger) -> Iterator[tuple[Place, Any]]:
+    if not glimpse(path).is_list:
+        yield from lines_of(path)
+        return
+    for _, line in read_elements(path, ledger):
+        yield str(line), line.value
 
 
 def _names(stated: Any, where: Place) -> list[str]:
