@@ -84,6 +84,8 @@ def with_value(run: RunFacts, fact: str, value: str) -> RunFacts:
             return imported(run, "VOC2007")
         case "imported", suffix:
             return imported(run, f"instances.{suffix}")
+        case "setting", name:
+            return answered_by(run, settings={name: {}})
     raise AssertionError(f"no run with {fact}: {value} is made up yet")
 
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from vlmeval_findit.core import MisplacedError
 from vlmeval_findit.protocol import (
     IMAGES_KEY,
+    MADE_WITH,
+    ROW_KEY,
     SOURCE_KEY,
     Answering,
     Identity,
@@ -175,11 +177,13 @@ def test_a_message_shows_both_ends_of_a_long_value() -> None:
 
 
 def test_what_an_answer_depends_on() -> None:
-    whole = {IMAGES_KEY: "sent whole"}
+    whole = {IMAGES_KEY: "sent whole", ROW_KEY: "Qwen3-VL"}
+    asked = {"bounds": {"max_pixels": 250000}, "max_new_tokens": 768}
     assert RUN.made_by == {
-        **whole, **RUN.versions, "dtype": "float32", "attention": None, "engine": None
+        **whole, MADE_WITH: asked, **RUN.versions,
+        "dtype": "float32", "attention": None, "engine": None
     }  # fmt: skip
-    assert replace(RUN, versions={}).made_by.keys() == {IMAGES_KEY, "dtype", "attention", "engine"}
+    assert replace(RUN, versions={}).made_by.keys() == RUN.made_by.keys() - RUN.versions.keys()
     elsewhere = who(runs_here=False, in_vlmevalkit=True, source="ab", endpoint="http://a")
     assert elsewhere.made_by == {**whole, "endpoint": "http://a", SOURCE_KEY: "ab", **RUN.host}
     limited = replace(elsewhere, space={"kind": "grid1000", "scene_max_size": 640})

@@ -12,12 +12,18 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.benchmarks.findit import FindItVariant
-from vlmeval_findit.engine import CancelToken
+from vlmeval_findit.engine import (
+    CancelToken,
+    CellBuilder,
+    Journal,
+    merge_predictions,
+    prepare_output,
+)
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.protocol import Answering, Described, IdentityError, settings_from
 from vlmeval_findit.scoring import open_predictions
 from vlmeval_findit.storage import PredictionError, read_identity
-from vlmeval_findit.sweeps import Sweep
+from vlmeval_findit.sweeps import Sweep, stage_variants
 
 TEXT = """
 models: FullImage
@@ -34,9 +40,14 @@ WHO: Mapping[str, Mapping[str, Any]] = {
     "source of the class": {"source": "sha256:2"},
     "dtype": {"settings": {"dtype": "float32"}},
     "attention": {"settings": {"attention": "eager"}},
+    "row of the model table": {"row": "Qwen3.5"},
+    "setting server arguments": {"settings": {"server arguments": ["--quantization", "fp8"]}},
+    "setting template": {"settings": {"template": {"enable_thinking": False}}},
+    "setting bounds": {"settings": {"bounds": {"max_pixels": 1}}},
 }
 OURS = replace(
     A,
+    row="Qwen3.5-nothink",
     server="vllm 0.11",
     source="sha256:1",
     settings={"dtype": "bfloat16", "attention": "sdpa"},
@@ -94,6 +105,19 @@ def test_what_is_not_known_contradicts_nothing(tmp_path: Path) -> None:
     ours, theirs = sweeps(tmp_path)
     run(theirs, replace(A, endpoint=None))
     assert run(ours, A).calls == 0
+
+
+def test_files_recorded_after_a_run_was_prepared_are_compared(tmp_path: Path) -> None:
+    sweep, _ = sweeps(tmp_path)
+    (entry,) = sweep.models
+    (variant,) = stage_variants(sweep, entry.name, 0)
+    cell = CellBuilder(False).cell(entry.name, variant, sweep.limit)
+    other = Described(replace(A, endpoint="http://b/v1"), None)
+    path = sweep.work_dir / entry.name / f"{entry.name}_{variant.name}.json"
+    output = prepare_output(path, cell, settings_from({}), other, {})
+    run(sweep, A)
+    with Journal(tmp_path / "own.jsonl") as journal, pytest.raises(IdentityError, match="//b/"):
+        merge_predictions(output, journal)
 
 
 def test_force_goes_on_once_and_is_recorded(tmp_path: Path) -> None:

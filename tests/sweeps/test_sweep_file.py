@@ -34,7 +34,7 @@ BAD = {
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
         "line 2: smart_resize needs the min_pixels",
     MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "should have no slash",
-    "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: duplicate FullImage",
+    "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: two models are called FullImage",
     "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
         "line 4: unknown dataset 'Pascl': did you mean Pascal?",
     "models: FullImage\ndatasets: []": "line 2: the list is empty",

@@ -26,7 +26,8 @@ class Access(Enum):
 
 
 _HTTP = frozenset({Access.SERVER, Access.PROVIDER})
-_HTTP_OR_BATCH = _HTTP | {Access.BATCH}
+ASKED_BY_NAME = _HTTP | {Access.BATCH}
+"""A service has its own names for them."""
 LOCAL = frozenset({Access.BASELINE, Access.LOCAL, Access.CHECKPOINT})
 """Models of FindIt's in this process."""
 ASKED_BY_US = _HTTP | {Access.SERVED}
@@ -42,8 +43,8 @@ _ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE}
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Access]] = {
-    "like": _HTTP_OR_BATCH | {Access.CHECKPOINT, Access.SERVED},
-    **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), _HTTP_OR_BATCH),
+    "like": ASKED_BY_NAME | {Access.CHECKPOINT, Access.SERVED},
+    **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), ASKED_BY_NAME),
     **dict.fromkeys(("system", "prompt_template"), _ASKED_IN_WORDS),
     **dict.fromkeys(("temperature", "samples"), _HERE | _PAID | {Access.SERVED, Access.BATCH}),
     **dict.fromkeys(("batch_size", "device"), _HERE),
@@ -52,6 +53,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     "retry": _PAID | {Access.SERVED, Access.VLMEVALKIT},
     "timeout": _PAID | {Access.SERVED, Access.BATCH},
     "max_usd": _PAID | {Access.BATCH},
+    "checkpoint": frozenset(Access) - {Access.BASELINE},
     **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
     "gpus": frozenset({Access.RAY, Access.SERVED}),
     **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
@@ -155,6 +157,26 @@ def without_effect(name: str, why: str, advice: str = "Leave the flag out") -> V
     return ValueError(f"{flag_name(name)} has no effect: {why}. {advice}")
 
 
+_KEYS = {"like": "like", "prices": "prices", "headers": "header", "checkpoint": "checkpoint"}
+_KEYS |= {"system": "system", "prompt_template": "prompt_template"}
+"""Keys of a model in a file by which not every access asks, and their names in :data:`USED_BY`."""
+
+
+def refuse_unused_keys(entry: ModelEntry, access: Access) -> None:
+    """Refuse a key of a model in a file where the same flag would be refused."""
+    for key, name in _KEYS.items():
+        used_by = USED_BY[name]
+        if getattr(entry, key) is not None and access not in used_by:
+            raise ValueError(
+                f"{entry.where}{key} has no effect: {entry.name} is {access.value}; only these "
+                f"use it: {_named(used_by)}. Leave the key out"
+            )
+
+
+def _named(accesses: frozenset[Access]) -> str:
+    return ", ".join(each.value for each in Access if each in accesses)
+
+
 def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
     """Refuse the first flag that no model uses, or that some model should use but does not.
 
@@ -168,8 +190,7 @@ def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) 
         if not unused or (len(unused) < len(accesses) and name not in USED_BY_EACH):
             continue
         model, access = unused[0]
-        users = ", ".join(each.value for each in Access if each in used_by)
-        why = f"{model} is {access.value}; only these use it: {users}"
+        why = f"{model} is {access.value}; only these use it: {_named(used_by)}"
         if len(unused) < len(accesses):
             raise without_effect(name, why, "Run that model without it")
         raise without_effect(name, why)

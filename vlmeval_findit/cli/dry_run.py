@@ -17,8 +17,6 @@ from ..engine import (
     chat_of,
     given_key,
     refuse_headers,
-    served_model,
-    settings,
 )
 from ..leaderboard import Field, Table
 from ..leaderboard import count as number_of
@@ -32,7 +30,6 @@ from ..models import (
     chat_model,
     find_model,
     known_revision,
-    local_names,
     tiers_in,
     token_limit,
 )
@@ -45,7 +42,7 @@ from ..sweeps import (
     scoring_settings,
     sweep_groups,
 )
-from .access import Access, access_of
+from .access import Access
 from .early_checks import check_answers
 from .printing import print_folded, print_lines, print_table
 from .shared_options import say
@@ -66,7 +63,7 @@ def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int
     for entry in sweep.models:
         if entry.name in factories:
             factories[entry.name].check(entry)
-    keys = {entry.name: _key(entry, sweep) for entry in sweep.models}
+    keys = {entry.name: _key(entry, factories.get(entry.name)) for entry in sweep.models}
     chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
     groups = sweep_groups(sweep, keys, chats)
     for entry, group in zip(sweep.models, groups, strict=True):
@@ -104,17 +101,16 @@ def _is_http(entry: ModelEntry) -> bool:
     return bool(entry.base_url or entry.provider)
 
 
-def _key(entry: ModelEntry, sweep: Sweep) -> Mapping[str, Any]:
-    """Return the part of every call's key that comes from the model."""
-    if sweep.batch or _is_http(entry):
-        return settings(entry)
-    if sweep.serve is not None and access_of(entry, serves=True) is Access.SERVED:
-        return served_model(entry, sweep.serve).key()
-    row, identifier = local_names().get(entry.like or entry.name, (None, None))
-    checkpoint = entry.settings.get("model_path") or entry.checkpoint or identifier
-    known = row or entry.checkpoint or (entry.like and find_model(entry.like))
-    local = str(checkpoint) if known and checkpoint else None
-    return given_key(entry.settings, known_revision(local) or local if local else None)
+def _key(entry: ModelEntry, factory: BackendFactory | None) -> Mapping[str, Any]:
+    """Return the part of every call's key that comes from the model.
+
+    Without ``factory`` the model is VLMEvalKit's, and not described without it.
+    """
+    if factory is not None:
+        return factory.settings(entry)
+    checkpoint = entry.settings.get("model_path")
+    known = str(checkpoint) if checkpoint and (entry.like and find_model(entry.like)) else None
+    return given_key(entry.settings, known_revision(known) or known if known else None)
 
 
 def _chat(entry: ModelEntry, sweep: Sweep) -> ChatModel | None:

@@ -71,7 +71,7 @@ from ..storage import (
     table_folders,
 )
 from ..sweeps import grid_tables
-from .access import Access, flag_name
+from .access import ASKED_BY_NAME, Access, flag_name
 
 log = logging.getLogger(__name__)
 
@@ -264,7 +264,7 @@ def check_model(entry: ModelEntry, access: Access) -> None:
     """Refuse a model whose name or checkpoint does not exist."""
     name = check_model_name(entry.name)
     checkpoint = entry.checkpoint
-    if entry.served is not None and access in (Access.LOCAL, Access.VLMEVALKIT):
+    if entry.served is not None and access not in ASKED_BY_NAME:
         raise ValueError(
             f"{name}: {entry.served} is its name at a server. Name the server: --base-url URL"
         )

@@ -14,7 +14,7 @@ import click
 from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, host_flags, nearest
 from ..engine import BackendFactory, CellBuilder
-from ..models import ModelEntry, ModelOptions, check_settings, known_model
+from ..models import ModelEntry, ModelOptions, check_settings, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
@@ -128,6 +128,10 @@ def check_named(run: RunLine) -> None:
         )
     if not run.model:
         raise ValueError("--data without --model: name a model (names: run_findit.py models)")
+    refuse_same_names(entry for entry, _ in run.entries)
+    twice = next((name for name in run.data if run.data.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"--data names {twice} twice: leave one out")
 
 
 def check_line(

@@ -55,7 +55,7 @@ from ..sweeps import (
     refuse_samples,
     run_sweep,
 )
-from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused
+from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused, refuse_unused_keys
 from .early_checks import (
     check_amounts,
     check_entry,
@@ -131,7 +131,18 @@ def sweep_command(
 
 
 def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
-    """Return a sweep with the options of a command line, which override its file."""
+    """Return a sweep with the options of a command line, which override its file.
+
+    Raises ValueError for a key of a model that has no effect, if it is of a file.
+    """
+    changed = _overridden(sweep, options)
+    for stated, entry in zip(sweep.models, changed.models, strict=True):
+        if stated.where:
+            refuse_unused_keys(stated, _access(changed, entry))
+    return changed
+
+
+def _overridden(sweep: Sweep, options: ModelOptions) -> Sweep:
     return replace(
         sweep,
         models=tuple(map(options.applied, sweep.models)),
@@ -174,10 +185,7 @@ def backends_for(
     A dry run (``asks``: False) needs neither images nor keys, nor VLMEvalKit, programs and devices;
     all else is checked as in a run. Models of VLMEvalKit's own have no backend then.
     """
-    accesses = [
-        (entry, Access.BATCH if sweep.batch else access_of(entry, sweep.serve is not None))
-        for entry in sweep.models
-    ]
+    accesses = [(entry, _access(sweep, entry)) for entry in sweep.models]
     _refuse_unused(options, accesses)
     check_folder(sweep.work_dir)
     tables = CellBuilder(sweep.skip_missing if asks else None)
@@ -196,6 +204,10 @@ def backends_for(
         described = OwnModels(partial(_vlmevalkit, options.executor, sweep.inference, budget))
         factories |= {name: described for name, access in others if access in own}
     return factories
+
+
+def _access(sweep: Sweep, entry: ModelEntry) -> Access:
+    return Access.BATCH if sweep.batch else access_of(entry, sweep.serve is not None)
 
 
 def _in_process(

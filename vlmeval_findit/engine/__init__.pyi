@@ -67,7 +67,6 @@ from .http_backend import (
 from .server_backends import (
     policy_of as policy_of,
     ServerBackends as ServerBackends,
-    settings as settings,
     chat_of as chat_of,
 )
 
@@ -90,6 +89,8 @@ from .own_models import (
     local_on_this_machine as local_on_this_machine,
     local_key as local_key,
     api_settings as api_settings,
+    asked_settings as asked_settings,
+    ApiSettings as ApiSettings,
     api_chat as api_chat,
     describe_api as describe_api,
     refuse_headers as refuse_headers,

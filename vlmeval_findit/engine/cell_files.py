@@ -28,6 +28,7 @@ from ..protocol import (
     Identity,
     Reply,
     ThoughtRule,
+    merge_for_resume,
     parse_call_time,
     parse_record,
     refused_if_it_quotes,
@@ -201,6 +202,8 @@ def merge_predictions(output: Output, journal: Journal, digests: RowDigests | No
     Raises:
         PredictionError: a file has replies that may be of another run, or rows that this run
             does not ask.
+        IdentityError: the files are of another run, also of one that was recorded since this one
+            was prepared.
     """
     paths = [*filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS))]
     if not paths or has_sealed_predictions(output, digests or RowDigests(journal)):
@@ -209,6 +212,10 @@ def merge_predictions(output: Output, journal: Journal, digests: RowDigests | No
     if holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
     identity = read_identity(output.path)
+    if not output.settings.force:
+        merge_for_resume(
+            identity, output.identity, forced=False, where=output.path
+        )  # refuses another run's
     forced = output.identity.forced
     for path in paths:
         if forced and (identity is None or identity.forced != forced):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from ..boxes import SpaceError
 from ..models import find_model, settings_of_model, space_source
 from ..protocol import (
     IMAGES_KEY,
+    MADE_WITH,
+    NOT_SET,
+    SETTING,
     SPACE_SETTING,
     Answering,
     Described,
@@ -169,12 +172,25 @@ def _other_answers(
     ours = run.made_by
     conflicts: dict[str, IdentityConflict] = {}
     for made_by in journal.makers(keys):
-        for field, before in made_by.items():
-            now = ours.get(field)
-            if None not in (before, now) and before != now:
+        for field, before, now in _compared(made_by, ours):
+            if before != now:
                 conflict = IdentityConflict(f"{field}{_OF_ANSWERS}", before, now)
                 conflicts.setdefault(str(conflict), conflict)
     return [conflict for conflict in conflicts.values() if not _was_forced(conflict, run)]
+
+
+def _compared(
+    made_by: Mapping[str, Any], ours: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what both say; records of earlier versions say less."""
+    for field in made_by.keys() & ours.keys():
+        before = made_by[field]
+        now = ours[field]
+        if field == MADE_WITH:
+            for name in dict.fromkeys((*before, *now)):
+                yield f"{SETTING}{name}", before.get(name, NOT_SET), now.get(name, NOT_SET)
+        elif None not in (before, now):
+            yield field, before, now
 
 
 def _was_forced(conflict: IdentityConflict, run: Identity) -> bool:

@@ -102,10 +102,16 @@ def api_settings(given: Mapping[str, Any]) -> ApiSettings:
     return validate(ApiSettings, {**rest, "max_new_tokens": limit})
 
 
+def asked_settings(api: ApiSettings) -> dict[str, Any]:
+    """Return the settings that decide what is asked: those of a :class:`.ModelEntry`."""
+    asked = {"temperature": api.temperature, "max_new_tokens": api.max_new_tokens}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
 def api_chat(model: str, api: ApiSettings) -> ChatModel:
     """Return how a model is asked at OpenRouter."""
-    sampling = {} if api.temperature is None else {"temperature": api.temperature}
-    return chat_model(model, OPENROUTER, fields=sampling, max_tokens=api.max_new_tokens)
+    limit, fields = token_limit(asked_settings(api))
+    return chat_model(model, OPENROUTER, fields=fields, max_tokens=limit)
 
 
 def describe_api(variant: DatasetVariant, model: str, **settings: Any) -> Described:

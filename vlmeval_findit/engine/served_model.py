@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 _BOUNDS = ("min_pixels", "max_pixels", "patches")
 _ELSEWHERE = {
+    "batch_size": "--api-nproc says how many calls each server has at once",
     "device": "--gpus says on which GPUs servers run",
     "attention": "--serve-args hands flags to the server's program",
 }

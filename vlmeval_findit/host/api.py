@@ -25,6 +25,7 @@ from ..engine import (
     ServerBackends,
     api_chat,
     api_settings,
+    asked_settings,
     describe_api,
     policy_of,
 )
@@ -35,6 +36,7 @@ from ..models import (
     HostMessage,
     ModelEntry,
     from_host_message,
+    merged_fields,
     provider_endpoints,
 )
 from ..protocol import DatasetVariant, Described, parse_record
@@ -194,10 +196,9 @@ def _at_address(
 ) -> tuple[ServerBackends, ModelEntry]:
     """Return what answers for a model, and the model as it is asked."""
     api = api_settings(arguments)
-    limit = {} if api.max_new_tokens is None else {"max_new_tokens": api.max_new_tokens}
     entry = ModelEntry(
         model,
-        {**(extra_body or {}), **limit},
+        merged_fields(extra_body or {}, asked_settings(api)),
         space=space,
         like=like,
         served=served,

@@ -34,6 +34,7 @@ from .model_entry import (
     entry_values as entry_values,
     like_its_checkpoint as like_its_checkpoint,
     ModelOptions as ModelOptions,
+    refuse_same_names as refuse_same_names,
     urls_of as urls_of,
 )
 
@@ -156,6 +157,10 @@ from .http.chat import (
     unknown_bounds as unknown_bounds,
     token_limit as token_limit,
     extra_fields as extra_fields,
+)
+
+from .http.request_fields import (
+    merged_fields as merged_fields,
 )
 
 from .http.chat_call import (

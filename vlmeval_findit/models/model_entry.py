@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ from ..boxes import space_from
 from ..core import (
     Checked,
     Config,
+    ConfigError,
     Count,
     Expected,
     MisplacedError,
@@ -281,6 +282,20 @@ class ModelOptions:
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def refuse_same_names(entries: Iterable[ModelEntry]) -> None:
+    """Refuse, with a ConfigError, models of one name: results, journals and keys are told by it."""
+    by_name = dict[str, ModelEntry]()
+    for entry in entries:
+        first = by_name.setdefault(entry.name, entry)
+        if first is not entry:
+            asked = [each.served or each.checkpoint for each in (first, entry)]
+            which = f" ({' and '.join(map(str, asked))})" if None not in asked else ""
+            raise ConfigError(
+                f"{entry.where}two models are called {entry.name}{which}, and results are filed by "
+                "that name. Type another name for one: --model OTHER=… (in a file, `name`)"
+            )
 
 
 def urls_of(base_url: str | None) -> Sequence[str]:

@@ -24,10 +24,18 @@ PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE_SETTING = "sample"  # Setting that is the number of one of several replies, if not the first
 SOURCE_KEY = "source of the class"  # Key in :meth:`Identity.compared`
 IMAGES_KEY = "images"  # Key in :attr:`Identity.made_by`
+ROW_KEY = "row of the model table"  # Key in :meth:`Identity.compared`
+MADE_WITH = "settings"  # Key in :attr:`Identity.made_by`
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
 # Settings that runs of 1.0 recorded, and on which no answer depends
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
+# Settings of which :attr:`Identity.made_by` has the effect elsewhere, or a call's key has it
+_NOT_OF_ANSWERS = (
+    *WITHOUT_EFFECT,
+    *("dtype", "attention", "engine", "base_revision"),  # Some are known before the first call only
+    *("images", "reply_schema", "response_format", SAMPLE_SETTING),
+)
 
 
 class IdentityError(ValueError):
@@ -139,7 +147,7 @@ class Identity(Config):
     def made_by(self) -> dict[str, Any]:
         """Return what an answer depends on, except its call's key."""
         who = self.answering
-        named = {"endpoint": who.endpoint, "server": who.server}
+        named = {ROW_KEY: who.row, "endpoint": who.endpoint, "server": who.server}
         values: dict[str, Any] = {name: value for name, value in named.items() if value}
         if self.space is not None:
             limit = self.space.get("scene_max_size")
@@ -151,6 +159,8 @@ class Identity(Config):
         if who.attributes:
             shown = json.dumps(who.attributes, sort_keys=True, default=str)
             values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
+        if who.kind is not None and not who.in_vlmevalkit:  # Else keys have all arguments
+            values[MADE_WITH] = _of_answers(who.settings)
         if who.runs_here:
             values |= {name: self.versions[name] for name in LOCAL_ENGINES if name in self.versions}
             values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
@@ -163,7 +173,7 @@ class Identity(Config):
             "model": self.model,
             "dataset": self.dataset,
             "class": who.kind,
-            "row of the model table": who.row,
+            ROW_KEY: who.row,
             # A fingerprint identifies files under any path.
             "checkpoint": None if (who.revision or "").startswith("sha256:") else who.checkpoint,
             "revision": who.revision,
@@ -188,6 +198,17 @@ class Identity(Config):
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
         return values
+
+
+def _of_answers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings on which answers depend, as JSON reads them back."""
+    values = {
+        name: value
+        for name, value in sorted(settings.items())
+        if value is not None and name not in _NOT_OF_ANSWERS
+    }
+    plain_values: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return plain_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,11 @@ def _stated(run: RunFacts) -> list[str]:
 
 
 # What a condition may name, and the values that a run has of it
+def _settings(run: RunFacts) -> Collection[str]:
+    """Return the names of the settings that a run recorded."""
+    return run.identity.answering.settings.keys() if run.identity else ()
+
+
 FACTS: Mapping[str, Callable[[RunFacts], Collection[str]]] = {
     "benchmark": lambda run: [benchmark_of(run.variant).name],
     "answered": _answered,
@@ -128,6 +133,7 @@ FACTS: Mapping[str, Callable[[RunFacts], Collection[str]]] = {
     "reason": lambda run: run.reasons,
     "file": lambda run: [run.path.suffix.lower()],
     "imported": _imported,
+    "setting": _settings,
 }
 
 

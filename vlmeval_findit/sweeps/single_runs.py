@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from ..benchmarks import parse
+from ..core import refuse_duplicates
 from ..engine import (
     BackendFactories,
     BackendFactory,
@@ -28,7 +29,7 @@ from ..engine import (
     clean_up,
     merge_predictions,
 )
-from ..models import ModelEntry
+from ..models import ModelEntry, refuse_same_names
 from ..protocol import Settings
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name
@@ -47,6 +48,10 @@ class SingleRuns:
     settings: Settings  # of scoring
     limit: int | None = None  # rows of every table; None: all
     logprobs: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_same_names(self.models)
+        refuse_duplicates(self.datasets)
 
 
 def ask_runs(

@@ -53,6 +53,7 @@ from ..models import (
     entry_values,
     find_model,
     like_its_checkpoint,
+    refuse_same_names,
     row_of_checkpoint,
     same_checkpoint,
     space_or_variable,
@@ -96,6 +97,9 @@ class Sweep(SweepOptions):
     pictures: PictureSample | None = None  # Of each table; None: all its pictures
     skip_missing: bool = False
     force: bool = False  # override what runs recorded
+
+    def __post_init__(self) -> None:
+        refuse_same_names(self.models)
 
 
 def stage_variants(
@@ -266,7 +270,6 @@ _NO_BEST = "have no common best format: make a sweep of each, or name the varian
 
 
 def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
-    refuse_duplicates([entry.name for entry in entries], "models")
     for at, entry in enumerate(entries):
         name = entry.name
         if entry.provider is not None and entry.checkpoint is not None:

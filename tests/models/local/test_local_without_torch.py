@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from PIL import Image
@@ -14,6 +15,7 @@ from vlmeval_findit.models import (
     BatchLimit,
     Bounds,
     ImageSet,
+    LocalRunner,
     Machine,
     RunSettings,
     choose,
@@ -151,3 +153,13 @@ def test_what_is_given_goes_before_what_would_be_chosen() -> None:
     with pytest.raises(ValueError, match="device cuda:2: this machine has 2 cuda devices"):
         choose(Machine(2), device="cuda:2")
     assert choose(Machine(2), "cuda:1", "float32", "eager") == ("cuda:1", "float32", "eager", False)
+
+
+@pytest.mark.parametrize(("stated", "queries", "formats"), [(None, 8, 32), (1, 1, 1), (5, 5, 5)])
+def test_no_more_is_decoded_at_once_than_stated(
+    stated: int | None, queries: int, formats: int
+) -> None:
+    row = MODELS["Qwen3-VL"]
+    here = Mock(device="cpu")
+    runner = LocalRunner(Mock(record={}), row, RunSettings(batch_size=stated), "mine", here)
+    assert (runner._limit.most, runner._variants_limit.most) == (queries, formats)

@@ -22,7 +22,7 @@ from ...protocol import (
     ThoughtRule,
     split_system,
 )
-from ...serving import BOUNDS_FIELD
+from ...serving import BOUNDS_FIELD, TEMPLATE_FIELD
 from ..model_row import NO_API, ApiFacts, ModelRow
 from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
@@ -32,7 +32,8 @@ from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimates import load_of
 from .image_bounds import bounds_in_request
-from .providers.provider_table import OPENROUTER, Provider, find_provider
+from .providers.provider_table import OPENROUTER, Provider, WireFormat, find_provider
+from .request_fields import merged_fields, refuse_question
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,
@@ -120,14 +121,29 @@ class ChatModel:
         if before is not None:
             turns.append({"role": "system", "content": before})
         turns.append({"role": "user", "content": self._content(asked, urls, shared)})
-        body = {
-            "model": self.served,
-            "messages": turns,
-            "max_tokens": self.max_tokens(variant),
-            **self.fields,
-            **self._fields_for(variant),
-        }
+        body = self._body(turns, self._all_fields(variant), variant)
         return ChatRequest(body, tuple(images))
+
+    def _body(
+        self, turns: Sequence[Mapping[str, Any]], fields: Mapping[str, Any], variant: DatasetVariant
+    ) -> dict[str, Any]:
+        begun = {"model": self.served, "messages": turns, "max_tokens": self.max_tokens(variant)}
+        return {**begun, **fields}
+
+    def _all_fields(self, variant: DatasetVariant) -> dict[str, Any]:
+        return merged_fields(self.fields, self._fields_for(variant))
+
+    def _as_sent(self, variant: DatasetVariant) -> dict[str, Any]:
+        """Return the fields of its requests; what a user gave and FindIt completes, as it is sent.
+
+        Raises ValueError where they contradict.
+        """
+        fields = self._all_fields(variant)
+        wire = find_provider(self.provider).chat if self.provider else None
+        if not isinstance(wire, WireFormat):
+            return fields
+        sent = wire.request(self._body([], fields, variant))
+        return {name: sent.get(name, value) for name, value in fields.items()}
 
     def _content(self, message: Message, urls: Sequence[str], shared: bool) -> list[dict[str, Any]]:
         facts = self.facts
@@ -198,8 +214,7 @@ class ChatModel:
 
     def describe(self, variant: DatasetVariant, servers: Sequence[Endpoint]) -> Described:
         settings = {
-            **self.fields,
-            **self._fields_for(variant),
+            **self._as_sent(variant),
             "max_new_tokens": self.max_tokens(variant),
             "images": self.image_rule(self.space(variant)).__name__,
         }
@@ -298,14 +313,17 @@ def chat_model(
         provider: a row of :data:`.providers.provider_table.PROVIDERS` (None: servers).
         served: the service's name for the model (None: the model table's, else ``name``).
         space: the coordinate space, if the model table does not have it.
-        fields: further fields of every request; None removes a field.
+        fields: further fields of every request; None removes a field. A temperature and a reasoning
+            of theirs replace the row's; all else is merged with FindIt's.
         max_tokens: limit of a reply (None: the row's, else the variant's).
         like: known model that shares its prompts and coordinates (None: by ``name``).
 
     Raises:
-        ValueError: the provider is unknown, or its name for the model is.
+        ValueError: the provider is unknown, or its name for the model is; a field is FindIt's.
         SpaceError: the space is unknown, or the model that ``like`` names.
     """
+    given = fields or {}
+    refuse_question(given)
     known = known_model(like, "like") if like else find_model(name)
     facts = _facts_of(known)
     root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
@@ -313,17 +331,17 @@ def chat_model(
     stated = space_or_variable(space, known, bounds_known=bounds_known)
     rule = server_space(like or name, stated)
     usual = known.space if bounds_known and known is not None else server_space(like or name, None)
-    sent: dict[str, Any] = {"temperature": facts.temperature}
+    usual_fields: dict[str, Any] = {"temperature": facts.temperature}
     if provider is None:
-        if name.lower().endswith("-nothink"):
-            sent["chat_template_kwargs"] = {"enable_thinking": False}
+        if name.lower().endswith("-nothink") and given.get(TEMPLATE_FIELD, {}) is not None:
+            given = merged_fields(given, {TEMPLATE_FIELD: {"enable_thinking": False}})
         service_name = served or name
     else:
-        if facts.temperature is None and (fields or {}).get("temperature") is not None:
+        if facts.temperature is None and given.get("temperature") is not None:
             raise ValueError(f"temperature: {name} accepts none at {provider}. Leave it out")
         provider_row = find_provider(provider)
         service_name = provider_name(provider, name, served)
-        sent |= _reasoning_fields(provider_row, facts)
+        usual_fields |= _reasoning_fields(provider_row, facts)
         if not provider_row.relays:
             root = provider_row.schema_root
         if not stated:
@@ -335,8 +353,8 @@ def chat_model(
         thoughts=known.thoughts if known is not None else USUAL_THOUGHTS,
         space=once_a_variant(rule),
         known=usual,
-        fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
-        removed=frozenset(key for key, it in (fields or {}).items() if it is None),
+        fields={key: it for key, it in {**usual_fields, **given}.items() if it is not None},
+        removed=frozenset(key for key, it in given.items() if it is None),
         provider=provider or "",
         limit=max_tokens or facts.max_tokens,
         schema_root=root,
@@ -457,7 +475,11 @@ def extra_fields(text: str | None) -> dict[str, Any]:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"--extra-body {text}: should be a JSON object")
-    fixed = {"model", "messages", *LIMIT_FIELDS, "temperature", "stream"} & fields.keys()
+    try:
+        refuse_question(fields)
+    except ValueError as error:
+        raise ValueError(f"--extra-body: {error}") from None
+    fixed = {*LIMIT_FIELDS, "temperature"} & fields.keys()
     if fields.get("temperature", 0) is None:
         fixed.discard("temperature")  # some models take none
     if fixed:

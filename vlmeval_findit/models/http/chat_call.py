@@ -169,7 +169,7 @@ class ChatCall:
         """Return the answer of a server, with log-probabilities if they are requested."""
         if not self.logprobs:
             return await self._send(server, client, request.body)
-        body = {**request.body, **LOGPROBS_FIELDS}
+        body = {**LOGPROBS_FIELDS, **request.body, "logprobs": True}
         try:
             return await self._send(server, client, body, logprobs=True)
         except CallError as error:

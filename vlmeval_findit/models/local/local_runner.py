@@ -63,8 +63,8 @@ class LocalRunner:
         most = settings.batch_size or (8 if is_cpu else 32)
         tokens = 16_384 if is_cpu else math.inf
         self._limit = BatchLimit(most, tokens)
-        # Variants share pixels, so more of them fit.
-        self._variants_limit = BatchLimit(4 * most, 4 * tokens)
+        # Variants share pixels, so more of them fit; a number that the user stated is that of both.
+        self._variants_limit = BatchLimit(settings.batch_size or 4 * most, 4 * tokens)
         self._placement = placement
         self._is_cancelled: Callable[[], bool] = lambda: False
         self._who = {"row": row.name, "identifier": checkpoint, **loaded.record}

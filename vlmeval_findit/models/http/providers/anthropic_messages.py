@@ -10,6 +10,7 @@ from typing import Any
 
 from ....core import count_of, mapping
 from ..endpoint import Endpoint, limit_in, system_text
+from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
@@ -22,7 +23,7 @@ def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a chat body."""
+    """Translate a chat body; ValueError if a field of Anthropic's contradicts it."""
     request = {name: value for name, value in body.items() if name not in _LEFT_OUT}
     request["messages"] = [
         {**message, "content": [_part(part) for part in message["content"]]}
@@ -32,18 +33,19 @@ def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
     if system := system_text(body):
         request["system"] = system
     request["max_tokens"] = limit_in(body)
+    ours: dict[str, Any] = {}
     output: dict[str, Any] = {}
     effort = body.get("reasoning_effort")
     if effort == "none":
-        request["thinking"] = {"type": "disabled"}
+        ours["thinking"] = {"type": "disabled"}
     elif effort is not None:
         output["effort"] = effort
     if "response_format" in body:
         schema = body["response_format"]["json_schema"]["schema"]
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
-        request["output_config"] = output
-    return request
+        ours["output_config"] = output
+    return merged_fields(request, ours, WITHOUT_OUR_REASONING)
 
 
 # Translated above, or without a counterpart

@@ -10,10 +10,11 @@ from typing import Any
 
 from ....core import count_of, mapping, objects
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
+from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a chat body."""
+    """Translate a chat body; ValueError if a field of Google's contradicts it."""
     config: dict[str, Any] = {"maxOutputTokens": limit_in(body)}
     config |= {name: body[name] for name in ("temperature", "seed") if name in body}
     effort = body.get("reasoning_effort")
@@ -33,8 +34,11 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     ]
     system = system_text(body)
     instruction = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
-    more = {name: value for name, value in body.items() if name not in _TAKEN}
-    return {**instruction, "contents": contents, "generationConfig": config, **more}
+    theirs = {name: value for name, value in body.items() if name not in _TAKEN}
+    if "seed" in mapping(theirs.get("generationConfig")):
+        config.pop("seed", None)  # FindIt's is for want of a user's
+    ours = {**instruction, "contents": contents, "generationConfig": config}
+    return merged_fields(theirs, ours, WITHOUT_OUR_REASONING)
 
 
 _TAKEN = {"model", "messages", *LIMIT_FIELDS, "temperature", "seed", "reasoning_effort"}

@@ -1,0 +1,126 @@
+"""A user's fields of a request and FindIt's: both are sent and recorded, or the run is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.models import chat_model, find_provider, merged_fields
+from vlmeval_findit.protocol import text
+
+FREE = parse("FindIt_Pascal_xyxy_json_bbox_2d")
+CONSTRAINED = parse("FindIt_Pascal_xyxy_json_bbox_2d_constrained")
+
+# A deployment's model and provider, a variant, what a user gives, and what must be sent of it
+MERGED: Mapping[str, tuple[Any, ...]] = {
+    "Google's configuration": (
+        *("Gemini-2.5-Flash", "google", FREE, {"generationConfig": {"topK": 40}}),
+        {"generationConfig": {"topK": 40, "temperature": 0.0, "maxOutputTokens": 768,
+                              "thinkingConfig": {"thinkingBudget": 0}}},
+    ),
+    "Google's other objects": (
+        *("Gemini-2.5-Flash", "google", FREE, {"safetySettings": [1], "labels": {"a": "b"}}),
+        {"safetySettings": [1], "labels": {"a": "b"}},
+    ),
+    "Anthropic's output": (
+        *("Claude-Sonnet-4.5", "anthropic", CONSTRAINED, {"output_config": {"effort": "low"}}),
+        {"output_config": {"effort": "low", "format": ...}},
+    ),
+    "Anthropic's thinking": (
+        *("Claude-Sonnet-4.5", "anthropic", FREE),
+        {"thinking": {"type": "enabled", "budget_tokens": 2000}, "reasoning_effort": None},
+        {"thinking": {"type": "enabled", "budget_tokens": 2000}},
+    ),
+    "OpenRouter's routing": (
+        *("GPT-5.4", "openrouter", CONSTRAINED),
+        {"provider": {"order": ["azure"], "allow_fallbacks": False}},
+        {"provider": {"order": ["azure"], "allow_fallbacks": False, "require_parameters": True}},
+    ),
+    "a server's template": (
+        *("Qwen3.5-9B-nothink", None, FREE, {"chat_template_kwargs": {"add_vision_id": True}}),
+        {"chat_template_kwargs": {"add_vision_id": True, "enable_thinking": False}},
+    ),
+}  # fmt: skip
+
+# What a user gives that contradicts FindIt's, and both values in the message
+CONTRADICTIONS: Mapping[str, tuple[Any, ...]] = {
+    "Anthropic's thinking": (
+        *("Claude-Sonnet-4.5", "anthropic", FREE, {"thinking": {"type": "enabled"}}),
+        'thinking.type: "enabled" is given, but FindIt sends "disabled"',
+    ),
+    "Anthropic's schema": (
+        *("Claude-Sonnet-4.5", "anthropic", CONSTRAINED, {"output_config": {"format": 1}}),
+        "output_config.format: 1 is given",
+    ),
+    "Google's temperature": (
+        *("Gemini-2.5-Flash", "google", FREE, {"generationConfig": {"temperature": 0.7}}),
+        "generationConfig.temperature: 0.7 is given, but FindIt sends 0.0",
+    ),
+    "Google's thinking": (
+        *("Gemini-2.5-Flash", "google", FREE),
+        {"generationConfig": {"thinkingConfig": {"thinkingBudget": 9}}},
+        "generationConfig.thinkingConfig.thinkingBudget: 9 is given, but FindIt sends 0",
+    ),
+    "Google's limit": (
+        *("Gemini-2.5-Flash", "google", FREE, {"generationConfig": {"maxOutputTokens": 9}}),
+        "generationConfig.maxOutputTokens: 9 is given",
+    ),
+    "OpenRouter's routing": (
+        *("GPT-5.4", "openrouter", CONSTRAINED, {"provider": {"require_parameters": False}}),
+        "provider.require_parameters: false is given, but FindIt sends true",
+    ),
+    "a server's template": (
+        *("Qwen3.5-9B-nothink", None, FREE, {"chat_template_kwargs": {"enable_thinking": True}}),
+        "chat_template_kwargs.enable_thinking: true is given, but FindIt sends false",
+    ),
+    "a server's schema": (
+        *("Qwen3-VL-8B", None, CONSTRAINED, {"response_format": {"type": "text"}}),
+        'response_format.type: "text" is given, but FindIt sends "json_schema"',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MERGED)
+def test_both_are_sent_and_recorded(case: str) -> None:
+    name, provider, variant, given, wanted = MERGED[case]
+    model = chat_model(name, provider, fields=given)
+    body = dict(model.request((text("where?"),), variant, ()).body)
+    sent = dict(find_provider(provider).chat.request(body)) if provider else body
+    recorded = model.describe(variant, []).answering.settings
+    for field, value in wanted.items():
+        assert recorded[field] == sent[field]
+        if not isinstance(value, dict):
+            assert sent[field] == value
+            continue
+        assert sent[field].keys() == value.keys()
+        assert all(it in (..., sent[field][key]) for key, it in value.items())
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_a_contradiction_is_refused_before_a_call(case: str) -> None:
+    name, provider, variant, given, words = CONTRADICTIONS[case]
+    with pytest.raises(ValueError, match=re.escape(words)):
+        chat_model(name, provider, fields=given).describe(variant, [])
+
+
+@pytest.mark.parametrize("provider", [None, "openrouter", "openai", "anthropic", "google"])
+@pytest.mark.parametrize(
+    "field", ["model", "messages", "stream", "contents", "system", "systemInstruction"]
+)
+def test_nobody_replaces_the_question_or_the_model(field: str, provider: str | None) -> None:
+    with pytest.raises(ValueError, match=f"^{field} is set by FindIt"):
+        chat_model("Mine", provider, "mine", "unit", {field: "other"})
+
+
+def test_no_value_is_lost_however_deep() -> None:
+    theirs = {"a": {"b": {"c": 1}, "d": [1]}, "e": None}
+    ours = {"a": {"b": {"f": 2}, "d": [1]}, "g": 0}
+    assert merged_fields(theirs, ours) == {
+        "a": {"b": {"c": 1, "f": 2}, "d": [1]}, "e": None, "g": 0
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=r"^a\.b\.c: 1 is given, but FindIt sends 3"):
+        merged_fields(theirs, {"a": {"b": {"c": 3}}})
