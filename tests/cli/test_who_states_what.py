@@ -214,7 +214,7 @@ def test_result_and_board_name_a_space_that_was_stated(
     assert main(["score", str(path)]) == 0
     assert note in printed()
     assert main(["leaderboard", "out"]) == 0
-    assert f"Coordinate space stated: {KNOWN} on {DATA}: {note}" in printed()
+    assert f"Stated by the user: {KNOWN} on {DATA}: {note}" in printed()
     # Nothing is overridden where the stated space is the known one.
     _asked_by_run(server, "Qwen3-VL-8B", ["--space", "grid1000", "--work-dir", "same"])
     assert "as stated" not in printed()
@@ -445,6 +445,43 @@ def test_over_one_model_a_flag_is_told(
     assert (
         f"{KNOWN}: --like InternVL3, in place of Qwen3-VL (model table)" in capsys.readouterr().err
     )
+
+
+ASKED_AS = "asked as InternVL3, in place of Qwen3-VL, which the name says"
+LIKE = "way of answering InternVL3, as stated, in place of Qwen3-VL (model table: Qwen3-VL)"
+MARKS = "marks of thoughts <plan> </plan>, as stated, in place of <think> </think> (model table: "
+STATED: dict[str, tuple[list[str], list[str], str]] = {  # flags of run and score, and the note
+    "like": (["--like", "InternVL3"], [], ASKED_AS),
+    "reads_like": (["--judge-args", '{"reads_like": "InternVL3"}'], [], LIKE),
+    "thought_marks": (["--judge-args", '{"thought_marks": "<plan> </plan>"}'], [], MARKS),
+    "--reads-like": ([], ["--reads-like", "InternVL3"], LIKE),
+    "--thought-marks": ([], ["--thought-marks", "<plan> </plan>"], MARKS),
+}
+
+
+@pytest.mark.parametrize("what", STATED)
+def test_result_and_board_name_all_that_was_stated(
+    what: str,
+    server: ChatServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    of_run, of_score, note = STATED[what]
+    monkeypatch.chdir(tmp_path)
+
+    def printed() -> str:
+        return " ".join(capsys.readouterr().out.split())
+
+    path = _asked_by_run(server, KNOWN, of_run)
+    assert (f"{KNOWN} {DATA}: {note}" in printed()) is bool(of_run)
+    _asked_by_run(server, KNOWN, of_run)  # the score is taken as it is
+    assert (f"{KNOWN} {DATA}: {note}" in printed()) is bool(of_run)
+    for flags in (of_score, []):
+        assert main(["score", str(path), *flags]) == 0
+        assert f"{KNOWN} {DATA}: {note}" in printed()
+    assert main(["leaderboard", "out"]) == 0
+    assert f"Stated by the user: {KNOWN} on {DATA}: {note}" in printed()
 
 
 # --- how replies are read -------------------------------------------------------------------------

@@ -41,8 +41,8 @@ def print_sampling(entries: Iterable[ModelEntry]) -> None:
 
 
 def print_doubts(results: Sequence[CellResult]) -> None:
-    """Name the runs read in another space than the known one, and those with odd answers."""
-    _print_notes(results, lambda each: each.space_note)
+    """Name the runs read otherwise than is known of their models, and those with odd answers."""
+    _print_notes(results, lambda each: each.stated_note)
     _print_notes(results, lambda each: each.answered_note)
     _print_notes(results, lambda each: each.reply_note)
     _print_coordinate_checks(results)

@@ -227,7 +227,7 @@ def _notes(run: RunScore) -> Iterator[str]:
             f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
             f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
         )
-    for note in filter(None, (run.space_note, run.answered_note, run.reply_note)):
+    for note in filter(None, (run.stated_note, run.answered_note, run.reply_note)):
         yield f"{name}: {note}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"

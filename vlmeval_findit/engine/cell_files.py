@@ -32,7 +32,6 @@ from ..protocol import (
     parse_call_time,
     parse_record,
     refused_if_it_quotes,
-    stated_note,
     with_error,
 )
 from ..scoring import (
@@ -45,6 +44,7 @@ from ..scoring import (
     details_line,
     join_scores,
     models_in,
+    note_on_stated,
     read_sealed,
     reply_note,
     result_of,
@@ -434,6 +434,12 @@ def unchanged_result(output: Output, basis: ScoreBasis | None) -> CellResult | N
         coords_doubt=values["coords_doubt"],
         answered_note=answered_note(models_in(values["answered_by"]), output.identity),
         reply_note=reply_note(values["replies"]),
-        space_note=stated_note(values["spaces"]),
+        stated_note=_stated_note(cell.model, output.identity, values),
         sample=cell.sample,
     )
+
+
+def _stated_note(model: str, identity: Identity, values: Mapping[str, Any]) -> str | None:
+    """Say what was stated of a model, given the values of its provenance."""
+    told = values.get("thought_marks"), values.get("reads_like")
+    return note_on_stated(model, identity, values["spaces"], *told)

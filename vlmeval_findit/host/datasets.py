@@ -177,7 +177,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             run = score_file(path, settings)
             files = write_score(run, path)
             log.info("FindIt: score in %s, details in %s", files.score, files.details)
-            notes = (run.space_note, run.answered_note, run.reply_note, run.coords_doubt)
+            notes = (run.stated_note, run.answered_note, run.reply_note, run.coords_doubt)
             for doubt in filter(None, notes):
                 log.warning("FindIt: %s %s: %s", run.model, run.dataset.name, doubt)
             row = out.score = score_row(run)

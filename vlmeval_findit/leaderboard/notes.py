@@ -185,7 +185,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
             *_answering_lines(board),
         ],
         "Replies": by_run(lambda run: run.provenance.reply_note),
-        "Coordinate space stated": by_run(lambda run: run.provenance.space_note),
+        "Stated by the user": by_run(lambda run: run.provenance.stated_note),
         "Coordinate space in doubt": by_run(_doubt),
         "Formats tried": _tried_lines(board),
         "Formats named beforehand": _named_lines(board),

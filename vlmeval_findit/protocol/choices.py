@@ -131,10 +131,22 @@ def _ignored(setting: Setting, model: str, value: Any, variable: Any) -> str:
     )
 
 
-def stated_note(spaces: Iterable[Mapping[str, Any]]) -> str | None:
+def note_on_choice(setting: Setting, choice: Choice) -> str:
+    """Say which value was stated in place of a known one; "" if none was.
+
+    >>> like = choose(READS_LIKE, "A", stated="B", known=Known("A", "model table: A"))
+    >>> note_on_choice(READS_LIKE, like)
+    'way of answering B, as stated, in place of A (model table: A)'
+    """
+    _, in_place, known = choice.source.partition(IN_PLACE_OF)
+    value = f"{setting.noun} {in_words(choice.value)}"
+    return f"{value}, as stated{IN_PLACE_OF}{known}" if in_place else ""
+
+
+def note_on_spaces(spaces: Iterable[Mapping[str, Any]]) -> str | None:
     """Say which coordinate spaces of a score were stated in place of known ones; None: none.
 
-    >>> stated_note([{"kind": "unit", "source": "setting, in place of pixels (model table: A)"}])
+    >>> note_on_spaces([{"kind": "unit", "source": "setting, in place of pixels (model table: A)"}])
     'read in unit, as stated, in place of pixels (model table: A)'
     """
     notes = []

@@ -112,6 +112,10 @@ from .reviewed_score import (
     accepted_answer as accepted_answer,
 )
 
+from .stated_values import (
+    note_on_stated as note_on_stated,
+)
+
 from .score_reviews import (
     ScoreReviews as ScoreReviews,
 )

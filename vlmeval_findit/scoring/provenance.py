@@ -14,7 +14,6 @@ from ..protocol import (
     DatasetVariant,
     Identity,
     Scorer,
-    stated_note,
 )
 from ..storage import Shown, identity_values
 from . import answered_by
@@ -26,6 +25,7 @@ from .run_score import RunScore
 from .score_reading import StoredProvenance, StoredScorer
 from .score_reviews import ScoreReviews
 from .scored_with import scored_with_now
+from .stated_values import note_on_stated
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
 
@@ -54,7 +54,7 @@ class Provenance:
     coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
     answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
     reply_note: str | None = None  # What is odd in the replies (None: nothing)
-    space_note: str | None = None  # The space that was stated in place of the known one
+    stated_note: str | None = None  # What was stated in place of what is known
     costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
     shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
     reasons: frozenset[str] = frozenset()  # Why replies do not adhere, as far as any does not
@@ -193,7 +193,9 @@ def provenance_from(
         coords_doubt=stored.coords_doubt,
         answered_by=answered_by.models_in(stored.answered_by),
         reply_note=reply_note(stored.replies),
-        space_note=stated_note(stored.spaces),
+        stated_note=note_on_stated(
+            stored.model, run, stored.spaces, stored.thought_marks, stored.reads_like
+        ),
         costs=costs,
         reasons=frozenset(stored.reasons),
         reviews=stored.reviews,

@@ -30,7 +30,6 @@ from ..protocol import (
     ThoughtMarks,
     add_up,
     metric_values,
-    stated_note,
     totals,
     unnamed_marks,
 )
@@ -41,6 +40,7 @@ from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
 from .query_costs import COST_KEY, QueryCost, cost_in, cost_values
 from .reply_note import count_replies, reply_note
 from .score_reviews import ScoreReviews
+from .stated_values import note_on_stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,11 @@ class RunScore:
         return sum(row.failed for row in self.rows)
 
     @property
-    def space_note(self) -> str | None:
-        """Say which coordinate space was stated in place of the known one."""
-        return stated_note(self.spaces)
+    def stated_note(self) -> str | None:
+        """Say what was stated of the model in place of what is known."""
+        marks = self.thought_marks
+        pair = (marks.opens, marks.closes) if marks is not None else None
+        return note_on_stated(self.model, self.identity, self.spaces, pair, self.reads_like)
 
     @property
     def answered_note(self) -> str | None:
@@ -278,7 +280,7 @@ class CellResult:
 
     ``rows`` of the ``table_rows`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a variant which the sweep names.
-    ``space_note`` says that its coordinate space was stated in place of the known one,
+    ``stated_note`` says what was stated of its model in place of what is known,
     ``coords_doubt`` why it is in doubt, ``answered_note`` that several models answered, or another
     than was asked, ``reply_note`` what is odd in its replies.
     ``dropped``: a race stopped asking in its format, so it is never compared with results over more
@@ -296,7 +298,7 @@ class CellResult:
     coords_doubt: str | None = None
     answered_note: str | None = None
     reply_note: str | None = None
-    space_note: str | None = None
+    stated_note: str | None = None
     dropped: DroppedFormat | None = None
     sample: int = 1
 
@@ -319,7 +321,7 @@ def result_of(run: RunScore, path: Path) -> CellResult:
         coords_doubt=run.coords_doubt,
         answered_note=run.answered_note,
         reply_note=run.reply_note,
-        space_note=run.space_note,
+        stated_note=run.stated_note,
     )
 
 
