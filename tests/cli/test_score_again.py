@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from review_files import Reviewer, write
 from scored_runs import World, saying, speaking, world
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import program
-from vlmeval_findit.protocol import SPACE_SETTING, Known, choose, forget_remarks
+from vlmeval_findit.protocol import SPACE_SETTING, Known, Verdict, choose, forget_remarks
 from vlmeval_findit.scoring import load_run, score_again
-from vlmeval_findit.storage import RunFiles
+from vlmeval_findit.storage import RunFiles, run_of
 
 __all__ = ["world"]
 
@@ -155,3 +156,29 @@ def test_every_file_of_a_score_can_be_scored(kind: str, space: str, world: World
     assert (after["spaces"], after["totals"]) == (before["spaces"], before["totals"])
     said = score_again([load_run(files.provenance)])
     assert main(shlex.split(said.removeprefix(program()))) == 0
+
+
+@pytest.mark.parametrize("kind", ["score", "details", "provenance"])
+@pytest.mark.parametrize("space", ["", "unit"])
+def test_every_file_of_a_reviewed_score_can_be_scored(kind: str, space: str, world: World) -> None:
+    path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
+    voters = tuple(
+        load_run(RunFiles(world.predict(name, NAME, speaking(NAME, 0.9))).provenance)
+        .provenance.digest
+        for name in ("First", "Second")
+    )
+    reviewer = Reviewer(NAME, voters)
+    review = reviewer.review(0, Verdict.LABEL)
+    reviews = write(world.folder / "reviews.jsonl", review, audits=[reviewer.audit([0])])
+    more = ["--space", space] if space else []
+    assert main(["score", str(path), "--reviews", str(reviews), *more]) == 0
+    spaced = f".space-{space}" if space else ""
+    (marked,) = {
+        run_of(each).mark for each in path.parent.glob(f"*_score{spaced}.reviewed-*.csv")
+    }
+    files = RunFiles(path, marked)
+    before = json.loads(files.provenance.read_text())
+    assert main(["score", str(getattr(files, kind))]) == 0
+    assert main(["score", str(getattr(files, kind)), "--reviews", str(reviews)]) == 0
+    after = json.loads(files.provenance.read_text())
+    assert (after["spaces"], after["totals"]) == (before["spaces"], before["totals"])
