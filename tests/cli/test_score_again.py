@@ -163,8 +163,9 @@ def test_every_file_of_a_score_can_be_scored(kind: str, space: str, world: World
 def test_every_file_of_a_reviewed_score_can_be_scored(kind: str, space: str, world: World) -> None:
     path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
     voters = tuple(
-        load_run(RunFiles(world.predict(name, NAME, speaking(NAME, 0.9))).provenance)
-        .provenance.digest
+        load_run(
+            RunFiles(world.predict(name, NAME, speaking(NAME, 0.9))).provenance
+        ).provenance.digest
         for name in ("First", "Second")
     )
     reviewer = Reviewer(NAME, voters)
@@ -173,9 +174,7 @@ def test_every_file_of_a_reviewed_score_can_be_scored(kind: str, space: str, wor
     more = ["--space", space] if space else []
     assert main(["score", str(path), "--reviews", str(reviews), *more]) == 0
     spaced = f".space-{space}" if space else ""
-    (marked,) = {
-        run_of(each).mark for each in path.parent.glob(f"*_score{spaced}.reviewed-*.csv")
-    }
+    (marked,) = {run_of(each).mark for each in path.parent.glob(f"*_score{spaced}.reviewed-*.csv")}
     files = RunFiles(path, marked)
     before = json.loads(files.provenance.read_text())
     assert main(["score", str(getattr(files, kind))]) == 0

@@ -29,8 +29,8 @@ from vlmeval_findit.scoring import (
     CellResult,
     RunScore,
     ScoreBasis,
+    provenance,
     read_sealed,
-    score_writing,
     scored_with,
     write_score,
 )
@@ -383,7 +383,7 @@ def test_a_score_that_others_decided_is_not_sealed(
         "forced": {"forced": ("rows",)},
     }
     if what == "plug-in":
-        monkeypatch.setattr(score_writing, "plugins_used", lambda *_: {"a plug-in": "1"})
+        monkeypatch.setattr(provenance, "plugins_used", lambda *_: {"a plug-in": "1"})
     run = replace(run, **decided.get(what, {}))
     written = write_score(run, finished.output.path, basis=ScoreBasis("a", "b"))
     assert (read_sealed(written) is not None) == (what == "nothing")
