@@ -48,10 +48,8 @@ class CustomPrompt:
         known = [*benchmark.template_names, IMAGES]
         unknown = meta.find_undeclared_variables(_environment().parse(self.template)) - {*known}
         for name in sorted(unknown):
-            raise TemplateError(
-                f"--prompt-template: unknown variable {name!r}{nearest(name, known)} (there are "
-                f"{', '.join(known)})"
-            )
+            near = nearest(name, known)
+            raise TemplateError(f"--prompt-template: unknown variable {name!r}{near}")
 
     def message(self, standard: Message, values: Mapping[str, Any], where: str) -> Message:
         """Return a standard message in these words.

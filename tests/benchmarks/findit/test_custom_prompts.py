@@ -99,6 +99,7 @@ def test_without_places_images_stand_as_usual() -> None:
     ("template", "why"),
     [
         ("{{ lable }}", "unknown variable 'lable': did you mean label"),
+        ("{{ prompt }}", r"unknown variable 'prompt' \([^()]*images\)$"),
         ("{{ images[0] }}{{ images[0] }}", "row 7 has 1 images, and the template puts 2 there"),
         ("{{ label.__class__.__mro__ }}", "row 7: access to attribute '__class__'"),
         ("{% if caption %}{{ caption }}{% endif %}", "row 7: the template renders to nothing"),
