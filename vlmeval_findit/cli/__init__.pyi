@@ -58,3 +58,6 @@ from .result_lines import (
 from .reproduce_report import (
     against_lines as against_lines,
 )
+from .shared_options import (
+    DeclaredOption as DeclaredOption,
+)

@@ -11,20 +11,20 @@ import click
 
 from ..models import BatchKind, ModelOptions
 from ..serving import PROGRAMS
-from .shared_options import force_option, option, space_option, switch
+from .shared_options import declare, force_option, option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODEL = "NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED."
 
 _OF_SOME: Mapping[str, Option] = {
-    "batch": click.option(
+    "batch": declare(
         "--batch",
         type=click.Choice([kind.value for kind in BatchKind]),
         callback=lambda _, __, value: value and BatchKind(value),
         help="Ask in batches, at half the price: at --provider, or the only address of --base-url.",
     ),
-    "executor": click.option(
+    "executor": declare(
         "--executor",
         type=click.Choice(["local", "ray"]),
         default="local",
@@ -123,7 +123,7 @@ _SHARED: tuple[Option, ...] = (
         "Ask the model's maker in the maker's protocol, with its key from the environment: "
         "openai, anthropic, google or openrouter.",
     ),
-    click.option("--key", help="Key of the servers or the provider, else from the environment."),
+    declare("--key", help="Key of the servers or the provider, else from the environment."),
     option(
         "--header",
         "'NAME: VALUE'",

@@ -33,14 +33,27 @@ Section = Callable[[], Sequence[tuple[str, str]]]
 """Makes the terms, with their definitions, of a section of a help."""
 
 
+class DeclaredOption(click.Option):
+    """An option that knows its declaration: commands that share it have it of the same one."""
+
+    def __init__(self, names: Sequence[str], *, declaration: object, **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.declaration = declaration
+
+
+def declare(*names: str, **settings: Any) -> Decorator[Any]:
+    """Declare an option, as :func:`click.option`, which several commands may share."""
+    return click.option(*names, cls=DeclaredOption, declaration=object(), **settings)
+
+
 def option(flag: str, metavar: str, text: str, **settings: Any) -> Decorator[Any]:
     """Make an option of a command; ``text`` is its help."""
-    return click.option(flag, metavar=metavar, help=text, **settings)
+    return declare(flag, metavar=metavar, help=text, **settings)
 
 
 def switch(flag: str, text: str) -> Decorator[Any]:
     """Make an option of a command that takes no value."""
-    return click.option(flag, is_flag=True, help=text)
+    return declare(flag, is_flag=True, help=text)
 
 
 class Command(click.Command):
