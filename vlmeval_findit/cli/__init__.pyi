@@ -34,6 +34,7 @@ from .access import (
 )
 
 from .shared_options import (
+    DeclaredOption as DeclaredOption,
     error_text as error_text,
 )
 
@@ -57,7 +58,4 @@ from .result_lines import (
 
 from .reproduce_report import (
     against_lines as against_lines,
-)
-from .shared_options import (
-    DeclaredOption as DeclaredOption,
 )
