@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from chat_server import Asked, ChatServer, completion, error
@@ -15,7 +14,12 @@ from custom_data import coco_values, data_folder, make_images
 from scored_runs import World, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import printable_lines, printable_logs
+from vlmeval_findit.core import (
+    EXIT_REFUSED,
+    EXIT_SOME_FAILED,
+    printable_lines,
+    printable_logs,
+)
 from vlmeval_findit.protocol import Answering
 from vlmeval_findit.storage import RunFiles
 
@@ -29,19 +33,29 @@ Capture = pytest.CaptureFixture[str]
 Log = pytest.LogCaptureFixture
 
 
-def run(capfd: Capture, caplog: Log, *words: object) -> str:
-    """Run a command; all that it printed and logged is printable. Return it."""
+READ_OR_REFUSED = {0, EXIT_REFUSED}
+"""Statuses of commands that read damaged files: of some all the rest can be said."""
+
+SHOWN = "\\x1b"
+"""How the first control character of all is shown."""
+
+
+class Done(NamedTuple):
+    """A command's exit status and all that it printed and logged."""
+
+    status: int
+    printed: str
+
+
+def run(capfd: Capture, caplog: Log, *words: object) -> Done:
+    """Run a command; what it prints and logs is printable, and it raises nothing."""
     caplog.clear()
-    try:
-        status: object = main(list(map(str, words)))
-    except Exception:  # What Python's own hook would print
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-        status = "an error"
+    status = main(list(map(str, words)))
     out, err = capfd.readouterr()
     printed = f"{out}{err}{caplog.text}"
     # A terminal's line may end in a carriage return; here is none.
     assert printable_lines(printed) == printed, (words, status)
-    return printed
+    return Done(status, printed)
 
 
 def with_nasty(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
@@ -111,25 +125,34 @@ def test_every_field_of_predictions(runs: Path, capfd: Capture, caplog: Log) -> 
     changed += [
         (f"record{at}", {**first, "extra_records": json.dumps(v)}) for at, v in with_nasty(record)
     ]
-    said = ""
+    said, statuses = "", set()
     for _, row in changed:
         runs.write_text(json.dumps([row, *rows[1:]]))
-        said += run(capfd, caplog, "score", runs)
+        done = run(capfd, caplog, "score", runs)
+        statuses.add(done.status)
+        said += done.printed
+    assert statuses == READ_OR_REFUSED
     assert "\\x1b]0;pwn\\x07" in said, "it is shown all the same"
 
 
-@pytest.mark.parametrize("beside", ["identity", "provenance"])
+@pytest.mark.parametrize(
+    ("beside", "expected"),
+    [("identity", {0, EXIT_SOME_FAILED}), ("provenance", READ_OR_REFUSED)],
+)
 def test_every_field_of_the_records_beside_them(
-    beside: str, runs: Path, capfd: Capture, caplog: Log
+    beside: str, expected: set[int], runs: Path, capfd: Capture, caplog: Log
 ) -> None:
     path: Path = getattr(RunFiles(runs), beside)
     before = json.loads(path.read_text())
-    said = ""
+    said, statuses = "", set()
     for number, (_, values) in enumerate(with_nasty(before)):
         path.write_text(json.dumps(values))
         words = COMMANDS[number % 3] if beside == "provenance" else COMMANDS[3]
-        said += run(capfd, caplog, *words)
-    assert "\\x1b" in said
+        done = run(capfd, caplog, *words)
+        statuses.add(done.status)
+        said += done.printed
+    assert statuses == expected
+    assert SHOWN in said
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -138,9 +161,16 @@ def test_every_field_of_the_details(
 ) -> None:
     path = RunFiles(runs).details
     first, *others = path.read_text().splitlines()
+    said, statuses = "", set()
     for _, values in list(with_nasty(json.loads(first)))[:: len(COMMANDS)]:
         path.write_text("\n".join([json.dumps(values), *others]) + "\n")
-        run(capfd, caplog, *command)
+        done = run(capfd, caplog, *command)
+        statuses.add(done.status)
+        said += done.printed
+    # The others make details anew from the replies, which are sound.
+    reads_details = command[0] not in ("score", "coords")
+    assert statuses == (READ_OR_REFUSED if reads_details else {0})
+    assert (SHOWN in said) == reads_details
 
 
 def test_every_field_of_annotations(
@@ -148,23 +178,28 @@ def test_every_field_of_annotations(
 ) -> None:
     data_folder(tmp_path, monkeypatch)
     images = make_images(tmp_path / "images")
-    said = ""
+    said, statuses = "", set()
+
+    def shown(*words: object) -> None:
+        nonlocal said
+        done = run(capfd, caplog, "data", *words)
+        statuses.add(done.status)
+        said += done.printed
+
     for number, (_, values) in enumerate(with_nasty(coco_values())):
         path = tmp_path / "a.json"
         path.write_text(json.dumps(values))
-        words = ("data", "import", path, "--name", f"X{number}", "--image-root", images)
-        said += run(capfd, caplog, *words)
+        shown("import", path, "--name", f"X{number}", "--image-root", images)
         if (tmp_path / "lmu" / f"X{number}.tsv").exists():
-            said += run(capfd, caplog, "data", "show", f"FindIt_X{number}_xyxy_json")
-            said += run(capfd, caplog, "data", "check", f"X{number}")
+            shown("show", f"FindIt_X{number}_xyxy_json")
+            shown("check", f"X{number}")
     line = {"image": "one.jpg", "label": "cat", "boxes": [[1, 2, 30, 40]], "slices": {"a": "b"}}
     for number, (_, values) in enumerate(with_nasty(line)):
         path = tmp_path / "a.jsonl"
         path.write_text(json.dumps(values))
-        said += run(
-            capfd, caplog, "data", "import", path, "--name", f"Y{number}", "--image-root", images
-        )
-    assert "\\x1b" in said
+        shown("import", path, "--name", f"Y{number}", "--image-root", images)
+    assert statuses == READ_OR_REFUSED
+    assert SHOWN in said
 
 
 @pytest.mark.parametrize(
@@ -184,33 +219,44 @@ def test_every_field_of_annotations(
 def test_every_field_of_a_sweep(text: str, tmp_path: Path, capfd: Capture, caplog: Log) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text(text.format(name='"\\e]0;pwn\\a\\e[31m\\u202e\\r\\x9b"'))
-    assert "\\x1b]0;pwn" in run(capfd, caplog, "sweep", path)
+    escaped = run(capfd, caplog, "sweep", path)
+    assert escaped.status == EXIT_REFUSED
+    assert "\\x1b]0;pwn" in escaped.printed
     path.write_text(text.format(name=NASTY))
-    assert "U+001B" in run(capfd, caplog, "sweep", path)
+    raw = run(capfd, caplog, "sweep", path)
+    assert raw.status == EXIT_REFUSED
+    assert "U+001B" in raw.printed
+
+
+BOTH = ("sweep", "probe")
+UNDECIDED, FAILED = 2, 3  # Statuses of a probe, as its help says
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "fails", "shown_by"),
     [
-        error(400, f"bad {NASTY} field"),
-        error(401, NASTY),
-        error(404, f"no model {NASTY}"),
-        error(413, NASTY),
-        error(400, NASTY, x_request_id="1"),
-        completion("[]", model=f"m{NASTY}", provider=NASTY, id=NASTY),
-        completion("[]", finish_reason=NASTY),
-        completion(NASTY),
-        completion(None, message={"refusal": NASTY}),
-        completion(None, message={"content": [{"type": NASTY, "text": NASTY}]}),
-        completion("[]", usage={NASTY: 1, "prompt_tokens": NASTY}),
-        completion("[]", error={"message": NASTY, "code": NASTY}),
+        (error(400, f"bad {NASTY} field"), True, BOTH),
+        (error(401, NASTY), True, BOTH),
+        (error(404, f"no model {NASTY}"), True, BOTH),
+        (error(413, NASTY), True, BOTH),
+        (error(400, NASTY, x_request_id="1"), True, BOTH),
+        (completion("[]", finish_reason=NASTY), False, BOTH),
+        (completion("[]", model=f"m{NASTY}", provider=NASTY, id=NASTY), False, ("sweep",)),
+        # What is read as a reply is kept, and printed by neither.
+        (completion(NASTY), False, ()),
+        (completion(None, message={"refusal": NASTY}), False, ()),
+        (completion("[]", usage={NASTY: 1, "prompt_tokens": NASTY}), False, ()),
+        (completion(None, message={"content": [{"type": NASTY, "text": NASTY}]}), True, BOTH),
+        (completion("[]", error={"message": NASTY, "code": NASTY}), True, BOTH),
     ],
     ids=range(12),
 )
-@pytest.mark.parametrize("command", ["sweep", "probe"])
+@pytest.mark.parametrize("command", BOTH)
 def test_every_message_of_a_server(
     command: str,
     answer: Any,
+    fails: bool,
+    shown_by: Sequence[str],
     tmp_path: Path,
     capfd: Capture,
     caplog: Log,
@@ -229,8 +275,12 @@ def test_every_message_of_a_server(
             Path("s.yaml").write_text(text)
             words = ("sweep", "s.yaml", "--work-dir", "o", "--journal", "o.jsonl")
         else:
-            words = ("probe", "--limit", "2", "--model", "mine")
-        run(capfd, caplog, *words, "--base-url", server.url)
+            words = ("probe", "--limit", "20", "--model", "mine")
+        done = run(capfd, caplog, *words, "--base-url", server.url)
+    # A probe without boxes is undecided, one with failed calls has a status of its own.
+    statuses = {"sweep": (0, EXIT_SOME_FAILED), "probe": (UNDECIDED, FAILED)}[command]
+    assert done.status == statuses[fails]
+    assert (SHOWN in done.printed) == (command in shown_by)
 
 
 def test_logs_of_all_programs_are_printable(caplog: Log) -> None:
@@ -255,12 +305,15 @@ def test_names_of_files_and_values_of_flags(runs: Path, capfd: Capture, caplog: 
     name = f"C\x1b[31m\u202e_{NAME}"
     odd = runs.with_name(f"{name}.json")
     odd.write_text("[]")
-    said = run(capfd, caplog, "score", "runs")
-    for path in (RunFiles(odd).provenance, odd.with_name(f"{name}.txt")):
+    files = RunFiles(odd).provenance, odd.with_name(f"{name}.txt")
+    refused = [run(capfd, caplog, "score", "runs")]
+    for path in files:
         path.write_text("{")
-        said += run(capfd, caplog, "leaderboard", "runs")
-        said += run(capfd, caplog, "score", path)
-    said += run(capfd, caplog, "score", "runs", "--space", NASTY)
-    said += run(capfd, caplog, NASTY)
-    said += run(capfd, caplog, "leaderboard", f"--{NASTY}")
-    assert said.count("\\x1b[31m") >= 6
+        refused.append(run(capfd, caplog, "leaderboard", "runs"))
+        refused.append(run(capfd, caplog, "score", path))
+    refused.append(run(capfd, caplog, "score", "runs", "--space", NASTY))
+    refused.append(run(capfd, caplog, NASTY))
+    refused.append(run(capfd, caplog, "leaderboard", f"--{NASTY}"))
+    assert [done.status for done in refused] == [EXIT_SOME_FAILED] + [EXIT_REFUSED] * 7
+    for done in refused:
+        assert "\\x1b[31m" in done.printed, done
