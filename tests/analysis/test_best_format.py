@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from grids import grid
-from scored_runs import CallResult, World, query, saying, speaking, world
+from scored_runs import CallResult, World, query, saying, speaking
 
 from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, ranked
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
@@ -20,8 +20,6 @@ from vlmeval_findit.leaderboard import make_board
 from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import CellResult, Run, load_runs
-
-__all__ = ["world"]
 
 
 def saying_at(text: str, digits: str, answer: CallResult) -> CallResult:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scored_runs import WIDTH, World, grid, query, two_labels, world
+from scored_runs import WIDTH, World, grid, query, two_labels
 
 from vlmeval_findit.analysis import (
     CalibrationResult,
@@ -36,8 +36,6 @@ from vlmeval_findit.statistics import (
 from vlmeval_findit.storage import RunFiles
 
 pytest.importorskip("pycocotools")
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"

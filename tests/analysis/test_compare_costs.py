@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from costly_runs import with_records
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 from vlmeval_findit.analysis import CostDifference, compare_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import cost_comparison_table
 from vlmeval_findit.scoring import RowData, Run, RunCosts, load_run
 from vlmeval_findit.statistics import Difference
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 

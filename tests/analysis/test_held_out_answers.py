@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scored_runs import World, query, speaking, world
+from scored_runs import World, query, speaking
 from simulated_races import raced, rows_of
 
 from vlmeval_findit.analysis import HeldOutAnswers, elsewhere_of, held_out_answers
@@ -24,8 +24,6 @@ from vlmeval_findit.statistics import (
     second_half,
     totals_of,
 )
-
-__all__ = ["world"]
 
 
 def rows_with_slices(count: int) -> list[ScoredRow]:

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 from vlmeval_findit.analysis import counted_score, pareto_front
 from vlmeval_findit.protocol import Better
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 

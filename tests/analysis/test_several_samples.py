@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import CallResult, World, failing, saying, speaking, world
+from scored_runs import CallResult, World, failing, saying, speaking
 
 from vlmeval_findit.analysis import (
     SamplesError,
@@ -40,8 +40,6 @@ from vlmeval_findit.statistics import (
     metric_intervals,
 )
 from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 

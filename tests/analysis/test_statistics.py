@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scored_runs import World, failing, saying, small_world, speaking, world
+from scored_runs import World, failing, saying, small_world, speaking
 from simulated import (
     FIGURES,
     METRICS,
@@ -32,8 +32,6 @@ from vlmeval_findit.statistics import (
     mean,
     metric_intervals,
 )
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 

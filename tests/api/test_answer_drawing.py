@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from scored_runs import HEIGHT, WIDTH, World, saying, world
+from scored_runs import HEIGHT, WIDTH, World, saying
 
 import vlmeval_findit as findit
 from vlmeval_findit.api import STROKES
 from vlmeval_findit.protocol import Role
-
-__all__ = ["world"]
 
 
 def colours_of(picture: Image.Image) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from review_files import Reviewer, write
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis import intervals
@@ -14,8 +14,6 @@ from vlmeval_findit.protocol import Answer, Verdict
 from vlmeval_findit.scoring import RunError
 
 pytest.importorskip("pandas")
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 SEVERAL = "FindIt_Pascal_multilabel_xyxy_text"

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, world
+from scored_runs import World
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.data import load_dataset
-
-__all__ = ["world"]
 
 
 def test_importing_it_imports_nothing_else() -> None:

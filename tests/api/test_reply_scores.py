@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, failing, saying, speaking
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis import intervals
@@ -15,8 +15,6 @@ from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.boxes import FormatFailure
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import FAILED_ANSWER, IdentityError, Reply, ReplyRecord
-
-__all__ = ["world"]
 
 SIZE = (640, 480)
 BOX = [[64, 48, 320, 240]]

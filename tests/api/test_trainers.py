@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pages import PAGES, blocks
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 import vlmeval_findit as findit
 from vlmeval_findit import sweeps
 from vlmeval_findit.sweeps import Checkpoint, is_complete
-
-__all__ = ["world"]
 
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refl4_stand_in import write_parquet
-from scored_runs import World, world
+from scored_runs import World
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.refl4 import RefL4Split, prepare
@@ -17,8 +17,6 @@ from vlmeval_findit.boxes import REPRESENTATIONS, Ignored, Truth
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.marks import packed_mask
 from vlmeval_findit.protocol import Answer, AnyDataset, Reply, Settings
-
-__all__ = ["world"]
 
 REFL4 = "FindIt_RefL4Full_val_xyxy_json"
 OTHER = (20.0, 20.0, 100.0, 90.0)

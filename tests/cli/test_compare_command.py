@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scored_runs import CallResult, World, failing, query, speaking, world
+from scored_runs import CallResult, World, failing, query, speaking
 
 from vlmeval_findit.analysis import compare
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from review_files import Reviewer, write
-from scored_runs import World, grid, query, speaking, world
+from scored_runs import World, grid, query, speaking
 
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.boxes import BoxToWrite
@@ -26,8 +26,6 @@ from vlmeval_findit.storage import (
     scores_in_other_spaces,
     scores_with_reviews,
 )
-
-__all__ = ["world"]
 
 NAME = "FindIt_RefCOCO_xyxy_json"
 TEXT = "FindIt_RefCOCO_xyxy_text"

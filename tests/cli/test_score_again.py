@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from review_files import Reviewer, write
-from scored_runs import World, saying, speaking, world
+from scored_runs import World, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import program
 from vlmeval_findit.protocol import SPACE_SETTING, Known, Verdict, choose, forget_remarks
 from vlmeval_findit.scoring import load_run, score_again
 from vlmeval_findit.storage import RunFiles, run_of
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 UNCONSTRAINED = "FindIt_Pascal_unconstrained_text"

@@ -7,12 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-from scored_runs import World, saying, world
+from scored_runs import World, saying
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from chat_server import Asked, ChatServer, completion, error
 from custom_data import coco_values, data_folder, make_images
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import (
@@ -22,8 +22,6 @@ from vlmeval_findit.core import (
 )
 from vlmeval_findit.protocol import Answering
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NASTY = "\x1b]0;pwn\x07\x1b[31mred\x9b2J\u202e\u2066\r\x08\x7f\u2028"
 """Window title, colour, C1, directions, carriage return, backspace, DEL, line separator."""

@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 from vlmeval_findit.cli import main, watch_checkpoints
 from vlmeval_findit.models import SHIPPED, read_header, refuse_missing
 from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.sweeps import Checkpoint
-
-__all__ = ["world"]
 
 NANO = Path(SHIPPED["FindIt-Nano"])
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"

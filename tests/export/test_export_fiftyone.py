@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import JSON, runs, world
+from boards import JSON, runs
 from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 
 from vlmeval_findit.boxes import DEFAULT_CONFIDENCE
@@ -21,7 +21,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.scoring import Run, details_line
 from vlmeval_findit.storage import RunFiles
 
-__all__ = ["runs", "world"]
+__all__ = ["runs"]
 
 
 def export(world: World) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from boards import JSON, TEXT, world
+from boards import JSON, TEXT
 from costly_runs import with_records
 from scored_runs import World, failing, saying, speaking
 from stored_reproductions import reproduced
@@ -21,8 +21,6 @@ from vlmeval_findit.core import file_sha256
 from vlmeval_findit.export import Private
 from vlmeval_findit.protocol import Answering, Identity
 from vlmeval_findit.storage import CHECKSUMS, read_predictions, write_rows
-
-__all__ = ["world"]
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import JSON, world
+from boards import JSON
 from costly_runs import with_records
 from paths import ROOT
 from PIL import Image
@@ -27,8 +27,6 @@ from vlmeval_findit.protocol import Settings
 from vlmeval_findit.report import gather
 from vlmeval_findit.scoring import load_run, score_file, write_score
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
 

@@ -13,7 +13,7 @@ import pytest
 from custom_data import data_folder
 from jsonl_data import LINES, import_lines
 from PIL import Image
-from scored_runs import World, saying, scored_outputs, world
+from scored_runs import World, saying, scored_outputs
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
@@ -24,8 +24,6 @@ from vlmeval_findit.models import SHIPPED
 from vlmeval_findit.protocol import Answering, CustomPrompt, Settings, prompt_set
 from vlmeval_findit.scoring import run_identity, score_file, write_score
 from vlmeval_findit.storage import RunFiles, meta_path, write_identity
-
-__all__ = ["world"]
 
 GRID = {"kind": "grid1000"}
 SPACES: Sequence[dict[str, Any]] = (

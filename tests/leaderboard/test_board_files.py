@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boards import JSON, LABELS_JSON, METRICS, NOW, TEXT, board, csv_rows, runs, world
+from boards import JSON, LABELS_JSON, METRICS, NOW, TEXT, board, csv_rows, runs
 from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, saying, speaking
@@ -31,7 +31,7 @@ from vlmeval_findit.protocol import Metric
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
 
-__all__ = ["board", "runs", "world"]
+__all__ = ["board", "runs"]
 
 YXYX = "FindIt_Pascal_yxyx_text"
 COMMAND = "vlmeval_findit.cli.leaderboard"

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from boards import JSON, TEXT, board, csv_rows, runs, world
+from boards import JSON, TEXT, board, csv_rows, runs
 from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, speaking
@@ -18,7 +18,7 @@ from vlmeval_findit.core import printable
 from vlmeval_findit.leaderboard import OVERALL, as_latex, as_markdown, make_board, write_board
 from vlmeval_findit.scoring import Run
 
-__all__ = ["board", "runs", "world"]
+__all__ = ["board", "runs"]
 
 
 UGLY = (

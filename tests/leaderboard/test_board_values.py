@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import FAILED_MISSED, JSON, LABELS_JSON, METRICS, NOW, TEXT, board, many, runs, world
+from boards import FAILED_MISSED, JSON, LABELS_JSON, METRICS, NOW, TEXT, board, many, runs
 from scored_runs import World, query, speaking, two_labels
 from toy_benchmark import LETTERS, guessing, letters
 
@@ -32,7 +32,7 @@ from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
 from vlmeval_findit.statistics import correct, mean, metric_intervals
 
-__all__ = ["board", "letters", "many", "runs", "world"]
+__all__ = ["board", "letters", "many", "runs"]
 
 
 def some_fail(name: str, every: int) -> Any:

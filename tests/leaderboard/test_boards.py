@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from boards import csv_rows
 from openpyxl import load_workbook
-from scored_runs import World, saying, speaking, world
+from scored_runs import World, saying, speaking
 from toy_benchmark import guessing, letters, zoo
 
 from vlmeval_findit.cli import main, print_rows
@@ -31,7 +31,7 @@ from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import load_runs, score_file, score_row
 
-__all__ = ["letters", "world"]
+__all__ = ["letters"]
 
 PASCAL = "FindIt_Pascal_xyxy_json"
 PLAIN = "Letters_Zoo_plain"

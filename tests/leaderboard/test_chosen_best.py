@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import pytest
-from boards import JSON, TEXT, many, runs, world
+from boards import JSON, TEXT, many, runs
 from scored_runs import World, query, speaking
 
 from vlmeval_findit.leaderboard import (
@@ -20,7 +20,7 @@ from vlmeval_findit.report import panels_of
 from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.statistics import Difference, correct, corrected_for_pairs
 
-__all__ = ["many", "runs", "world"]
+__all__ = ["many", "runs"]
 
 
 class AgainstBest(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 from boards import JSON, NOW, TEXT, csv_rows
 from openpyxl import load_workbook
 from rich.console import Console
-from scored_runs import CallResult, World, query, small_world, speaking, world
+from scored_runs import CallResult, World, query, small_world, speaking
 
 from vlmeval_findit.analysis import TOO_FEW_TO_CHOOSE
 from vlmeval_findit.cli import main, print_board
@@ -44,8 +44,6 @@ from vlmeval_findit.report import (
 )
 from vlmeval_findit.scoring import Run, load_runs
 from vlmeval_findit.statistics import second_half
-
-__all__ = ["world"]
 
 F1 = "F1@0.5"
 FORMATS = [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from boards import JSON, board, runs, world
+from boards import JSON, board, runs
 from scored_runs import World, saying, speaking
 
 from vlmeval_findit.leaderboard import (
@@ -22,7 +22,7 @@ from vlmeval_findit.leaderboard import (
 from vlmeval_findit.protocol import Answering, merge_for_resume
 from vlmeval_findit.scoring import Run, load_runs
 
-__all__ = ["board", "runs", "world"]
+__all__ = ["board", "runs"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from costly_runs import with_records
 from openpyxl import load_workbook
 from rich.console import Console
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.api import dataframes
 from vlmeval_findit.cli import main
@@ -26,8 +26,6 @@ from vlmeval_findit.leaderboard import (
     write_board,
 )
 from vlmeval_findit.scoring import load_runs
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 OTHER = "FindIt_Pascal_multilabel_xyxy_json_bbox_2d"

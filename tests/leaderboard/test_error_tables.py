@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from openpyxl import load_workbook
-from scored_runs import World, failing, query, saying, speaking, world
+from scored_runs import World, failing, query, saying, speaking
 from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.analysis import StatisticsError, compare_errors, errors_by_slice, errors_of
@@ -31,7 +31,7 @@ from vlmeval_findit.protocol import (
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import clustered_sums, estimate_errors, estimate_metrics
 
-__all__ = ["letters", "world"]
+__all__ = ["letters"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"

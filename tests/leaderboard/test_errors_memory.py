@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scored_runs import World, failing, query, saying, speaking, world
+from scored_runs import World, failing, query, saying, speaking
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.boxes import Truth
@@ -18,7 +18,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import RowTable, ScoredRow
 from vlmeval_findit.scoring import RowData, Run, load_runs, read_details, with_details
 
-__all__ = ["letters", "world"]
+__all__ = ["letters"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 ZOO = "Letters_Zoo_plain"

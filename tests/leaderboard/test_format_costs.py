@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from costly_runs import with_records
 from openpyxl import load_workbook
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
@@ -23,8 +23,6 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.statistics import Difference
-
-__all__ = ["world"]
 
 # By format: the share of objects that are found, and tokens out (None: not known)
 Formats = Mapping[str, tuple[float, int | None]]

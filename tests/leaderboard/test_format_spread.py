@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 from vlmeval_findit.leaderboard import (
     Board,
@@ -17,8 +17,6 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import load_runs
-
-__all__ = ["world"]
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scored_runs import World, failing, query, speaking, world
+from scored_runs import World, failing, query, speaking
 from simulated_trainings import claims_of, simulated_runs
 
 from vlmeval_findit.analysis import StatisticsError, compare, intervals
@@ -14,7 +14,7 @@ from vlmeval_findit.leaderboard import curve_table, learning_curves
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import ALPHA, Choice, alpha_share, corrected_for_pairs
 
-__all__ = ["simulated_runs", "world"]
+__all__ = ["simulated_runs"]
 
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"

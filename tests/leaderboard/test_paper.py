@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, LABELS_JSON, TEXT, world
+from boards import JSON, LABELS_JSON, TEXT
 from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
@@ -26,8 +26,6 @@ from vlmeval_findit.leaderboard import (
     value,
 )
 from vlmeval_findit.scoring import Run
-
-__all__ = ["world"]
 
 
 @pytest.fixture

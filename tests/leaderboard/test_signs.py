@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from boards import NOW
 from openpyxl import load_workbook
-from scored_runs import CallResult, World, query, small_world, speaking, world
+from scored_runs import CallResult, World, query, small_world, speaking
 
 from vlmeval_findit.cli import main, print_board
 from vlmeval_findit.leaderboard import (
@@ -27,8 +27,6 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import headlines_of, losses_of, make_page, panels_of
 from vlmeval_findit.scoring import load_runs
-
-__all__ = ["world"]
 
 FORMATS = ("xyxy_json", "xywh_json", "xyxy_text")
 SIGNS = ("≈", "?", "? without a value", "†", "elsewhere", "bold", "low–high", "no interval", "–")

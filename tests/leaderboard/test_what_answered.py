@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import JSON, TEXT, board, runs, world
+from boards import JSON, TEXT, board, runs
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
@@ -21,7 +21,7 @@ from vlmeval_findit.protocol import Answering, Identity
 from vlmeval_findit.scoring import AnsweringModel, Run, load_run, load_runs, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
-__all__ = ["board", "runs", "world"]
+__all__ = ["board", "runs"]
 
 Capsys = pytest.CaptureFixture[str]
 ROWS = 12

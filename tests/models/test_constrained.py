@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from PIL import Image
-from scored_runs import world
 
 from vlmeval_findit.benchmarks.findit import FindItVariant, message, parse
 from vlmeval_findit.boxes import BoxToWrite, FormatFailure, ReplyFormat, read, schema_of, write
@@ -37,8 +36,6 @@ from vlmeval_findit.models import (
 )
 from vlmeval_findit.models.local import run_plan
 from vlmeval_findit.protocol import image, text
-
-__all__ = ["world"]
 
 FORMATS = st.deferred(lambda: st.sampled_from(constrained_formats()))
 

@@ -11,7 +11,7 @@ import pytest
 from costly_runs import costing
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import Better, Metric
@@ -32,8 +32,6 @@ from vlmeval_findit.report import (
     place_labels,
 )
 from vlmeval_findit.scoring import Run, RunCosts
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"

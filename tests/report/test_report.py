@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
+from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import THRESHOLDS, curve, roles
 from vlmeval_findit.core import printable, short
@@ -33,8 +33,6 @@ from vlmeval_findit.report import (
 )
 from vlmeval_findit.scoring import Run, load_runs
 from vlmeval_findit.statistics import Interval
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"

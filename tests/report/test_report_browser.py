@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import report_browser as chrome
 from report_browser import IN_BROWSER, browser
-from scored_runs import HEIGHT, WIDTH, World, grid, query, saying, speaking, world
+from scored_runs import HEIGHT, WIDTH, World, grid, query, saying, speaking
 from toy_benchmark import guessing, letters
 from waits import until
 
-__all__ = ["browser", "letters", "world"]
+__all__ = ["browser", "letters"]
 pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"

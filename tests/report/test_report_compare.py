@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scored_runs import World, failing, query, saying, speaking, world
+from scored_runs import World, failing, query, saying, speaking
 from test_report import JSON, NOW, TEXT, data_of
 from toy_benchmark import guessing, letters
 
@@ -29,7 +29,7 @@ from vlmeval_findit.report import (
 )
 from vlmeval_findit.scoring import load_runs
 
-__all__ = ["letters", "world"]
+__all__ = ["letters"]
 
 EARLY_LATE = (ModelInFormat("Early", ""), ModelInFormat("Late", ""))
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
-from scored_runs import World, failing, query, saying, speaking, world
+from scored_runs import World, failing, query, saying, speaking
 from test_report import JSON, LABELS
 
 from vlmeval_findit.analysis import errors_of
@@ -17,8 +17,6 @@ from vlmeval_findit.leaderboard import OVERALL, make_board
 from vlmeval_findit.protocol import Role
 from vlmeval_findit.report import choose_cards, gather, losses_of
 from vlmeval_findit.scoring import load_runs
-
-__all__ = ["world"]
 
 
 def test_bars_show_the_errors_of_reported_runs(world: World) -> None:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import RowTable, ScoredRow
 from vlmeval_findit.report import board_charts, gallery_choice
 from vlmeval_findit.scoring import Run, read_details
-
-__all__ = ["world"]
 
 PASCAL = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
+from boards import JSON, LABELS_JSON, TEXT, board, many, runs
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking
 
@@ -27,7 +27,7 @@ from vlmeval_findit.scoring import load_runs
 
 YXYX = "FindIt_Pascal_yxyx_json"
 
-__all__ = ["board", "many", "runs", "world"]
+__all__ = ["board", "many", "runs"]
 
 
 def headlines(board: Board) -> dict[str, tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from report_browser import EVIL, IN_BROWSER, browser, emulated, opened_page, write_report
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 from stored_reproductions import (
     CHECKED,
     CONDITIONS,
@@ -32,7 +32,7 @@ from vlmeval_findit.reproduction import (
 )
 from vlmeval_findit.scoring import load_runs
 
-__all__ = ["browser", "world"]
+__all__ = ["browser"]
 
 
 def page_of(world: World) -> str:

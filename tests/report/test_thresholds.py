@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, query, two_labels, world
+from scored_runs import World, query, two_labels
 
 from vlmeval_findit.analysis import compare_hits, scores_by_index
 from vlmeval_findit.benchmarks.findit import THRESHOLDS, FindItQuery, curve, roles
@@ -21,8 +21,6 @@ from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import Role
 from vlmeval_findit.report import drawn_values, rounded_down
 from vlmeval_findit.scoring import Run
-
-__all__ = ["world"]
 
 SIDE = 2000  # pixels: boxes of four megapixels, where IoUs lie within 1e-6 of each other
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 from stored_reproductions import (
     CHECKED,
     CONDITIONS,
@@ -41,8 +41,6 @@ from vlmeval_findit.reproduction import (
 )
 from vlmeval_findit.scoring import open_predictions
 from vlmeval_findit.statistics import clustered_sums, estimate_metrics
-
-__all__ = ["world"]
 
 
 def test_a_file_is_read_back_as_written(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from paths import ROOT  # noqa: F401
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.scoring import (
@@ -27,8 +27,6 @@ from vlmeval_findit.scoring import (
     settings_of_score,
 )
 from vlmeval_findit.storage import SHOWN_COLUMN, RunFiles
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from scored_runs import World, query, saying, two_labels, world
+from scored_runs import World, query, saying, two_labels
 
 from vlmeval_findit.analysis import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.benchmarks.findit import (
@@ -24,8 +24,6 @@ from vlmeval_findit.leaderboard import as_markdown, lenient_table, make_board, r
 from vlmeval_findit.protocol import FAILED_ANSWER, Reply, read_reply
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"

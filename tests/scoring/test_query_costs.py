@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from costly_runs import with_records
-from scored_runs import World, failing, speaking, world
+from scored_runs import World, failing, speaking
 
 from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.scoring import (
@@ -21,8 +21,6 @@ from vlmeval_findit.scoring import (
     load_run,
     sum_up,
 )
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 

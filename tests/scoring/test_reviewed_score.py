@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from review_files import Reviewer
-from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, speaking, world
+from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, speaking
 
 from vlmeval_findit.boxes import BoxToWrite
 from vlmeval_findit.boxes import write as write_boxes
@@ -27,8 +27,6 @@ from vlmeval_findit.protocol import (
 )
 from vlmeval_findit.scoring import RunScore, load_run, score_file, score_file_reviewed, write_score
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json"
 ELSEWHERE = (5.0, 65.0, 45.0, 95.0)  # Where no label is

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from scored_runs import World, failing, saying, speaking, world
+from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.boxes import FormatFailure
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.scoring import RunError, load_run, load_runs, score_file, write_score
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"

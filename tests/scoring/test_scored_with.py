@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from plugin_package import known_here
-from scored_runs import World, saying, world
+from scored_runs import World, saying
 
 from vlmeval_findit.core import Plugin
 from vlmeval_findit.data import load_dataset
@@ -26,8 +26,6 @@ from vlmeval_findit.scoring import (
     write_score,
 )
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 PACKAGE = "a_plug_in_of_a_test"

@@ -6,14 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from scored_runs import World, speaking, world
+from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import THINK, Settings, ThoughtMarks, unnamed_marks
 from vlmeval_findit.scoring import open_predictions
 from vlmeval_findit.storage import RunFiles
-
-__all__ = ["world"]
 
 NAME = "FindIt_Pascal_xyxy_text"
 MARKS = ThoughtMarks("<plan>", "</plan>")

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from scored_runs import World, query, speaking, world
+from scored_runs import World, query, speaking
 
 from vlmeval_findit.benchmarks.findit import box_metrics as metrics
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.scoring import Run, load_runs
 
-__all__ = ["board", "many", "runs", "world"]
+__all__ = ["board", "many", "runs"]
 
 METRICS = tuple(metric.name for metric in metrics.METRICS if metric.empty is not None)
 """Metrics that these tables have: every query has an object."""

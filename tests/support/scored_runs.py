@@ -80,14 +80,8 @@ class World:
         return load_run(path.with_name(f"{path.stem}_provenance.json"))
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Return a world with two tables of Pascal and two runs' worth of pictures."""
-    return small_world(tmp_path, monkeypatch)
-
-
 def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
-    """Return what :func:`world` is, for a fixture of another scope."""
+    """Return a world with two tables of Pascal and two runs' worth of pictures."""
     created = World(folder)
     created.at_hand(patch)
     created.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(12)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from chat_server import Answer, Asked, ChatServer, completion
-from scored_runs import World, world
+from scored_runs import World
 from toy_benchmark import LETTERS, letters, zoo
 
 from vlmeval_findit.analysis import BestFormats, ranked, ranking_rule
@@ -15,7 +15,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Better, Metric
 from vlmeval_findit.sweeps import search_target
 
-__all__ = ["letters", "world"]
+__all__ = ["letters"]
 
 CALLS = 3 * 6
 """Of a search over the zoo: two questions of a picture are one call."""

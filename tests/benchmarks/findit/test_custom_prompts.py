@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from boards import JSON, board, runs, world
+from boards import JSON, board, runs
 from chat_server import ChatServer, completion
 from host_runs import require_host
 from PIL import Image
@@ -49,7 +49,7 @@ from vlmeval_findit.report import gather
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.storage import image_folder, read_identity
 
-__all__ = ["board", "runs", "world"]
+__all__ = ["board", "runs"]
 
 SYSTEM = "You are a detector."
 TEMPLATE = """\

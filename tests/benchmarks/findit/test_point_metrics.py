@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from edited_tables import edit_cells
-from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, world
+from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis import ranking_rule
@@ -24,8 +24,6 @@ from vlmeval_findit.marks import packed_mask
 from vlmeval_findit.protocol import add_up
 from vlmeval_findit.storage import TableError
 from vlmeval_findit.sweeps import parse_sweep, stage_variants
-
-__all__ = ["world"]
 
 POINT = "FindIt_Pascal_point_text"
 JSON_NAME = "FindIt_Pascal_point_json"
