@@ -132,7 +132,7 @@ def test_compare_tells_batches_and_retries_apart(
     assert "A: dollars: half of given prices 1/5; 12 of 12 by a batch service." in lines
     assert "B: dollars: stated by the service; 6 of 12 after several attempts." in lines
     (found,) = json.loads(out.read_text())
-    assert [note["title"] for note in found["costs"]["notes"]] == ["A", "B"]
+    assert [note["title"] for note in found["costs"]["notes"]] == ["A", "B", "Signs"]
 
 
 def test_runs_without_costs_have_no_table_of_them(

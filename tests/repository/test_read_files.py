@@ -59,6 +59,7 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
         "models/http/service_errors.py": "catches both",
         "models/http/wrong_address.py": "catches both",
         "protocol/contradictions.py": "what it just wrote",
+        "protocol/identity.py": "what it just wrote",
         "protocol/replies.py": "what it just wrote",
         "reproduction/reproduction_file.py": "what it just wrote",
         "engine/sink.py": "what it just wrote",

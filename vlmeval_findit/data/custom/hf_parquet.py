@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...benchmarks.vpbench import named_image
-from ...core import Text, suffix_of, unsafe
+from ...core import Text, TextError, parse_json, suffix_of, unsafe
 from ..annotated_samples import AnnotationError, BoxForm, Samples
 from .annotation_values import IMAGE_SUFFIXES
 from .collector import Collector
@@ -113,9 +112,13 @@ def _names_of_classes(file: Path) -> list[str]:
         metadata = pq.read_schema(file).metadata or {}
     except (pyarrow.ArrowException, OSError) as error:
         raise AnnotationError(f"{file}: not a Parquet file: {error}") from None
-    features = json.loads(metadata.get(b"huggingface", b"{}"))
-    objects = features.get("info", {}).get("features", {}).get("objects", {})
-    return _names_below(objects, is_label=False)
+    try:
+        feature = parse_json(metadata.get(b"huggingface", b"{}"))
+    except TextError as error:
+        raise AnnotationError(f"{file}: its features are {error}") from None
+    for key in ("info", "features", "objects"):
+        feature = feature.get(key) if isinstance(feature, dict) else None
+    return _names_below(feature, is_label=False)
 
 
 def _names_below(feature: Any, is_label: bool) -> list[str]:
