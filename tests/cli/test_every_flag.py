@@ -210,6 +210,10 @@ VALUE_REFUSED = {
     "calibration --force": "none of its boxes has a confidence",
     "coords --data": "the predictions are not of the run that is scored",
     "report --format": "no run has this format",
+    "report --watch": "a work dir may be created later",
+    "check --like": "--like Qwen3-VL: of which checkpoint?",
+    "check --system": "--system none.txt: the file does not exist",
+    "check --prompt-template": "--prompt-template none.txt: the file does not exist",
     "export --confidence": "none of its boxes has a confidence 'minimum'",
     "export --formats": "none.yaml",
 }
