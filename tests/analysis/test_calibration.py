@@ -359,5 +359,5 @@ def test_without_pycocotools_it_says_what_to_install(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pycocotools.coco", None)
-    with pytest.raises(ConfidenceError, match=r"pip install .*\[calibration\]'"):
+    with pytest.raises(ConfidenceError, match=r"pip install .*\[data\]'"):
         judged(run)

@@ -56,7 +56,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def import_rows(folder: Path, rows: int = 3, kind: str = "expression", name: str = "Mine") -> None:
     """Import a table of so many rows about one image, or import it again."""
     Image.new("RGB", (160, 120)).save(folder / "0.png")
-    boxes = [[5, 6, 50, 60]]
+    boxes = [[60, 50, 100, 90]]
     lines = [{"image": "0.png", kind: f"thing {at}", "boxes": boxes} for at in range(rows)]
     path = write_lines(folder / "mine.jsonl", lines)
     given = ["--image-root", str(folder), "--name", name, "--replace"]

@@ -345,7 +345,8 @@ def test_what_a_batch_cost_is_said_once(kind: str, tmp_path: Path, capsys: Capsy
 def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: Capsys) -> None:
     command(tmp_path, text=PRICED)
     for flags, price in (([], 15), (["--batch", "openai"], 7.5)):
-        assert main(["sweep", str(tmp_path / "sweep.yaml"), "--dry-run", *flags]) == 0
+        asked = ["sweep", str(tmp_path / "sweep.yaml"), "--base-url", "http://127.0.0.1:9/v1"]
+        assert main([*asked, "--dry-run", *flags]) == 0
         out = capsys.readouterr().out
         assert f"at most ${CALLS * 768 * price / 1e6:.2f} out" in out
         assert ("half of the price" in out) == bool(flags)

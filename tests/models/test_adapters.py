@@ -122,6 +122,8 @@ def test_the_hash_covers_both(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("merged", [None, True, False])
 def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+
     def settings(base: Path | str) -> dict[str, Any]:
         folder = str(write_adapter(tmp_path / "ft", base, revision="0" * 40))
         how = RunSettings(merge_adapter=merged)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import refcoco_stand_ins as copies
+from host_runs import require_host
 from published_stand_ins import known, write_parquet
 from test_importing import all_images_are_there, import_set, meta, metrics_of
 
@@ -106,6 +107,7 @@ def test_what_is_there_is_made_again_on_demand(tmp_path, capsys) -> None:
 
 
 def test_names_are_not_those_of_the_subsets(tmp_path, capsys) -> None:
+    require_host()
     for name in ("RefCOCOFull", "RefCOCOFull_testA", "FindIt_RefCOCOFull_testA_xyxy_json"):
         assert main(["run", "--data", name, "--model", "Qwen3-VL-8B"]) == 2
         error = capsys.readouterr().err
