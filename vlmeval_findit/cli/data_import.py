@@ -27,6 +27,7 @@ from ..data import (
     Units,
     import_samples,
     published_sets,
+    read_layout,
     read_renames,
     recognise,
     run_import,
@@ -57,7 +58,12 @@ _OF_SETS = ("only", "partial")
 @option("--set", "NAME", "A published set in DIR.", shell_complete=completion(published_sets))
 @switch("--sets", "List the published sets, with their licences.")
 @option("--name", "NAME", "The dataset is FindIt_NAME (of a set: its name).")
-@option("--image-root", "DIR", "Folder of the images (else: that of the file).", type=PATH)
+@option(
+    "--image-root",
+    "DIR",
+    "Folder of the images (else: that of the file, or one beside it).",
+    type=PATH,
+)
 @click.option(
     "--units",
     type=click.Choice([units.value for units in Units]),
@@ -125,7 +131,8 @@ def command(**flags: Any) -> int:
     if layout.path != path or path.is_dir():
         print_folded(f"{path} is read as {layout.seen}")
     with CountProgress() as progress:
-        samples = form.read(layout.path, folder, _reader_options(flags, layout, progress))
+        reading = _reader_options(flags, layout, progress)
+        samples = read_layout(layout, reading, flags["image_root"])
         choices = ImportChoices(
             replace=replace,
             exif=exif,

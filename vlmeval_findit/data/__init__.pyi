@@ -65,6 +65,10 @@ from .custom.layouts import (
     recognise as recognise,
 )
 
+from .custom.image_folders import (
+    read_layout as read_layout,
+)
+
 from .custom.reader_options import (
     ReaderOptions as ReaderOptions,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from vlmeval_findit.data import (
     CROWD,
@@ -12,6 +13,7 @@ from vlmeval_findit.data import (
     IGNORED,
     AnnotationError,
     BoxForm,
+    ClassRules,
     Fate,
     ReaderOptions,
     Samples,
@@ -170,3 +172,82 @@ def test_units_are_as_the_user_says(tmp_path) -> None:
     stated = ReaderOptions(units=Units.PERCENT)
     samples = read(tmp_path, HEAD, "a.jpg,cat,1,2,30,40", options=stated)
     assert (samples.units, samples.units_stated) == (Units.PERCENT, True)
+
+
+def with_sizes(folder: Path, *lines: str, options: ReaderOptions | None = None) -> Samples:
+    """Read a listing whose image a.jpg has 120x80 pixels."""
+    Image.new("RGB", (120, 80)).save(folder / "a.jpg")
+    path = folder / "boxes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return read_csv(path, folder, options)
+
+
+@pytest.mark.parametrize(
+    ("cells", "corners"),
+    [
+        (['"[60, 50, 30, 20]"', '"[1, 2, 10, 10]"'], (60, 50, 90, 70)),
+        (["60 50 30 20", "(1 2 10 10)"], (60, 50, 90, 70)),
+        (['"[60, 50, 110, 70]"', '"(1.0, 2.0, 10, 10)"'], (60, 50, 110, 70)),
+        (["0.5 0.5 0.25 0.25", "0.1 0.1 0.2 0.2"], (0.5, 0.5, 0.75, 0.75)),
+    ],
+)
+@pytest.mark.parametrize("name", ["bbox", "Bounding_Box", "box"])
+def test_a_box_in_one_column(
+    tmp_path, name: str, cells: list[str], corners: tuple[float, ...]
+) -> None:
+    lines = [f"a.jpg,cat,{cell}" for cell in cells]
+    assert boxes(with_sizes(tmp_path, f"file,label,{name}", *lines))[0][2] == corners
+
+
+def test_boxes_in_one_column_that_may_be_either(tmp_path) -> None:
+    lines = ["file,label,bbox", 'a.jpg,cat,"[10, 10, 30, 30]"']
+    with pytest.raises(AnnotationError, match="Type --box corners or --box sides"):
+        with_sizes(tmp_path, *lines)
+    for form, corners in ((BoxForm.CORNERS, (10, 10, 30, 30)), (BoxForm.SIDES, (10, 10, 40, 40))):
+        samples = with_sizes(tmp_path, *lines, options=ReaderOptions(form=form))
+        assert boxes(samples)[0][2] == corners
+    with pytest.raises(AnnotationError, match=r"line 2, column bbox: .* should be four numbers"):
+        with_sizes(tmp_path, lines[0], 'a.jpg,cat,"[10, 10, 30]"')
+    with pytest.raises(AnnotationError, match="Add a column label"):
+        with_sizes(tmp_path, "file,bbox", 'a.jpg,"[10, 10, 30, 30]"')
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "img,cls,bbox_x1,bbox_y1,bbox_x2,bbox_y2",
+        "Image File,object_name,Box Left,Box Top,Box Right,Box Bottom",
+        "img_path,obj_class,object_xmin,object_ymin,object_xmax,object_ymax",
+        "file_path,object_label,x_min,y_min,x_max,y_max",
+        "filename,category_name,min_x,min_y,max_x,max_y",
+    ],
+)
+def test_columns_are_known_with_what_they_are_about(tmp_path, header: str) -> None:
+    samples = read(tmp_path, header, "a.jpg,cat,1,2,30,40")
+    assert boxes(samples) == [("a.jpg", "cat", (1, 2, 30, 40), "")]
+
+
+@pytest.mark.parametrize("column", ["class_id", "category_id", "Label ID", "class_idx"])
+def test_numbers_of_classes_need_names(tmp_path, column: str) -> None:
+    lines = [f"image,{column},x1,y1,x2,y2", "a.jpg,7,1,2,30,40"]
+    with pytest.raises(AnnotationError, match=f"line 2, column {column}: .* --rename-class 7=NAME"):
+        read(tmp_path, *lines)
+    named = ReaderOptions(classes=ClassRules(rename={"7": "cat"}))
+    assert boxes(read(tmp_path, *lines, options=named))[0][1] == "cat"
+    beside = read(tmp_path, f"{lines[0]},label", f"{lines[1]},dog")
+    assert boxes(beside)[0][1] == "dog"
+
+
+@pytest.mark.parametrize(
+    ("lines", "header"),
+    [
+        (["a.jpg,20,80,10,60,cat", "a.jpg,5,9,1,2,cat"], "image,x1,x2,y1,y2,label"),
+        (["a.jpg,cat,20,80,10,60", "b.png,cat,5,9,1,2"], "image,label,x1,x2,y1,y2"),
+    ],
+)
+def test_another_order_without_a_header_is_said(tmp_path, lines: list[str], header: str) -> None:
+    with pytest.raises(AnnotationError) as error:
+        read(tmp_path, *lines)
+    assert header.replace("x2,y1", "y1,x2") in str(error.value)
+    assert header in str(error.value)
+    assert boxes(read(tmp_path, header, *lines))[0][2] == (20, 10, 80, 60)

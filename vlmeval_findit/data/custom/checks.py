@@ -203,10 +203,11 @@ def usable_boxes(
         return tuple(queries)
     problems = [f"{place}: {why}" for place, why in reasons.items()]
     if not leave_out:
-        flags = "--leave-out-bad-boxes"
+        count = len(boxes.keys() | reasons.keys())
+        flags = ["--leave-out-bad-boxes"] if len(problems) < count else []
         if any("leaves" in why for why in reasons.values()):
-            flags += ", or --clip-boxes, which cuts off what is outside"
-        raise refusal(problems, len(boxes.keys() | reasons.keys()), "boxes", flags)
+            flags.append("--clip-boxes, which cuts off what is outside")
+        raise refusal(problems, count, "boxes", ", or ".join(flags))
     for why in problems:
         ledger.leave_out("boxes that cannot be used: --leave-out-bad-boxes", why)
     usable = []

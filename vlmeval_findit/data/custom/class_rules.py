@@ -44,6 +44,18 @@ class ClassRules:
         """
         return self.rename.get(label, label)
 
+    def text_of_code(self, code: int, where: str) -> str:
+        """Return the text of a class that is a number, for which a rule must be stated.
+
+        Raises an AnnotationError if there is none.
+        """
+        if str(code) not in (*self.rename, *self.drop, *self.ignore):
+            raise AnnotationError(
+                f"{where}: the category is the number {code}: type --rename-class {code}=NAME, and "
+                "so for each; the data set's README lists the names"
+            )
+        return str(code)
+
     def check(self, source: Path, classes: Collection[str]) -> None:
         """Raise an AnnotationError for a rule of an unknown class, or for two rules of one class.
 

@@ -1,6 +1,7 @@
 """Read CSV, or TSV: a box a line, ``image,label,x1,y1,x2,y2`` and, if known, ``width,height``.
 
-Columns may be called as tools call them, and have corners, or a corner or centre and sides.
+Columns may be called as tools call them, and have corners, or a corner or centre and sides; or one
+column has the four numbers of a box.  Classes that are numbers (``class_id``) need names.
 Commas, semicolons (with decimal commas) or tabs separate.  Flags that say what does not count are
 honoured.  A line with an image and nothing else shows no object.
 """
@@ -16,11 +17,14 @@ from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
 from ...core import suffix_of
-from ..annotated_samples import AnnotationError, BoxForm, Samples
+from ...storage import ImageFileError, Size
+from ...storage import header as image_header
+from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size
 from .collector import Collector
 from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
+from .number_readings import MARGIN
 from .reader_options import ReaderOptions
 from .splits import key_of_splits
 
@@ -31,31 +35,65 @@ _EMPTY = ("", "nan", "null", "none", "na", "n/a", "<na>")
 
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 
+# What names of columns begin with, if they are about an object or its box
+_OF_OBJECTS = ("object", "obj", "bbox", "box", "boundingbox", "bb")
+
+
+def _of_object(*names: str) -> frozenset[str]:
+    """Return names of columns, and the same after what says that they are about an object."""
+    prefixed = (f"{prefix}{name}" for prefix in _OF_OBJECTS for name in names)
+    return frozenset((*names, *prefixed))
+
+
+_X1 = _of_object("x1", "xmin", "minx", "left")
+_Y1 = _of_object("y1", "ymin", "miny", "top")
+
 # Other names of columns, without letter case and punctuation
 _OTHER_NAMES: Mapping[str, Collection[str]] = {
-    "image": ("image", "filename", "file", "imagename", "imageid", "imagepath", "imgpath", "path"),
-    "label": ("label", "class", "classname", "category", "labelname", "name"),
-    "x1": ("x1", "xmin", "left"),
-    "y1": ("y1", "ymin", "top"),
-    "x2": ("x2", "xmax", "right"),
-    "y2": ("y2", "ymax", "bottom"),
+    "image": frozenset(
+        (
+            *("filename", "file", "filepath", "path", "image", "img", "imagename", "imgname"),
+            *("imagefile", "imgfile", "imagepath", "imgpath", "imageid", "imgid"),
+            *("imagefilename", "imgfilename"),
+        )
+    ),
+    "label": _of_object(
+        "label", "class", "cls", "classname", "classlabel", "category", "categoryname", "labelname"
+    )
+    | {"name", "objectname", "objname", "object"},
+    "x1": _X1,
+    "y1": _Y1,
+    "x2": _of_object("x2", "xmax", "maxx", "right"),
+    "y2": _of_object("y2", "ymax", "maxy", "bottom"),
     **SIDES_OF_IMAGES,
+}
+# Columns of classes that may be numbers, where no other has the names
+_CODES: Mapping[str, Collection[str]] = {
+    "label": _of_object("classid", "clsid", "categoryid", "labelid", "classindex", "classidx"),
 }
 # The same of boxes that have sides
 _CORNER_AND_SIDES: Mapping[str, Collection[str]] = {
-    "x": ("x", "bboxx", "boxx", "x1", "xmin", "left", "bboxleft"),
-    "y": ("y", "bboxy", "boxy", "y1", "ymin", "top", "bboxtop"),
+    "x": _of_object("x") | _X1,
+    "y": _of_object("y") | _Y1,
 }
 _CENTRE_AND_SIDES: Mapping[str, Collection[str]] = {
-    "cx": ("cx", "xcenter", "xcentre", "centerx", "centrex"),
-    "cy": ("cy", "ycenter", "ycentre", "centery", "centrey"),
+    "cx": _of_object("cx", "xcenter", "xcentre", "centerx", "centrex"),
+    "cy": _of_object("cy", "ycenter", "ycentre", "centery", "centrey"),
 }
+# width and height alone may be those of the image.
 _SIDES_OF_BOXES: Mapping[str, Collection[str]] = {
-    "w": ("w", "bboxwidth", "boxwidth", "bboxw", "boxw", "bw"),
-    "h": ("h", "bboxheight", "boxheight", "bboxh", "boxh", "bh"),
+    "w": (_of_object("w", "width") | {"bw"}) - {"width"},
+    "h": (_of_object("h", "height") | {"bh"}) - {"height"},
+}
+# One column with four numbers
+_ONE_COLUMN: Mapping[str, Collection[str]] = {
+    "box": ("bbox", "box", "bndbox", "boundingbox", "objectbbox", "objectbox"),
 }
 _NOT_NEEDED = frozenset(
-    ("source", "confidence", "isoccluded", "istruncated", "isdepiction", "isinside", "id", "")
+    (
+        *("source", "confidence", "isoccluded", "istruncated", "isdepiction", "isinside", "id"),
+        *("", "unnamed0", "area"),
+    )
 )
 # Orders of columns in files without a header: keras-retinanet's, torchvision's, makesense.ai's
 _ORDERS = (
@@ -71,7 +109,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     Raises an AnnotationError if a column is missing or a cell is unsuitable.
     """
     listing = _read_listing(path)
-    form = BoxForm.CORNERS if not listing.is_named and listing.box == COLUMNS[2:] else None
+    form = BoxForm.CORNERS if listing.numbers_are_unnamed else None
     collector = Collector(path, images, options, form=form)
     if form is None and collector.options.form is not None:
         raise AnnotationError(f"{path}: its columns say what the numbers are. Leave --box out")
@@ -79,6 +117,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         order = ",".join(listing.header)
         collector.ledger.note(f"files without a header, read as {order}", str(path))
     rows = _rows_of_split(listing, collector)
+    entries = []
     for where, row in rows:
         if _is_empty(row["image"]):
             raise AnnotationError(f"{where}, column image: is empty")
@@ -88,6 +127,13 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         if not {width, height} <= _NOT_STATED:
             size = written_size(width, height, f"{where}, columns width and height")
         image = collector.image(row["image"], where, size, again=True)
+        entries.append((where, row, image))
+    if listing.numbers_are_unnamed and collector.options.form is None:
+        if listing.is_named:
+            collector.form = _form_of_column(entries, listing, images, collector)
+        else:
+            _check_order(rows, listing)
+    for where, row, image in entries:
         _read_box(where, row, listing, image, collector)
         collector.options.progress("lines", 1)
     if listing.sides_are_unnamed:
@@ -111,26 +157,108 @@ def _check_sides(rows: Sequence[_Row], listing: _Listing) -> None:
         )
 
 
+def _form_of_column(
+    entries: Sequence[tuple[str, Mapping[str, str], str]],
+    listing: _Listing,
+    images: Path,
+    collector: Collector,
+) -> BoxForm:
+    """Return the form of the numbers in one column, where all boxes have an area in one form only.
+
+    Raises an AnnotationError if both forms fit, or none.  Where images are missing, nothing is
+    asked: they come first.
+    """
+    boxes = []
+    for where, row, image in entries:
+        numbers = _numbers_of(where, row, listing)
+        if numbers is None:
+            continue
+        try:
+            size = image_header(images / image).size
+        except ImageFileError:
+            return BoxForm.CORNERS
+        boxes.append((numbers, size))
+    units = collector.options.units or Units.PIXELS
+    largest = max((max(numbers) for numbers, _ in boxes), default=0)
+    if collector.options.units is None and largest <= 1:
+        units = Units.FRACTIONS
+    fits = [
+        form
+        for form in BoxForm
+        if all(_is_in_image(form.corners(numbers), size, units) for numbers, size in boxes)
+    ]
+    if len(fits) == 1 or not boxes:
+        form = fits[0]
+        shape = "[x1, y1, x2, y2]" if form is BoxForm.CORNERS else "[x, y, width, height]"
+        collector.ledger.note(f"columns of boxes, read as {shape}", str(listing.path))
+        return form
+    both = "both fit" if fits else "neither fits all boxes"
+    raise AnnotationError(
+        f"{listing.path}: is a box [x1, y1, x2, y2] or [x, y, width, height]? By the numbers, "
+        f"{both}. Type --box corners or --box sides"
+    )
+
+
+def _is_in_image(corners: Corners, size: Size, units: Units) -> bool:
+    x1, y1, x2, y2 = corners
+    width, height = size if units is Units.PIXELS else (units.scale, units.scale)
+    margin = MARGIN if units is Units.PIXELS else units.scale / 100
+    return -margin <= x1 < x2 <= width + margin and -margin <= y1 < y2 <= height + margin
+
+
+def _check_order(rows: Sequence[_Row], listing: _Listing) -> None:
+    """Raise an AnnotationError where the columns without names may be x1, x2, y1, y2."""
+    bad = []
+    for where, row in rows:
+        numbers = _numbers_of(where, row, listing)
+        if numbers is None:
+            continue
+        first, second, third, fourth = numbers
+        if first >= second or third >= fourth:
+            return
+        if first >= third or second >= fourth:
+            bad.append(where)
+    if bad:
+        order = ",".join(listing.header)
+        other = order.replace("x1,y1,x2,y2", "x1,x2,y1,y2")
+        raise AnnotationError(
+            f"{bad[0]}: without a header, the columns are read as {order}, and {len(bad)} of "
+            f"{len(rows)} boxes have no area then. Put their names on top in their order, perhaps "
+            f"{other}; or type --box sides, if they are x, y, width, height"
+        )
+
+
+def _numbers_of(where: str, row: Mapping[str, str], listing: _Listing) -> Corners | None:
+    """Return the four numbers of a line; None if it has none."""
+    if all(_is_empty(row[name]) for name in listing.box):
+        return None
+    first, second, third, fourth = (
+        _number(row[name], f"{where}, column {name}", listing.decimal_commas)
+        for name in listing.box
+    )
+    return (first, second, third, fourth)
+
+
 def _read_box(
     where: str, row: Mapping[str, str], listing: _Listing, image: str, collector: Collector
 ) -> None:
-    texts = [row[name] for name in listing.box]
-    is_empty = all(_is_empty(text) for text in texts)
+    is_empty = all(_is_empty(row[name]) for name in listing.box)
     if is_empty and _is_empty(row["label"]):
         return
     # A class may be called NA or none.
     if row["label"].strip().lower() in ("", "nan", "<na>"):
         raise AnnotationError(f"{where}, column label: is empty")
-    if is_empty:
-        collector.add_boxless(image, row["label"], "has no numbers", where)
+    label = row["label"]
+    if listing.has_codes and label.strip().isdecimal():
+        column = listing.header[listing.columns["label"]]
+        place = f"{where}, column {column}"
+        label = collector.options.classes.text_of_code(int(label), place)
+    numbers = _numbers_of(where, row, listing)
+    if numbers is None:
+        collector.add_boxless(image, label, "has no numbers", where)
         return
-    first, second, third, fourth = (
-        _number(row[name], f"{where}, column {name}", listing.decimal_commas)
-        for name in listing.box
-    )
-    numbers = (first, second, third, fourth)
     flags = {name: text for name, text in row.items() if meaning_of_flag(name)}
-    collector.add(image, row["label"], _corners(numbers, listing, collector), where, flags)
+    collector.add(image, label, _corners(numbers, listing, collector), where, flags)
 
 
 def _corners(numbers: Corners, listing: _Listing, collector: Collector) -> Corners:
@@ -140,8 +268,8 @@ def _corners(numbers: Corners, listing: _Listing, collector: Collector) -> Corne
         return (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
     if listing.box[2] == "w":
         return BoxForm.SIDES.corners(numbers)
-    form = collector.options.form if collector.form is not None else None
-    return (form or BoxForm.CORNERS).corners(numbers)
+    form = collector.options.form or collector.form or BoxForm.CORNERS
+    return form.corners(numbers)
 
 
 def _is_empty(text: str) -> bool:
@@ -170,6 +298,8 @@ class _Listing:
     lines: Sequence[tuple[str, Sequence[str]]]
     box: Sequence[str]  # Our names of the columns with the numbers of a box
     is_named: bool  # Whether there is a header
+    numbers_are_unnamed: bool  # Whether a box may have corners or sides
+    has_codes: bool  # Whether labels may be numbers that stand for classes
     sides_are_unnamed: bool  # Whether width and height may be those of boxes or images
     decimal_commas: bool
 
@@ -204,6 +334,10 @@ def _read_listing(path: Path) -> _Listing:
     if twice:
         raise AnnotationError(f"{where}: duplicate column {twice[0]!r}: remove one")
     columns, box = _columns(where, header, separator)
+    one_column = "box" in columns
+    if one_column:
+        columns |= {name: at for at, name in enumerate(box, len(header))}
+        header, read = _split_boxes(header, read, columns["box"])
     decimal_commas = separator != ","
     if decimal_commas:
         places = [columns[name] for name in box]
@@ -215,9 +349,28 @@ def _read_listing(path: Path) -> _Listing:
         read,
         box,
         is_named,
+        numbers_are_unnamed=one_column or (not is_named and box == COLUMNS[2:]),
+        has_codes=plain_name(header[columns["label"]]) in _CODES["label"],
         sides_are_unnamed="w" in columns and plain_name(header[columns["w"]]) == "width",
         decimal_commas=decimal_commas,
     )
+
+
+def _split_boxes(
+    header: Sequence[str], lines: Sequence[tuple[str, list[str]]], at: int
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return the header and the lines, with a further column for each number of a box."""
+    split = []
+    for place, cells in lines:
+        numbers = re.split(r"[\s,;]+", cells[at].strip(" []()"))
+        if _is_empty(cells[at]):
+            numbers = [""] * 4
+        elif len(numbers) != 4 or not all(map(_is_number, numbers)):
+            raise AnnotationError(
+                f"{place}, column {header[at]}: {cells[at]!r:.60} should be four numbers"
+            )
+        split.append((place, [*cells, *numbers]))
+    return [*header, *COLUMNS[2:]], split
 
 
 def _separator(path: Path, first: str) -> str:
@@ -269,6 +422,8 @@ def _columns(
     Names are ours; flags keep theirs.
     """
     columns = _places(where, header, _OTHER_NAMES)
+    if "label" not in columns:
+        columns |= _places(where, header, _CODES)
     box: Sequence[str] = COLUMNS[2:]
     if not {*box} <= columns.keys():
         sides = _places(where, header, _SIDES_OF_BOXES)
@@ -284,12 +439,19 @@ def _columns(
                 columns |= there | sides
                 box = (*first, *_SIDES_OF_BOXES)
                 break
-    missing = [column for column in (*COLUMNS[:2], *box) if column not in columns]
+    one = {} if {*box} <= columns.keys() else _places(where, header, _ONE_COLUMN)
+    if one:
+        columns = {key: at for key, at in columns.items() if key not in COLUMNS[2:]} | one
+    needed = (*COLUMNS[:2], *(one or box))
+    missing = [column for column in needed if column not in columns]
     if missing:
+        label = ""
+        if missing == ["label"]:
+            label = ". Add a column label with the class of each box"
         separated = {",": "commas", ";": "semicolons", "\t": "tabs"}.get(separator, separator)
         raise AnnotationError(
             f"{where}: columns are {list(header)}, missing: {', '.join(missing)} "
-            f"({separated} separate them)"
+            f"({separated} separate them){label}"
         )
     return columns | {name: at for at, name in enumerate(header) if meaning_of_flag(name)}, box
 

@@ -94,9 +94,4 @@ def _label(value: Any, where: Node, rules: ClassRules, classes: Sequence[str]) -
         raise where.error(f"{shown(value)} is not a category")
     if 0 <= value < len(classes):
         return classes[value]
-    if str(value) not in (*rules.rename, *rules.drop, *rules.ignore):
-        raise where.error(
-            f"the category is the number {value}: type --rename-class {value}=NAME, and "
-            "so for each; the data set's README lists the names"
-        )
-    return str(value)
+    return rules.text_of_code(value, str(where))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 
 from ...core import suffix_of
@@ -35,6 +35,8 @@ from .splits import chosen_split, listed_splits
 _LISTINGS = (".json", ".jsonl", ".csv", ".tsv")
 # Files of an unknown folder that are looked into, to say what it holds
 _LOOKED_INTO = 50
+# Where XML files of VOC are, in folders of any name: Oxford's pets have annotations/xmls/
+_XML = ("*.xml", "*/*.xml", "*/*/*.xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,12 @@ def _format_of_texts(folder: Path) -> AnnotationFormat | None:
     return None
 
 
+def _has_no_texts(folder: Path) -> bool:
+    """Tell whether a folder has JSON or XML files, and no texts."""
+    suffixes = {suffix_of(path) for path in files_below(folder, Ledger())}
+    return ".txt" not in suffixes and not suffixes.isdisjoint((".json", ".xml"))
+
+
 # --- YOLO, VOC, KITTI -----------------------------------------------------------------------------
 
 
@@ -185,13 +193,16 @@ def _yolo(folder: Path) -> Layout | None:
     labels = folder / "labels"
     if labels.is_dir():
         images = folder / "images"
+        there = images if images.is_dir() else folder
         other = _format_of_texts(labels)
         if other is not None:
-            return Layout(other, labels, images, f"{other.name}: labels/ and images/")
+            return Layout(other, labels, there, f"{other.name}: labels/ and {there.name}/")
+        if _has_no_texts(labels):
+            return None
         for path in islice(sorted(labels.rglob("*.txt")), _LOOKED_INTO):
             name_foreign(glimpse(path), folder)
         seen = "YOLO: labels/ and images/"
-        return Layout(YOLO, folder, images if images.is_dir() else folder, seen)
+        return Layout(YOLO, folder, there, seen)
     if any(folder.glob("*/labels")):
         return Layout(YOLO, folder, folder, "YOLO: a folder for each split, as Roboflow exports")
     return None
@@ -310,12 +321,15 @@ def _layout_among_images(folder: Path) -> Layout | None:
     for path in sorted(folder.glob("*.xml")):
         if CVAT.fits(glimpse(path)):
             return _cvat(folder)
-    inner = sorted(folder.glob("*/*.json"))
+    inner = sorted(folder.glob("*/*.json")) or sorted(folder.glob("*/*/*.json"))
     if inner and LABELME.fits(glimpse(inner[0])):
-        return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
-    if _has(folder, (".xml",)):
+        place = _place_of(folder, ".json")
+        return Layout(LABELME, place, folder, "labelme: a JSON file for each image")
+    if any(chain.from_iterable(folder.glob(pattern) for pattern in _XML)):
         _name_other_xml(folder, folder)
-        return Layout(VOC, folder, folder, "VOC: XML files among images")
+        place = _place_of(folder, ".xml")
+        among = "among images" if place == folder else f"in {place.relative_to(folder)}/"
+        return Layout(VOC, place, folder, f"VOC: XML files {among}")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
         other = _format_of_texts(folder)
         if other is not None:
@@ -323,6 +337,14 @@ def _layout_among_images(folder: Path) -> Layout | None:
         _name_what_is_inside(folder)
         return Layout(YOLO, folder, folder, "YOLO: label files among images")
     return None
+
+
+def _place_of(folder: Path, suffix: str) -> Path:
+    """Return the only folder below one that has files of a suffix, if it has no images; else it."""
+    files = files_below(folder, Ledger())
+    places = {path.parent for path in files if suffix_of(path) == suffix}
+    of_images = {path.parent for path in files if suffix_of(path) in IMAGE_SUFFIXES}
+    return places.pop() if len(places) == 1 and not places & of_images else folder
 
 
 def _cvat(folder: Path) -> Layout:

@@ -170,7 +170,11 @@ def checked_images(
         which = several if len(names) > 1 else f"{folder} does not have the only image, {first}"
         raise AnnotationError(f"{which}. Name the folder of the images: --image-root DIR")
     if problems and (not skip or not images):
-        raise refusal(list(problems.values()), len(names), "images", "--skip-unreadable-images")
+        missing = any(not (folder / name).exists() for name in problems)
+        elsewhere = ". If they lie elsewhere, name their folder: --image-root DIR"
+        flag = "--skip-unreadable-images" if images else ""
+        listed = refusal(list(problems.values()), len(names), "images", flag)
+        raise AnnotationError(f"{listed}{elsewhere}") if missing else listed
     return _drop_unusable(samples, problems), images
 
 
@@ -194,16 +198,18 @@ _LISTED = 10
 
 
 def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> AnnotationError:
-    """Make an AnnotationError that lists the first problems, and the flag that leaves them out."""
+    """Make an AnnotationError that lists the first problems, and the flag that leaves them out.
+
+    Where nothing would be left, ``flag`` is empty.
+    """
     if len(problems) == 1:
-        return AnnotationError(
-            f"1 of {count} {what} cannot be used: {problems[0]}. Correct it, or type {flag}"
-        )
+        way = f"Correct it, or type {flag}" if flag else "Correct it"
+        return AnnotationError(f"1 of {count} {what} cannot be used: {problems[0]}. {way}")
     lines = [f"{len(problems)} of {count} {what} cannot be used:"]
     lines += [f"  {why}" for why in problems[:_LISTED]]
     if len(problems) > _LISTED:
         lines.append(f"  … and {len(problems) - _LISTED} more")
-    lines.append(f"Mend them, or say {flag}")
+    lines.append(f"Mend them, or say {flag}" if flag else "Mend them")
     return AnnotationError("\n".join(lines))
 
 
