@@ -281,3 +281,24 @@ def test_what_became_of_everything_is_stored_with_the_table(tmp_path) -> None:
     assert import_coco(tmp_path) == 0
     meta = json.loads(meta_path(find_table("MyData")).read_text())
     assert {"fate": "read", "what": "boxes", "count": 4, "first": ""} in meta["ledger"]
+
+
+@pytest.mark.parametrize(
+    "written", [["20", "10", "60", "50"], [20, "10", 60, 50], ["1e1", 1, 2, 3]]
+)
+def test_numbers_as_text_are_named(tmp_path, written: list[Any], capsys) -> None:
+    def write_text(values: dict[str, Any]) -> None:
+        values["annotations"][0]["bbox"] = written
+
+    assert import_coco(tmp_path, change=write_text) == 2
+    assert "should be [x, y, width, height]: numbers, not text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("written", [[20, 10, 60], ["a", 1, 2, 3], "all", None])
+def test_what_is_no_number_is_not_called_text(tmp_path, written: Any, capsys) -> None:
+    def write_other(values: dict[str, Any]) -> None:
+        values["annotations"][0]["bbox"] = written
+        values["annotations"][0].pop("segmentation", None)
+
+    assert import_coco(tmp_path, change=write_other) == 2
+    assert "not text" not in capsys.readouterr().err

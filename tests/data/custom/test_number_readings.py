@@ -186,3 +186,59 @@ def test_a_box_without_an_area_is_no_sign(flat: Box) -> None:
 def test_a_box_far_outside_does_not_hide_percent() -> None:
     boxes = [*boxes_in((100, 100), 12, 1), (5000.0, 5000.0, 5100.0, 5100.0)]
     assert "--units percent" in refusal(boxes)
+
+
+# --- one contradiction ----------------------------------------------------------------------------
+
+UNITS = [units for units in Units if units is not Units.FRACTIONS]
+
+
+def part_of(size: tuple[int, int], units: Units) -> tuple[float, float]:
+    """Return what the right and the lower edge are in units."""
+    return size if units is Units.PIXELS else (units.scale, units.scale)
+
+
+@pytest.mark.parametrize("size", [(1600, 800), (800, 1300), (90, 700), (1900, 950)])
+@pytest.mark.parametrize("meant", UNITS)
+@pytest.mark.parametrize("declared", UNITS)
+@pytest.mark.parametrize("form", [None, *BoxForm])
+def test_one_box_that_other_units_explain_is_asked_about(
+    size: tuple[int, int], meant: Units, declared: Units, form: BoxForm | None
+) -> None:
+    """One of few boxes leaves its image, in whatever units and form a reader declares."""
+    whole, edge = part_of(size, meant), part_of(size, declared)
+    outside = (whole[0] / 2, whole[1] / 4, 0.9 * whole[0], 0.9 * whole[1])
+    x, y = (min(sides) for sides in zip(whole, edge, strict=True))
+    parts = [(0.1, 0.2, 0.3, 0.5), (0.5, 0.3, 0.8, 0.6), (0.2, 0.1, 0.7, 0.7)]
+    inside = [(a * x, b * y, c * x, d * y) for a, b, c, d in parts]
+    if not any(side > 1.02 * most for side, most in zip(outside[2:], edge, strict=True)):
+        return
+    with pytest.raises(AnnotationError) as error:
+        check_units(samples_of([*inside, outside], declared, form=form), {"a.png": size})
+    typed = str(error.value).rpartition("Type ")[2]
+    assert f"--units {meant.value}" in typed
+    assert f"--units {declared.value}" in typed
+    check_units(samples_of([*inside, outside], declared, stated=True), {"a.png": size})
+
+
+@pytest.mark.parametrize("size", [(640, 480), (200, 100)])
+def test_fractions_declared_for_pixels_are_asked_about(size: tuple[int, int]) -> None:
+    boxes = boxes_in(size, 4, 3)
+    with pytest.raises(AnnotationError, match=r"Type .*--units pixels"):
+        check_units(samples_of(boxes, Units.FRACTIONS), {"a.png": size})
+
+
+@pytest.mark.parametrize(
+    "outside", [(-30.0, 10.0, 50.0, 60.0), (900.0, 10.0, 1200.0, 60.0), (-9.0, 10.0, 50.0, 60.0)]
+)
+def test_a_box_that_no_units_explain_is_not_asked_about(outside: Box) -> None:
+    check_units(samples_of([PIXELS, outside]), {"a.png": SIZE})
+    check_units(samples_of([(5.0, 5.0, 5.0, 9.0)], form=BoxForm.CORNERS), {"a.png": SIZE})
+    check_units(samples_of([FRACTIONS, (0.3, 0.3, 1.1, 0.4)], Units.FRACTIONS), {"a.png": SIZE})
+
+
+def test_one_box_says_that_sides_are_corners() -> None:
+    """The others fit both forms."""
+    boxes = [(10.0, 10.0, 400.0, 300.0), (20.0, 30.0, 300.0, 200.0), (400.0, 200.0, 500.0, 400.0)]
+    sides = [BoxForm.SIDES.corners(box) for box in boxes]
+    assert "--box corners or" in refusal(sides, form=BoxForm.SIDES)

@@ -295,19 +295,43 @@ def test_units_are_asked_for_and_taken(tmp_path, writer: Writer, units: str, cap
 
 @formats(*one_truth.OBJECTS, *one_truth.BARE)
 def test_a_box_past_the_border_is_cut_off_or_ignored(tmp_path, writer: Writer, capsys) -> None:
-    things = [Thing("cat", CAT), Thing("cat", (560.0, 20.0, 646.0, 220.0))]
+    things = [Thing("cat", CAT), Thing("cat", (-30.0, 20.0, 80.0, 220.0))]
     path = write(writer, tmp_path / "set", [Picture("a.png", things)])
     assert imports(path) == 2
     assert "--clip-boxes" in capsys.readouterr().err
     assert imports(path, "--clip-boxes") == 0
-    assert boxes() == {("a.png", "cat"): [CAT, (560, 20, 640, 220)]}
+    assert boxes() == {("a.png", "cat"): [CAT, (0, 20, 80, 220)]}
     assert "cut off at the border: --clip-boxes (1)" in capsys.readouterr().out
     assert imports(path, "--leave-out-bad-boxes") == 0
     (row,) = rows()
     assert len(row.truth.boxes) == 1
     (ignored,) = row.truth.ignored
-    assert ignored.box == pytest.approx((560, 20, 640, 220))
+    assert ignored.box == pytest.approx((0, 20, 80, 220))
     assert not ignored.crowd
+
+
+@formats(*one_truth.IN_PIXELS)
+def test_clipping_is_not_offered_where_other_units_fit(tmp_path, writer: Writer, capsys) -> None:
+    things = [Thing("cat", CAT), Thing("dog", (500.0, 200.0, 900.0, 900.0))]
+    path = write(writer, tmp_path / "set", [Picture("a.png", things)])
+    for flags in ((), ("--clip-boxes",), ("--leave-out-bad-boxes",)):
+        assert imports(path, *flags) == 2
+        error = capsys.readouterr().err
+        assert "--units thousandths or --units pixels" in error
+        assert "--clip-boxes" not in error
+    assert imports(path, "--units", "pixels") == 2
+    assert "--clip-boxes" in capsys.readouterr().err
+
+
+@formats(*one_truth.OBJECTS)
+def test_no_flag_is_offered_that_helps_no_box(tmp_path, writer: Writer, capsys) -> None:
+    flat = [Thing("cat", (50.0, 60.0, 50.0, 90.0)), Thing("dog", (9.0, 9.0, 9.0, 9.0))]
+    path = write(writer, tmp_path / "set", [Picture("a.png", flat)])
+    assert imports(path) == 2
+    error = capsys.readouterr().err
+    assert "2 of 2 boxes cannot be used" in error
+    assert "--leave-out-bad-boxes" not in error
+    assert "--clip-boxes" not in error
 
 
 @formats(*one_truth.OBJECTS, *one_truth.BARE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ NAMES = "names: {0: dog, 3: cat}"
         (
             NAMES,
             "0 .5 .5 .2 .2 .5 .5 2",
-            "Of poses, state kpt_shape: [NUMBER, 2 or 3]",
+            "Of poses, state kpt_shape: [1, 3]",
         ),
         (f"{NAMES}\nkpt_shape: [2, 3]", "0 .5 .5 .2 .2 .5 .5 2", "and 6 numbers of key points, as"),
         (f"{NAMES}\nkpt_shape: many", "", "kpt_shape: should be [number of key points, 2 or 3]"),
@@ -252,9 +253,76 @@ def test_outlines_that_may_all_be_poses_are_asked_about(tmp_path) -> None:
     why = refusal(read_yolo, folder, folder / "images")
     assert "are these outlines, or boxes with 3 key points?" in why
     assert "kpt_shape: [3, 2], or kpt_shape: [0, 2] if they are outlines" in why
-    # Boxes and outlines side by side, as Roboflow exports them
+    # Boxes and outlines side by side, as Roboflow exports them, or people without key points
     (folder / "labels" / "one.txt").write_text(f"{POSE}\n0 0.5 0.5 0.2 0.2")
+    assert "boxes with 3 key points?" in refusal(read_yolo, folder, folder / "images")
+    (folder / "data.yaml").write_text(f"{NAMES}\nkpt_shape: [0, 2]")
     assert len(boxes_of(read_yolo(folder, folder / "images"))) == 2
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 5, 17])
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize("seen", [(0, 1), (1, 1), (0, 2)])
+def test_poses_of_any_shape_are_asked_about(
+    tmp_path, number: int, dimensions: int, seen: tuple[int, int]
+) -> None:
+    """A third number says whether a point is seen: 0, 1 or 2."""
+    lines = []
+    for at in range(3):
+        box = (0.3 + 0.1 * at, 0.4, 0.3, 0.5)
+        points = [
+            (box[0] - 0.14 + 0.28 * k / number, 0.2 + 0.4 * k / number, seen[k % 2])[:dimensions]
+            for k in range(number)
+        ]
+        lines.append(" ".join(map(str, (0, *box, *chain.from_iterable(points)))))
+    folder = yolo(tmp_path, NAMES, "\n".join(lines))
+    why = refusal(read_yolo, folder, folder / "images")
+    assert f"data.yaml: kpt_shape: [{number}, {dimensions}]" in why or (
+        f"kpt_shape: [{number}, {dimensions}] in {folder / 'data.yaml'}" in why
+    )
+    (folder / "data.yaml").unlink()
+    (folder / "classes.txt").write_text("dog\ncat\n")
+    assert "data.yaml" in refusal(read_yolo, folder, folder / "images")
+    # The names stay where they are.
+    (folder / "data.yaml").write_text(f"kpt_shape: [{number}, {dimensions}]")
+    first = boxes_of(read_yolo(folder, folder / "images"))[0]
+    assert first.corners == pytest.approx((0.15, 0.15, 0.45, 0.65))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 0.5 0.5 0.52 0.5 0.52 0.55 0.5 0.55",  # A small box in the middle
+        "0 0.5 0.45 0.55 0.5 0.5 0.55 0.45 0.5",  # Turned
+        "0 0.8 0.8 0.9 0.8 0.9 0.9 0.85 0.95",
+        "0 0.7 0.7 0.8 0.7 0.8 0.8 0.75 0.85 0.7 0.8",
+    ],
+)
+def test_outlines_that_are_no_poses_are_read(tmp_path, line: str) -> None:
+    folder = yolo(tmp_path, NAMES, line)
+    assert len(boxes_of(read_yolo(folder, folder / "images"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("train", "noted", "left_out"),
+    [("images", 1, 1), ("images/one", 1, 0), ("images/two", 0, 1), ("list.txt", 1, 1)],
+)
+def test_label_files_of_two_splits_are_not_left_out(
+    tmp_path, train: str, noted: int, left_out: int
+) -> None:
+    """Train is all of both folders, the same folder, another one, or a list."""
+    for name in ("one/a", "two/c"):
+        for kind, suffix in (("images", ".jpg"), ("labels", ".txt")):
+            path = (tmp_path / kind / name).with_suffix(suffix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("0 0.5 0.5 0.2 0.2" if kind == "labels" else "")
+    (tmp_path / "list.txt").write_text("images/one/a.jpg\nimages/far away/gone.jpg\n")
+    (tmp_path / "data.yaml").write_text(f"{NAMES}\ntrain: {train}\nval: images/one")
+    samples = read_yolo(tmp_path, tmp_path / "images", ReaderOptions(split="val"))
+    fates = {(entry.fate, entry.what): entry.count for entry in samples.ledger}
+    both = (Fate.NOTED, "label files that are of the split train, too")
+    assert fates.get(both, 0) == noted
+    assert fates.get((Fate.LEFT_OUT, "label files of the split train"), 0) == left_out
 
 
 def test_numbers_of_classes_in_any_order(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,7 +66,24 @@ def validated(kind: Any, value: Any, where: object) -> Any:
         return validate(kind, value)
     except MisplacedError as error:
         steps = [f", {step}" if isinstance(step, str) else f"[{step}]" for step in error.place]
-        raise AnnotationError(f"{where}{''.join(steps)}: {error.why}") from None
+        why = f"{error.why}: numbers, not text" if _is_written(value, error.place) else error.why
+        raise AnnotationError(f"{where}{''.join(steps)}: {why}") from None
+
+
+def _is_written(value: Any, place: Sequence[str | int]) -> bool:
+    """Return whether what stands at a place of a value is numbers, of which some are text."""
+    for step in place:
+        is_there = isinstance(value, dict) and step in value
+        is_there |= isinstance(value, list) and isinstance(step, int) and step < len(value)
+        if not is_there:
+            return False
+        value = value[step]
+    numbers = value if isinstance(value, list) else [value]
+    try:
+        [float(number) for number in numbers]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return any(isinstance(number, str) for number in numbers)
 
 
 # --- text -----------------------------------------------------------------------------------------

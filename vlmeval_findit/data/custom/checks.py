@@ -204,8 +204,8 @@ def usable_boxes(
     problems = [f"{place}: {why}" for place, why in reasons.items()]
     if not leave_out:
         count = len(boxes.keys() | reasons.keys())
-        flags = ["--leave-out-bad-boxes"] if len(problems) < count else []
-        if any("leaves" in why for why in reasons.values()):
+        flags = [] if len(reasons) == count else ["--leave-out-bad-boxes"]
+        if not clip and any(_can_be_clipped(query, sizes) for query in queries):
             flags.append("--clip-boxes, which cuts off what is outside")
         raise refusal(problems, count, "boxes", ", or ".join(flags))
     for why in problems:
@@ -266,6 +266,12 @@ def _in_image(box: Corners, size: Size) -> Corners | None:
     x1, y1, x2, y2 = box
     inside = (max(x1, 0.0), max(y1, 0.0), min(x2, float(size[0])), min(y2, float(size[1])))
     return inside if _has_area(inside) else None
+
+
+def _can_be_clipped(query: Sample, sizes: Sizes) -> bool:
+    clipped: set[str] = set()
+    _clip(query, sizes, clipped)
+    return bool(clipped)
 
 
 def _clip(query: Sample, sizes: Sizes, clipped: set[str]) -> Sample:

@@ -1,8 +1,9 @@
 """What the numbers of boxes are: one look at all boxes of a file ranks the readings.
 
 A reading says the units (pixels, fractions, percent, thousandths) and the form (corners or sides).
-Where another reading explains the boxes far better than that of the format, the user is asked: what
-is wrong is easy to see in all boxes together, and in a single box it is not.
+Where another reading explains all boxes and that of the format does not, or explains them far
+better, the user is asked: what is wrong is easy to see in all boxes together, and in a single box
+it is not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ MARGIN = 1.0
 _MORE_BOXES = 2
 _SHARE_OF_BAD = 0.1
 _LEFT = 0.25
+# By chance, boxes by a reading reach no farther than so rarely: then it is not asked about.
+_RARE = 1e-5
 # How much more likely boxes in no other place than there are, where all readings fit: boxes that
 # reach nearly as far as they can, and boxes that reach half as far
 _LIKELIER = ((0.85, 1e3), (0.5, 1e6))
@@ -79,6 +82,7 @@ class _Fit:
 
     reading: Reading
     usable: NDArray[np.bool_]  # Boxes with an area, in their images
+    flat: NDArray[np.bool_]  # Boxes with a side of 0
     reach: tuple[float, float]  # Across and down, of usable boxes; 1: to the border
 
     @property
@@ -92,8 +96,7 @@ def check_units(samples: Samples, sizes: Mapping[str, Size], known: bool = False
     What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels;
     of a set that is ``known``, only fractions are asked about.
     """
-    asks_units = not samples.units_stated and samples.units is Units.PIXELS
-    if not asks_units and samples.form is None:
+    if samples.units_stated and samples.form is None:
         return
     boxes: dict[str, tuple[AnnotatedBox, Size]] = {}
     for query in samples.queries:
@@ -108,10 +111,12 @@ def check_units(samples: Samples, sizes: Mapping[str, Size], known: bool = False
         numbers[:, 2:] -= numbers[:, :2]
     of_images = np.array([size for _, size in boxes.values()], float)
     forms = [declared.form] if samples.form is None else [declared.form, *_other(declared.form)]
-    units = [*Units] if asks_units else [samples.units]
+    units = [samples.units]
+    if not samples.units_stated:
+        units += [unit for unit in Units if unit is not samples.units]
     fits = [_fit(Reading(unit, form), numbers, of_images) for form in forms for unit in units]
     places = list(boxes)
-    if asks_units:
+    if not samples.units_stated and samples.units is Units.PIXELS:
         _ask_for_fractions(samples, fits, numbers, of_images, places)
     if not known:
         _ask_for_better(samples, fits, numbers, of_images, places)
@@ -127,8 +132,9 @@ def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
     low, high = parts[:, :2], parts[:, 2:]
     fits = (low >= -margin) & (high <= 1 + margin) & (high > low)
     usable: NDArray[np.bool_] = np.all(fits, axis=1)
+    flat: NDArray[np.bool_] = np.any(high == low, axis=1)
     reach = parts[usable, 2:].max(axis=0, initial=0.0)
-    return _Fit(reading, usable, (float(reach[0]), float(reach[1])))
+    return _Fit(reading, usable, flat, (float(reach[0]), float(reach[1])))
 
 
 # --- fractions ------------------------------------------------------------------------------------
@@ -182,7 +188,11 @@ def _ask_for_better(
 ) -> None:
     """Ask where another reading explains many boxes that the stated one does not, or far better."""
     declared, *others = fits
-    better = [fit for fit in others if _explains_more(declared, fit)]
+    better = [
+        fit
+        for fit in others
+        if _explains_all(declared, fit, numbers) or _explains_more(declared, fit)
+    ]
     if not better:
         better = [fit for fit in others if _is_likelier(declared, fit, numbers, sizes)]
     if not better:
@@ -217,7 +227,9 @@ def _what_contradicts(
     first = _first(samples, places, numbers, 0)
     if declared.bad:
         can = count - best[0].bad if best[0].bad else "all"
-        first = _first(samples, places, numbers, int(np.flatnonzero(~declared.usable)[0]))
+        explained = ~declared.usable & best[0].usable
+        shown = explained if explained.any() else ~declared.usable
+        first = _first(samples, places, numbers, int(np.flatnonzero(shown)[0]))
         return (
             f"{declared.bad} of {count} boxes cannot be used as {here}, {first}; as {there}, "
             f"{can} can"
@@ -238,6 +250,20 @@ def _in_words(reading: Reading, other: Reading) -> str:
     if reading.form is other.form:
         return reading.units.value
     return _FORMS[reading.form] if reading.units is other.units else str(reading)
+
+
+def _explains_all(declared: _Fit, other: _Fit, numbers: _Numbers) -> bool:
+    """Return whether all boxes with an area are usable by another reading only, and likely so."""
+    has_area = ~declared.flat
+    # A box that begins before the border does so in all units.
+    begins_outside = (numbers[:, :2] < 0).any(axis=1)
+    explained = declared.usable | (other.usable & ~begins_outside)
+    is_all = (other.usable & explained)[has_area].all()
+    if declared.usable[has_area].all() or not is_all:
+        return False
+    across, down = other.reach
+    count = len(np.unique(numbers[has_area], axis=0))
+    return min(1.0, across * down) ** count >= _RARE
 
 
 def _explains_more(declared: _Fit, other: _Fit) -> bool:
@@ -262,7 +288,8 @@ def _is_likelier(declared: _Fit, other: _Fit, numbers: _Numbers, sizes: _Numbers
         return other.reading.units is declared.reading.units and _other_form_is_likelier(
             declared, other, numbers, sizes
         )
-    if other.reading.units is Units.FRACTIONS:  # See _ask_for_fractions
+    # Fractions: see _ask_for_fractions. Only pixels leave most of a large image empty.
+    if declared.reading.units is not Units.PIXELS or other.reading.units is Units.FRACTIONS:
         return False
     across, down = other.reach
     if max(across, down) > 1 + _ROUNDED:

@@ -8,6 +8,7 @@ Of several splits one is read.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -72,7 +73,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     root = _common_folder([images, folder], pairs)
     collector = Collector(folder, root, options, Units.FRACTIONS, ledger=ledger)
     collector.split_is_chosen = is_split
-    poses = _PossiblePoses()
+    lines: list[_Line] = []  # That are more than a box
     for image, label in pairs.items():
         name = collector.image(Path(os.path.relpath(image, root)).as_posix(), image)
         if label is None:
@@ -84,10 +85,10 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
                 number, fields = _read_line(where, line, names)
                 corners = _corners(where, fields, data, ledger)
                 collector.add(name, names[number], corners, where)
-                poses.look_at(where, fields)
+                if len(fields) > 4 and data.keypoints is None:
+                    lines.append(_Line(where, fields))
         options.progress("label files", 1)
-    if data.keypoints is None:
-        poses.refuse(data.file)
+    _refuse_possible_poses(lines, data.file, options.units or Units.FRACTIONS)
     ledger.read("label files", len(labelled))
     return collector.samples(classes=list(dict.fromkeys(names.values())))
 
@@ -115,19 +116,23 @@ def _pairs(
             _labelled_folder(path, folder, images) for path in data.splits[split] if path.is_dir()
         ]
         listed = [path for path in data.splits[split] if path.is_file()]
-        for other in data.splits.keys() - {split}:
-            for path in data.splits[other]:
-                _leave_out(f"label files of the split {other}", _label_path(path), ledger)
         pairs = _pairs_in_folders(places, ledger)
         for file in listed:
             pairs |= _pairs_of_list(file, folder, ledger)
+        for other in data.splits.keys() - {split}:
+            for path in data.splits[other]:
+                there = _labels_of_list(path, folder)
+                if path.is_dir():
+                    there = _labels_in(_labelled_folder(path, folder, images).labels)
+                _account_for_split(other, there, pairs, ledger)
         return pairs, True
     splits = _folders_of_splits(folder, images, options.split)
     if splits:
         split = chosen_split(folder, splits, options.split)
+        pairs = _pairs_in_folders([splits[split]], ledger)
         for other in splits.keys() - {split}:
-            _leave_out(f"label files of the split {other}", splits[other].labels, ledger)
-        return _pairs_in_folders([splits[split]], ledger), True
+            _account_for_split(other, _labels_in(splits[other].labels), pairs, ledger)
+        return pairs, True
     place = _unsplit_folder(folder, images)
     pairs = _pairs_in_folders([place], ledger)
     names = (image.relative_to(place.images).as_posix() for image in pairs)
@@ -136,15 +141,44 @@ def _pairs(
     return pairs, False
 
 
-def _leave_out(what: str, path: Path, ledger: Ledger) -> None:
-    """Count the label files of a folder, or the images of a list."""
-    if path.is_dir():
-        count = len(dict(_label_files(path, (), Ledger())))
-    elif path.is_file():
-        count = len(text_of(path).split())
-    else:
-        count = 1
-    ledger.leave_out(what, str(path), count)
+def _account_for_split(
+    other: str, labels: Collection[Path], pairs: Mapping[Path, Path | None], ledger: Ledger
+) -> None:
+    """Note the label files of another split: those that are not read, and those that are."""
+    read = {_label_of_image(image, label).resolve() for image, label in pairs.items()}
+    for label in sorted(labels):
+        if label.resolve() in read:
+            ledger.note(f"label files that are of the split {other}, too", str(label))
+        else:
+            ledger.leave_out(f"label files of the split {other}", str(label))
+
+
+def _label_of_image(image: Path, label: Path | None) -> Path:
+    """Return the label file of an image, or where it would be."""
+    return label or _label_path(image).with_suffix(".txt")
+
+
+def _labels_in(folder: Path) -> list[Path]:
+    return [path for _, path in _label_files(folder, (), Ledger())] if folder.is_dir() else []
+
+
+def _labels_of_list(file: Path, folder: Path) -> list[Path]:
+    """Return the label files of the images that a text file lists, wherever those lie."""
+    if not file.is_file():
+        return []
+    texts: dict[Path, dict[str, Path]] = {}
+    labels = []
+    for line in text_of(file).splitlines():
+        if line.strip():
+            there = _listed_images(file, folder, line.strip())
+            image = there[0].resolve() if there else file.parent / line.strip()
+            labels.append(_label_of_image(image, _label_of(image, texts)))
+    return labels
+
+
+def _listed_images(file: Path, folder: Path, name: str) -> list[Path]:
+    places = [file.parent / name, folder / name, folder / name.removeprefix("data/")]
+    return [path for path in places if path.is_file()]
 
 
 def _refuse_training(data: YoloData, split: str, stated: str | None) -> None:
@@ -301,8 +335,7 @@ def _pairs_of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path 
         name = line.strip()
         if not name:
             continue
-        places = [file.parent / name, folder / name, folder / name.removeprefix("data/")]
-        there = [path for path in places if path.is_file()]
+        there = _listed_images(file, folder, name)
         if not there:
             there = [folder / names.find(name, f"{file}, line {at}")]
         if not there[0].is_file():
@@ -359,7 +392,8 @@ def _corners(where: str, fields: Sequence[float], data: YoloData, ledger: Ledger
     if len(fields) == 5:
         why += " (are these predictions, with confidences?)"
     elif len(fields) > 5 and data.keypoints is None:
-        why += ". Of poses, state kpt_shape: [NUMBER, 2 or 3] in data.yaml"
+        number = f"{(len(fields) - 4) // 3}, 3" if (len(fields) - 4) % 3 == 0 else "NUMBER, 2 or 3"
+        why += f". Of poses, state kpt_shape: [{number}] in {data.file.with_name('data.yaml')}"
     raise AnnotationError(f"{where}: {why}")
 
 
@@ -372,32 +406,78 @@ def _points(fields: Sequence[float]) -> list[tuple[float, float]]:
     return list(zip(fields[::2], fields[1::2], strict=True))
 
 
-class _PossiblePoses:
-    """Tells whether lines that are read as outlines may all be poses of (x, y).
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that is more than a box."""
 
-    Poses have one number of points, which lie in the box that the line begins with, or are 0 0.
+    where: str  # The file and the place in it
+    fields: Sequence[float]  # All numbers behind that of the class
+
+
+def _refuse_possible_poses(lines: Sequence[_Line], data: Path, units: Units) -> None:
+    """Raise an AnnotationError where lines that are read as outlines may be boxes with key points.
+
+    Args:
+        lines: all that are more than a box.
+        data: the file with the names of the classes.
+        units: those of the numbers.
     """
+    lengths = {len(line.fields) for line in lines}
+    if len(lengths) != 1:
+        return
+    of_points = lengths.pop() - 4
+    dimensions = [
+        each for each in (3, 2) if of_points % each == 0 and _are_poses(lines, each, units)
+    ]
+    if dimensions:
+        shape = f"[{of_points // dimensions[0]}, {dimensions[0]}]"
+        raise AnnotationError(
+            f"{lines[0].where}: are these outlines, or boxes with {of_points // dimensions[0]} key "
+            f"points? State it in {data.with_name('data.yaml')}: kpt_shape: {shape}, or kpt_shape: "
+            "[0, 2] if they are outlines"
+        )
 
-    def __init__(self) -> None:
-        self._place = ""  # The file and the line of the first
-        self._counts: set[int] = set()
-        self._lie_within = True
 
-    def look_at(self, where: str, fields: Sequence[float]) -> None:
-        """Take a line into account."""
-        self._place = self._place or where
-        self._counts.add(len(fields))
-        x1, y1, x2, y2 = _around_centre(fields)
-        if len(fields) % 2 == 0:
-            for x, y in _points(fields)[2:]:
-                self._lie_within &= (x, y) == (0, 0) or (x1 <= x <= x2 and y1 <= y <= y2)
+# The share of poses whose points lie in their box: annotators draw some beside it.
+_HELD = 0.9
+# By which part of its image a point may lie outside of its box
+_MARGIN = 0.01
 
-    def refuse(self, data: Path) -> None:
-        """Raise an AnnotationError if all lines may be poses; four corners are a turned box."""
-        (count, *others) = self._counts or {0}
-        if count > 8 and not others and self._lie_within:
-            raise AnnotationError(
-                f"{self._place}: are these outlines, or boxes with {count // 2 - 2} key points? "
-                f"State it in {data.with_name('data.yaml')}: kpt_shape: [{count // 2 - 2}, 2], or "
-                "kpt_shape: [0, 2] if they are outlines"
-            )
+
+def _are_poses(lines: Sequence[_Line], dimensions: int, units: Units) -> bool:
+    """Return whether all lines may be boxes with key points (x, y) or (x, y, visibility)."""
+    if dimensions == 3:
+        seen = {value for line in lines for value in line.fields[6::3]}
+        if not seen <= {0, 1, 2}:
+            return False
+        if 2 in seen and units is Units.FRACTIONS:  # No outline has such points
+            return True
+    elif all(_is_parallelogram(line.fields) for line in lines):
+        return False  # Turned boxes
+    held = sum(_holds_its_points(line.fields, dimensions, units) for line in lines)
+    return held >= _HELD * len(lines)
+
+
+def _holds_its_points(fields: Sequence[float], dimensions: int, units: Units) -> bool:
+    """Return whether a line begins with a box in its image that holds its key points, or 0 0."""
+    whole = math.inf if units is Units.PIXELS else units.scale
+    margin = 1.0 if units is Units.PIXELS else _MARGIN * whole
+    x1, y1, x2, y2 = _around_centre(fields)
+    if min(x1, y1) < -margin or max(x2, y2) > whole + margin or x2 <= x1 or y2 <= y1:
+        return False
+    xs, ys = fields[4::dimensions], fields[5::dimensions]
+    return all(
+        (x, y) == (0, 0) or (x1 - margin <= x <= x2 + margin and y1 - margin <= y <= y2 + margin)
+        for x, y in zip(xs, ys, strict=True)
+    )
+
+
+def _is_parallelogram(fields: Sequence[float]) -> bool:
+    """Return whether numbers are four corners of which opposite ones have one middle."""
+    if len(fields) != 8:
+        return False
+    margin = 0.01 * max(map(abs, fields))
+    return all(
+        abs(fields[at] + fields[at + 4] - fields[at + 2] - fields[at + 6]) <= margin
+        for at in (0, 1)
+    )

@@ -97,6 +97,9 @@ def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
     except TextError as error:
         raise AnnotationError(error.message_for(file)) from None
     names = values.get("names") if isinstance(values, dict) else None
+    if isinstance(values, dict) and names is None:
+        lists = [file.with_name(name) for name in _LISTS if file.with_name(name).is_file()]
+        names = _listed_names(lists[0]) if lists else None
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}
     if not isinstance(names, dict) or not names:
