@@ -313,6 +313,35 @@ def dota(folder: Path, pictures: Sequence[Picture]) -> Path:
     return folder
 
 
+def kitti(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write label files among the images; labels have no blanks, and flags are not written."""
+    for picture in pictures:
+        lines = []
+        for thing in picture.things:
+            corners = " ".join(map(str, thing.box))
+            lines.append(f"{thing.label} 0.00 0 0.0 {corners} 1 1 1 0 0 0 0")
+        path = (folder / picture.name).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines))
+    return folder
+
+
+def yolo(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write label files among images of 640 x 480, as fractions; flags are not written."""
+    labels = sorted({thing.label for picture in pictures for thing in picture.things})
+    (folder / "classes.txt").write_text("\n".join(labels))
+    for picture in pictures:
+        lines = []
+        for thing in picture.things:
+            x, y, w, h = _sides(thing.box)
+            parts = ((x + w / 2) / 640, (y + h / 2) / 480, w / 640, h / 480)
+            lines.append(f"{labels.index(thing.label)} {' '.join(map(str, parts))}")
+        path = (folder / picture.name).with_suffix(".txt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines))
+    return folder
+
+
 Writer = Callable[[Path, Sequence[Picture]], Path]
 
 # Formats of objects in which an entry names its image
@@ -329,8 +358,8 @@ NAMING: tuple[Writer, ...] = (
 # Formats with a file for each image
 FILES: tuple[Writer, ...] = (labelme, voc)
 OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file, spreadsheet)
-# Formats whose labels are words, and that state neither names of images nor sizes
-BARE: tuple[Writer, ...] = (dota,)
+# Formats that state neither names of images, nor sizes, nor flags (but for DOTA's own)
+BARE: tuple[Writer, ...] = (dota, kitti, yolo)
 LINES: tuple[Writer, ...] = (json_lines, swift)
 STATING_SIZES: tuple[Writer, ...] = tuple(
     writer for writer in (*OBJECTS, swift) if writer is not createml
@@ -339,3 +368,40 @@ STATING_SIZES: tuple[Writer, ...] = tuple(
 IN_PIXELS: tuple[Writer, ...] = tuple(
     writer for writer in (*OBJECTS, *LINES) if writer is not label_studio
 )
+KEYS_OF_SPLITS: tuple[Writer, ...] = (
+    coco,
+    createml,
+    bdd100k,
+    hf_metadata,
+    hf_parquet,
+    via,
+    label_studio,
+    labelme,
+    csv_file,
+)
+# Formats that can state a fact, as docs/how-to/data.md has them; the others say nothing of it.
+# CVAT's key of a split is ``subset``, DOTA's flag is a column of its own.
+FACTS: Mapping[str, tuple[Writer, ...]] = {
+    "name of the image": (*OBJECTS, *LINES),
+    "its size": STATING_SIZES,
+    "its split": (*KEYS_OF_SPLITS, cvat),
+    "flags": (*OBJECTS, dota),
+}
+TITLES: Mapping[str, Writer] = {
+    "COCO": coco,
+    "CSV": csv_file,
+    "Hugging Face's metadata": hf_metadata,
+    "Hugging Face's Parquet": hf_parquet,
+    "BDD100K": bdd100k,
+    "VIA": via,
+    "Label Studio": label_studio,
+    "CVAT": cvat,
+    "labelme": labelme,
+    "CreateML": createml,
+    "Pascal VOC": voc,
+    "ms-swift": swift,
+    "JSON lines": json_lines,
+    "DOTA": dota,
+    "YOLO": yolo,
+    "KITTI": kitti,
+}

@@ -8,6 +8,7 @@ from pathlib import Path
 import one_truth
 import pytest
 from one_truth import Picture, Thing, Writer, draw
+from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit import FindItQuery, find_table, read_table
 from vlmeval_findit.cli import main
@@ -50,6 +51,14 @@ def boxes() -> dict[tuple[str, str], list[tuple[float, ...]]]:
 
 def formats(*writers: Writer) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("writer", writers, ids=lambda writer: writer.__name__)
+
+
+def test_the_page_says_which_formats_state_which_facts() -> None:
+    page = (ROOT / "docs" / "how-to" / "data.md").read_text(encoding="utf-8")
+    for title, writer in one_truth.TITLES.items():
+        cells = ["yes" if writer in writers else "" for writers in one_truth.FACTS.values()]
+        row = " | ".join([title, *cells])
+        assert f"\n| {row} |\n" in page, title
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -186,17 +195,7 @@ def test_folders_of_splits_are_not_merged(
     assert "which models are trained on" in capsys.readouterr().err
 
 
-@formats(
-    one_truth.coco,
-    one_truth.createml,
-    one_truth.bdd100k,
-    one_truth.hf_metadata,
-    one_truth.hf_parquet,
-    one_truth.via,
-    one_truth.label_studio,
-    one_truth.labelme,
-    one_truth.csv_file,
-)
+@formats(*one_truth.KEYS_OF_SPLITS)
 @pytest.mark.parametrize("key", ["split", "set", "dataset_split", "partition"])
 def test_a_key_of_splits_is_chosen_from(tmp_path, writer: Writer, key: str, capsys) -> None:
     pictures = [
