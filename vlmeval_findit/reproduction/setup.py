@@ -259,7 +259,7 @@ def _refuse_unfit(
             wanted.check(variant)
         except FamilyPromptError as error:
             if form == wanted.format:
-                raise SetupError(f"--prompts {prompts}: {error}. Leave it out") from None
+                raise SetupError(str(error)) from None
             raise SetupError(
                 f"--format {form}: the prompt {prompts} is answered as {wanted.format}. Type "
                 f"--format {wanted.format}, or ask in other words: --prompts "

@@ -168,7 +168,8 @@ class FamilyPrompt:
         """Raise a FamilyPromptError for a variant that asks for something else."""
         if variant.family not in (Family.REFEXP, Family.REFEXP_ALL) or variant.multilabel:
             raise FamilyPromptError(
-                f"{variant.name}: the prompt {self.name} asks for one expression in an image"
+                f"{variant.name}: the prompt {self.name} asks for one expression in an image. "
+                "Leave --prompts out, or unset FINDIT_PROMPTS"
             )
         if variant.format != self.format:
             raise FamilyPromptError(
