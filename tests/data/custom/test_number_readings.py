@@ -171,6 +171,11 @@ def test_sides_in_place_of_corners_are_asked_about(seed: int) -> None:
     assert "--box sides or --box corners" in refusal(wrong, form=BoxForm.CORNERS)
 
 
+@pytest.mark.parametrize("form", BoxForm)
+def test_many_expressions_of_one_object_say_it_once(form: BoxForm) -> None:
+    check_units(samples_of([(10.0, 12.0, 300.0, 280.0)] * 40, form=form), {"a.png": SIZE})
+
+
 def test_form_and_units_are_asked_about_in_turn() -> None:
     thousandths = boxes_in((1000, 1000), 40, 3)
     wrong = [BoxForm.SIDES.corners(box) for box in thousandths]

@@ -313,6 +313,9 @@ def _other_form_is_likelier(
     """Return whether boxes that fit both forms would hardly do so by the stated one."""
     if declared.bad or other.bad:
         return False
+    # Several expressions of one object say it once.
+    distinct = np.unique(np.hstack((numbers, sizes)), axis=0)
+    numbers, sizes = distinct[:, :4], distinct[:, 4:]
     in_pixels = declared.reading.units is Units.PIXELS
     whole = sizes if in_pixels else np.full_like(sizes, declared.reading.units.scale)
     sides = numbers[:, 2:]
