@@ -72,7 +72,7 @@ from .format_file import (
     BestFormats as BestFormats,
 )
 
-from .race import (
+from .race_rules import (
     RACE_ROUNDS as RACE_ROUNDS,
     rounds_of as rounds_of,
     rank_round as rank_round,

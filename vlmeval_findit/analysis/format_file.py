@@ -17,7 +17,7 @@ from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
 from ..storage import RunFiles
 from .best_format import FormatAverage, ranked, ranking_rule
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
-from .race import RULE
+from .race_rules import RULE
 from .run_statistics import StatisticsError, check_one_measure, intervals
 
 

@@ -33,7 +33,7 @@ from .access import (
     access_of as access_of,
 )
 
-from .shared_options import (
+from .command_base import (
     DeclaredOption as DeclaredOption,
     error_text as error_text,
 )

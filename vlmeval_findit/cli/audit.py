@@ -33,8 +33,7 @@ from ..protocol import Answer, Drawn
 from ..report import MOST_REVIEW_ROWS, make_review_page, rows_to_review
 from ..scoring import PluginMissingError, RowData, load_runs
 from ..storage import read_reviews
-from .printing import print_folded, print_lines, print_table, write_json
-from .shared_options import (
+from .command_base import (
     FILE,
     Command,
     complete_datasets,
@@ -43,6 +42,7 @@ from .shared_options import (
     runs_argument,
     say,
 )
+from .printing import print_folded, print_lines, print_table, write_json
 
 _REST = "--json FILE"
 _TOO_FEW = "it says nothing about more than half of the rows"

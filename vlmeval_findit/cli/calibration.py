@@ -30,8 +30,7 @@ from ..leaderboard import (
 )
 from ..protocol import settings_from, sources
 from ..scoring import prediction_files, score_file, settings_of_score
-from .printing import print_folded, print_lines, print_table, write_json
-from .shared_options import (
+from .command_base import (
     Command,
     data_name_option,
     force_option,
@@ -40,6 +39,7 @@ from .shared_options import (
     say,
     space_option,
 )
+from .printing import print_folded, print_lines, print_table, write_json
 
 
 @click.command(cls=Command, examples=["python run_findit.py calibration outputs"])

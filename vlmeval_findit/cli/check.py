@@ -20,9 +20,9 @@ from ..protocol import Benchmark, Drawing, custom_prompt, settings_from
 from ..report import drawn_values
 from ..scoring import plugin_check, plugin_tables
 from .access import without_effect
+from .command_base import PATH, Command, complete_datasets, option, say
 from .model_options import prompt_options
 from .printing import print_text
-from .shared_options import PATH, Command, complete_datasets, option, say
 
 _ASKED_ABOUT = "FindIt_Demo_xyxy_json"
 

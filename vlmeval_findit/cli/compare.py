@@ -33,9 +33,9 @@ from ..protocol import Reviews
 from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
 from ..statistics import INTERVALS_LEGEND, Difference
 from ..storage import read_reviews
+from .command_base import PATH, Command, json_option, option, reviews_option, say
 from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
-from .shared_options import PATH, Command, json_option, option, reviews_option, say
 
 _PAGE = Path("outputs/compare.html")
 

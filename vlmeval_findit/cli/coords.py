@@ -32,8 +32,7 @@ from ..core import as_called, printable
 from ..leaderboard import Field, FieldType, FieldValue, Table, TableCell, text_of, to_json
 from ..protocol import Predictions, settings_from
 from ..scoring import open_predictions, open_score, prediction_files, score_command
-from .printing import console, print_lines, print_table, write_json
-from .shared_options import (
+from .command_base import (
     Command,
     data_name_option,
     force_option,
@@ -42,6 +41,7 @@ from .shared_options import (
     runs_argument,
     say,
 )
+from .printing import console, print_lines, print_table, write_json
 
 READ_AS = "if the answers were read as"
 _METRICS = ("F1@0.5", "mIoU")

@@ -36,10 +36,10 @@ from ..storage import (
     lmu_data_root,
     make_lmu_data_root,
 )
+from .command_base import PATH, Command, completion, option, print_note, say, switch
 from .data_import import make_set
 from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text
-from .shared_options import PATH, Command, completion, option, print_note, say, switch
 
 ANNOTATIONS = "annotations"
 

@@ -33,9 +33,9 @@ from ..data import (
     run_import,
 )
 from .access import flag_name
+from .command_base import PATH, Command, completion, option, say, switch
 from .printing import print_folded
 from .progress import CountProgress
-from .shared_options import PATH, Command, completion, option, say, switch
 
 _HELP = [
     *((each.files, each.means) for each in ANNOTATION_FORMATS),

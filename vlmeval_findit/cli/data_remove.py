@@ -10,8 +10,8 @@ import click
 from ..benchmarks.findit import custom_rows
 from ..core import as_called, counted
 from ..data import WrittenByImport, imports_called, remove_import, runs_about, written_by_import
+from .command_base import PATH, Command, completion, option, switch
 from .printing import print_folded
-from .shared_options import PATH, Command, completion, option, switch
 
 
 @click.command(cls=Command, examples=["python run_findit.py data remove MyData"])

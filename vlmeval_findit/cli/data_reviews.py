@@ -23,8 +23,8 @@ from ..core import counted
 from ..data import load_dataset
 from ..protocol import Answer, AnyDataset, Decision, Reviews, ReviewsError, rows_text
 from ..storage import read_review_file, table_hash, write_reviews
+from .command_base import FILE, PATH, Command, complete_datasets, json_option, option, say
 from .printing import print_columns, print_folded, print_lines, write_json
-from .shared_options import FILE, PATH, Command, complete_datasets, json_option, option, say
 
 
 @click.command(

@@ -37,9 +37,9 @@ from ..protocol import (
     prompt_set,
 )
 from ..storage import TableError, image_folder, table_folders
+from .command_base import Command, complete_datasets, complete_models, option, say
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
-from .shared_options import Command, complete_datasets, complete_models, option, say
 
 
 @click.command(

@@ -11,8 +11,8 @@ from ..benchmarks import begins_with_prefix, benchmarks
 from ..benchmarks.findit import table_called
 from ..core import nearest
 from ..data import LARGE_ABOVE, SMALL_BELOW, SetStatistics, Spread, load_dataset, statistics_of
+from .command_base import Command, complete_datasets, json_option
 from .printing import print_columns, write_json
-from .shared_options import Command, complete_datasets, json_option
 
 _NONE = "–"
 

@@ -39,12 +39,12 @@ from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_mi
 from ..protocol import settings_from
 from ..scoring import CellResult, RowData, open_predictions
 from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
+from .command_base import PATH, Command, option, say, switch
 from .leaderboard import boards_from
 from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
 from .result_lines import report_formats
-from .shared_options import PATH, Command, option, say, switch
 from .sweep import backends_for, budget_for
 
 SCENES = "Scenes_mini"

@@ -43,9 +43,9 @@ from ..sweeps import (
     sweep_groups,
 )
 from .access import Access
+from .command_base import say
 from .early_checks import check_answers
 from .printing import print_folded, print_lines, print_table
-from .shared_options import say
 from .sweep import backends_for, budget_for
 
 T = TypeVar("T")

@@ -27,8 +27,8 @@ from ..leaderboard import (
 )
 from ..scoring import RowData, Run, load_runs, with_details
 from ..statistics import INTERVALS_LEGEND
+from .command_base import PATH, Command, json_option, option, runs_argument, say
 from .printing import console, print_lines, print_table, write_json
-from .shared_options import PATH, Command, json_option, option, runs_argument, say
 
 _LARGEST = 3
 """Most error types in the line of a run."""

@@ -27,8 +27,7 @@ from ..leaderboard import boards as make_boards
 from ..protocol import Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
 from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
-from .printing import first_lines, print_folded, print_lines, print_table
-from .shared_options import (
+from .command_base import (
     PATH,
     Command,
     is_quiet,
@@ -37,6 +36,7 @@ from .shared_options import (
     runs_argument,
     say,
 )
+from .printing import first_lines, print_folded, print_lines, print_table
 
 format_option = click.option(
     "--format",

@@ -32,8 +32,7 @@ from ..core import (
     printable_logs,
     program,
 )
-from .other_words import our_command, with_help_flag
-from .shared_options import (
+from .command_base import (
     HELP,
     PLUGIN,
     error_text,
@@ -43,6 +42,7 @@ from .shared_options import (
     say_traceback,
     shared_options,
 )
+from .other_words import our_command, with_help_flag
 
 GROUPS = {
     "Ask models": {

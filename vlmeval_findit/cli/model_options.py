@@ -11,7 +11,7 @@ import click
 
 from ..models import BatchKind, ModelOptions
 from ..serving import PROGRAMS
-from .shared_options import declare, force_option, option, space_option, switch
+from .command_base import declare, force_option, option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -12,8 +12,8 @@ from ..benchmarks.findit import parse
 from ..core import as_called
 from ..models import MODELS, ModelRow, find_model, known_model
 from ..protocol import DatasetVariant
+from .command_base import Command, complete_models, say
 from .printing import print_columns
-from .shared_options import Command, complete_models, say
 
 _GENERAL: DatasetVariant = parse("FindIt_Pascal_xyxy_json")
 _SCENES: DatasetVariant = parse("FindIt_HRInsDet_easy_xyxy_json")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..boxes import SpaceError, space_from
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
 from ..protocol import IN_PLACE_OF, in_words, thought_marks
-from .shared_options import print_note
+from .command_base import print_note
 
 _ENTRY = "its entry"
 

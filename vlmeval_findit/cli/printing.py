@@ -12,7 +12,7 @@ from ..benchmarks import benchmark_of
 from ..core import EXIT_LIMIT_REACHED, atomic_write, printable
 from ..leaderboard import IN_A_TERMINAL, Field, FieldType, Table, legend_of, to_terminal
 from ..models import Budget
-from .shared_options import say
+from .command_base import say
 
 if TYPE_CHECKING:
     from rich.console import Console

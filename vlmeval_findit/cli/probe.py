@@ -39,11 +39,11 @@ from ..protocol import DatasetVariant, Settings, settings_from
 from ..scoring import count_replies, count_unseen, open_predictions, prompt_tokens, reply_note
 from ..storage import PROBE_FILE
 from ..sweeps import Sweep, run_sweep
+from .command_base import PATH, Command, complete_models, is_quiet, option, say
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
-from .shared_options import PATH, Command, complete_models, is_quiet, option, say
 from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\

@@ -24,9 +24,9 @@ from ..coords import (
 from ..core import as_called, printable
 from ..data import PROBE_SCENE_COUNT
 from ..leaderboard import Field, FieldType, FieldValue, Note, Table
+from .command_base import say
 from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
-from .shared_options import say
 
 _POOR = 0.5
 """Below this median IoU a model does not find the shape."""

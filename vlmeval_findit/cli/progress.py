@@ -25,7 +25,7 @@ from ..core import count_of, duration, mapping, repeated
 from ..engine import PlannedCalls
 from ..protocol import CallResult
 from ..scoring import CellResult
-from .shared_options import is_quiet, print_note, say
+from .command_base import is_quiet, print_note, say
 
 _SILENT = 2.0
 """Seconds before progress of an import is shown."""

@@ -36,8 +36,7 @@ from ..report import (
 )
 from ..scoring import RowData
 from ..sweeps import Sweep, read_sweep, stage_variants
-from .leaderboard import boards_from, format_option, print_remarks
-from .shared_options import (
+from .command_base import (
     FILE,
     Command,
     is_verbose,
@@ -49,6 +48,7 @@ from .shared_options import (
     say_traceback,
     switch,
 )
+from .leaderboard import boards_from, format_option, print_remarks
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""

@@ -54,6 +54,17 @@ from ..reproduction import (
 from ..scoring import open_predictions, versions_now
 from ..sweeps import Sweep, run_sweep
 from .access import Access, access_of
+from .command_base import (
+    FILE,
+    PATH,
+    Command,
+    complete_models,
+    completion,
+    is_quiet,
+    json_option,
+    option,
+    print_note,
+)
 from .early_checks import check_amounts
 from .model_options import MODEL_GROUPS, model_options
 from .printing import report_spending
@@ -66,17 +77,6 @@ from .reproduce_report import (
     print_further_calls,
     print_judgement,
     print_setup,
-)
-from .shared_options import (
-    FILE,
-    PATH,
-    Command,
-    complete_models,
-    completion,
-    is_quiet,
-    json_option,
-    option,
-    print_note,
 )
 from .sweep import backends_for, budget_for, results_of
 

@@ -30,8 +30,8 @@ from ..reproduction import (
     sentence,
 )
 from ..statistics import TOO_FEW_IMAGES
+from .command_base import is_quiet, say
 from .coords import folded
-from .shared_options import is_quiet, say
 
 _NAME_WIDTH = 10
 """Of the names of conditions."""

@@ -24,8 +24,8 @@ from ..core import as_called
 from ..models import ModelEntry
 from ..protocol import Metric, prompt_set
 from ..scoring import CellResult
+from .command_base import say
 from .printing import print_folded, print_rows
-from .shared_options import say
 
 
 def print_results(results: Sequence[CellResult]) -> None:

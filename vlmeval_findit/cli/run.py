@@ -35,6 +35,17 @@ from ..serving import end
 from ..storage import make_folders_of_host
 from ..sweeps import SingleRuns, Sweep, ask_runs, refuse_samples
 from .access import ASKED_BY_US, flag_name
+from .command_base import (
+    PATH,
+    complete_datasets,
+    complete_models,
+    completion,
+    is_quiet,
+    is_verbose,
+    option,
+    print_note,
+    switch,
+)
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import print_rows, report_spending
@@ -47,17 +58,6 @@ from .run_line import (
     check_named,
     flag_names,
     parse_host_flags,
-)
-from .shared_options import (
-    PATH,
-    complete_datasets,
-    complete_models,
-    completion,
-    is_quiet,
-    is_verbose,
-    option,
-    print_note,
-    switch,
 )
 from .sweep import results_of, run_or_count, servers_for, with_options
 

@@ -18,6 +18,7 @@ from ..models import ModelEntry, ModelOptions, check_settings, known_model, refu
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
+from .command_base import Command, print_note
 from .early_checks import (
     check_amounts,
     check_answers,
@@ -31,7 +32,6 @@ from .early_checks import (
 )
 from .other_words import refuse_other_flags
 from .overriding import check_overridden
-from .shared_options import Command, print_note
 
 _MODES = ("all", "infer", "eval")
 

@@ -35,8 +35,7 @@ from ..scoring import (
 )
 from ..storage import RunFiles, read_identity, read_reviews, space_mark
 from .access import without_effect
-from .printing import print_lines, print_rows
-from .shared_options import (
+from .command_base import (
     Command,
     complete_models,
     data_name_option,
@@ -49,6 +48,7 @@ from .shared_options import (
     space_option,
     switch,
 )
+from .printing import print_lines, print_rows
 
 
 @click.command(

@@ -11,9 +11,7 @@ from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
 from ..core import nearest
 from ..models import ModelOptions, find_model, space_or_variable
 from ..sweeps import search_sweep, search_target
-from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
-from .model_options import MODEL, MODEL_GROUPS, model_options
-from .shared_options import (
+from .command_base import (
     PATH,
     Command,
     complete_datasets,
@@ -22,6 +20,8 @@ from .shared_options import (
     print_note,
     switch,
 )
+from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
+from .model_options import MODEL, MODEL_GROUPS, model_options
 from .sweep import run_or_count, with_options
 
 

@@ -56,6 +56,7 @@ from ..sweeps import (
     run_sweep,
 )
 from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused, refuse_unused_keys
+from .command_base import PATH, Command, is_quiet, is_verbose, option, print_note, say
 from .early_checks import (
     check_amounts,
     check_entry,
@@ -68,7 +69,6 @@ from .overriding import check_overridden
 from .printing import print_folded, report_spending
 from .progress import SweepProgress
 from .result_lines import print_doubts, print_results, print_sampling, report_formats
-from .shared_options import PATH, Command, is_quiet, is_verbose, option, print_note, say
 
 _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
 """For these VLMEvalKit is not needed."""

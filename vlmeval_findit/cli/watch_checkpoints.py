@@ -19,11 +19,11 @@ from ..leaderboard import curve_table, learning_curves, of_one_scorer
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
 from ..storage import PredictionError, check_model_name
 from ..sweeps import Checkpoint, checkpoints_in, evaluate, is_refused, lacks, unfinished_in
+from .command_base import PATH, complete_datasets, is_quiet, is_verbose, option, say, switch
 from .export import default_folder
 from .printing import print_folded, print_table
 from .run import run_command as run
 from .run_line import RunCommand
-from .shared_options import PATH, complete_datasets, is_quiet, is_verbose, option, say, switch
 
 _SECONDS = 10
 """Seconds between two reads of the folder."""

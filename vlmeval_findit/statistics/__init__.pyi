@@ -25,7 +25,6 @@ from .intervals import (
     BOOTSTRAP_SAMPLES as BOOTSTRAP_SAMPLES,
     bootstrap_weights as bootstrap_weights,
     bootstrap_interval as bootstrap_interval,
-    correct as correct,
     slice_intervals as slice_intervals,
 )
 
@@ -36,6 +35,7 @@ from .share_intervals import (
 )
 
 from .multiple_tests import (
+    correct as correct,
     allowance as allowance,
     least_likely as least_likely,
     alpha_share as alpha_share,

@@ -7,7 +7,7 @@ hundreds of slices: :func:`slice_intervals` computes those of a kind at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ class Difference:
     # :mod:`.multiple_tests`: 95 % for all pairs, and where ``corrected`` is below 5 %
     interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
-    corrected: float | None  # After :func:`correct`
+    corrected: float | None  # After :func:`.correct`
 
     @property
     def significant(self) -> bool:
@@ -340,19 +340,6 @@ def bootstrap_interval(values: Array) -> Interval | None:
     ends = ((1 - CONFIDENCE_LEVEL) / 2, (1 + CONFIDENCE_LEVEL) / 2)
     low, high = np.nanquantile(values, ends, method="nearest")
     return Interval(float(low), float(high))
-
-
-def correct(differences: Iterable[Difference]) -> list[Difference]:
-    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
-    corrected = list(differences)
-    tested = sorted(
-        (each.p_value, at) for at, each in enumerate(corrected) if each.p_value is not None
-    )
-    so_far = 0.0
-    for rank, (p_value, at) in enumerate(tested):
-        so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
-        corrected[at] = replace(corrected[at], corrected=so_far)
-    return corrected
 
 
 def slice_intervals(

@@ -1,4 +1,6 @@
-"""How 5 % hold where there are many tests: looks one after another, and the best of many values.
+"""How 5 % hold where there are many tests: several at once, looks one after another, best of many.
+
+Several tests that were chosen beforehand are corrected by Holm's method.
 
 Races and learning curves look again and again, so each look may spend a part of the 5 %.
 
@@ -10,7 +12,7 @@ between any two lie in their intervals with 95 %, and 5 % hold for all stars of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import pow, sqrt
@@ -20,6 +22,22 @@ import numpy as np
 from ..protocol import Array
 from .influences import Estimate
 from .intervals import ALPHA, Difference, difference
+
+# --- several tests at once ----------------------------------------------------------------------
+
+
+def correct(differences: Iterable[Difference]) -> list[Difference]:
+    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
+    corrected = list(differences)
+    tested = sorted(
+        (each.p_value, at) for at, each in enumerate(corrected) if each.p_value is not None
+    )
+    so_far = 0.0
+    for rank, (p_value, at) in enumerate(tested):
+        so_far = max(so_far, min(1.0, (len(tested) - rank) * p_value))
+        corrected[at] = replace(corrected[at], corrected=so_far)
+    return corrected
+
 
 # --- races: formats are dropped round by round ----------------------------------------------------
 

@@ -1,16 +1,19 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
-from .sweep_file import (
+from .sweep_cells import (
     Sweep as Sweep,
     stage_variants as stage_variants,
     all_variants as all_variants,
     in_best_formats as in_best_formats,
+    refuse_samples as refuse_samples,
+    scoring_settings as scoring_settings,
+)
+
+from .sweep_file import (
     SweepFile as SweepFile,
     read_sweep as read_sweep,
     parse_sweep as parse_sweep,
     grid_tables as grid_tables,
-    refuse_samples as refuse_samples,
-    scoring_settings as scoring_settings,
 )
 
 from .sweep_run import (

@@ -33,7 +33,7 @@ from ..models import (
     words_of,
 )
 from ..protocol import image, reference
-from .sweep_file import Sweep, all_variants, cells_to_ask
+from .sweep_cells import Sweep, all_variants, cells_to_ask
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
 """Yields ``count`` items and shows the progress under a name."""

@@ -19,7 +19,8 @@ from ..boxes import JSON_KEYS, MatchRule
 from ..core import nearest
 from ..models import ModelEntry
 from ..protocol import DatasetVariant
-from .sweep_file import Sweep, grid_tables, refuse_race
+from .sweep_cells import Sweep, refuse_race
+from .sweep_file import grid_tables
 
 STAGES = (
     FormatAxes(keys=("bbox_2d",)),

@@ -28,7 +28,7 @@ from ..scoring import CellResult
 from ..storage import MORE_SAMPLES, Lock
 from .format_race import FormatRace
 from .model_runs import StoppedModels, prepare_cell
-from .sweep_file import Sweep, cells_to_ask, extra_variants, scoring_settings, stage_variants
+from .sweep_cells import Sweep, cells_to_ask, extra_variants, scoring_settings, stage_variants
 
 
 def run_sweep(
