@@ -298,7 +298,7 @@ SEEN_ELSEWHERE = {
     },
     "scoring/test_coco_predictions.py": {
         "test_what_does_not_count_is_said": ["score --min-score", "score --leave-out-unknown"],
-        "test_every_shape_of_the_right_boxes_scores_100": ["score --bbox"],
+        "test_every_shape_of_the_right_boxes_scores_100": ["score --box"],
     },
 }
 """Test -> its functions -> the flags of which they assert the effect."""

@@ -138,7 +138,7 @@ SHAPES: dict[str, Callable[[], Written]] = {
     "scores of another name": lambda: each(lambda r: without(r, "score", conf=0.5)),
     "a threshold": lambda: as_json([*right(), WRONG], "--min-score", "0.5"),
     "a threshold that is a score": lambda: as_json([*right(), WRONG], "--min-score", "1"),
-    "corners": lambda: each(lambda r: {**r, "bbox": corners(r)}, "--bbox", "xyxy"),
+    "corners": lambda: each(lambda r: {**r, "bbox": corners(r)}, "--box", "corners"),
     "key box": lambda: each(lambda r: without(r, "bbox", box=r["bbox"])),
     "an image of another set": lambda: as_json(
         [*right(), {**WRONG, "image_id": 5}], "--leave-out-unknown", "--min-score", "0"
@@ -147,7 +147,7 @@ SHAPES: dict[str, Callable[[], Written]] = {
         [*right(), {**WRONG, "category_id": 5, "score": 1.0}], "--leave-out-unknown"
     ),
     "masks beside": lambda: each(lambda r: {**r, "segmentation": {"size": [1, 1], "counts": "x"}}),
-    "sides stated": lambda: as_json(right(), "--bbox", "xywh"),
+    "sides stated": lambda: as_json(right(), "--box", "sides"),
 }  # fmt: skip
 
 
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
     "no class": (lambda: each(lambda r: without(r, "category_id")), "a box without class"),
     "corners, not said": (
         lambda: each(lambda r: {**r, "bbox": corners(r)}),
-        "left, top, right and bottom: --bbox xyxy",
+        "left, top, right and bottom: --box corners",
     ),
     "scores, no threshold": (
         lambda: as_json([*right(), WRONG]),
@@ -205,7 +205,11 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
         "line 1, bbox: should be four numbers",
     ),
     "a negative side": (
-        lambda: each(lambda r: {**r, "bbox": [50, 50, -10, -10]}, "--bbox", "xywh"),
+        lambda: each(lambda r: {**r, "bbox": [50, 50, -10, -10]}, "--box", "sides"),
+        "has a negative side",
+    ),
+    "a right border left of the left one": (
+        lambda: each(lambda r: {**r, "bbox": [50, 50, 40, 60]}, "--box", "corners"),
         "has a negative side",
     ),
     "nothing": (lambda: as_json([]), "should be a list of objects, and is []"),

@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_record_is_said(
 
 
 @pytest.mark.parametrize(
-    "flag", [["--min-score", "1"], ["--bbox", "xyxy"], ["--leave-out-unknown"]]
+    "flag", [["--min-score", "1"], ["--box", "corners"], ["--leave-out-unknown"]]
 )
 def test_flags_about_boxes_are_for_boxes(flag: list[str], tmp_path: Path, capsys: Out) -> None:
     path = tmp_path / "m.jsonl"

@@ -300,6 +300,13 @@ def swift(folder: Path, pictures: Sequence[Picture]) -> Path:
     return path
 
 
+def _write_beside(image: Path, lines: Sequence[str]) -> None:
+    """Write the text file of an image."""
+    path = image.with_suffix(".txt")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines))
+
+
 def dota(folder: Path, pictures: Sequence[Picture]) -> Path:
     """Write label files among the images; labels have no blanks, and flags are not written."""
     for picture in pictures:
@@ -307,9 +314,7 @@ def dota(folder: Path, pictures: Sequence[Picture]) -> Path:
         for thing in picture.things:
             x1, y1, x2, y2 = thing.box
             lines.append(f"{x1} {y1} {x2} {y1} {x2} {y2} {x1} {y2} {thing.label} 0")
-        path = (folder / picture.name).with_suffix(".txt")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines))
+        _write_beside(folder / picture.name, lines)
     return folder
 
 
@@ -320,9 +325,7 @@ def kitti(folder: Path, pictures: Sequence[Picture]) -> Path:
         for thing in picture.things:
             corners = " ".join(map(str, thing.box))
             lines.append(f"{thing.label} 0.00 0 0.0 {corners} 1 1 1 0 0 0 0")
-        path = (folder / picture.name).with_suffix(".txt")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines))
+        _write_beside(folder / picture.name, lines)
     return folder
 
 
@@ -336,9 +339,7 @@ def yolo(folder: Path, pictures: Sequence[Picture]) -> Path:
             x, y, w, h = _sides(thing.box)
             parts = ((x + w / 2) / 640, (y + h / 2) / 480, w / 640, h / 480)
             lines.append(f"{labels.index(thing.label)} {' '.join(map(str, parts))}")
-        path = (folder / picture.name).with_suffix(".txt")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines))
+        _write_beside(folder / picture.name, lines)
     return folder
 
 

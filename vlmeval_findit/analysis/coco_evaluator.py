@@ -1,7 +1,7 @@
 """Average precision of boxes with confidences, and of images that are resampled.
 
-pycocotools matches boxes to objects, image by image; :mod:`..statistics.confidences` adds up
-its matches. With every weight 1 they are pycocotools' values, as a test checks.
+pycocotools matches boxes to objects, image by image; :mod:`..statistics.confidence_measures` adds
+up its matches. With every weight 1 they are pycocotools' values, as a test checks.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core import as_called, printable_lines
+from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
@@ -225,6 +226,13 @@ json_option = click.option(
 
 space_option = option(
     "--space", "SPACE", "Coordinate space: a name, or JSON with bounds. Names: score --help."
+)
+
+box_option = click.option(
+    "--box",
+    type=click.Choice([form.value for form in BoxForm]),
+    callback=lambda _, __, value: value and BoxForm(value),
+    help="Boxes without names of their numbers: [x1, y1, x2, y2], or [x, y, width, height].",
 )
 
 force_option = switch(

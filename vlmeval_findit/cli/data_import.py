@@ -14,7 +14,6 @@ from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
     AnnotationError,
-    BoxForm,
     ClassRules,
     Counts,
     DataSource,
@@ -33,7 +32,7 @@ from ..data import (
     run_import,
 )
 from .access import flag_name
-from .command_base import PATH, Command, completion, option, say, switch
+from .command_base import PATH, Command, box_option, completion, option, say, switch
 from .printing import print_folded
 from .progress import CountProgress
 
@@ -70,12 +69,7 @@ _OF_SETS = ("only", "partial")
     callback=lambda _, __, value: value and Units(value),
     help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
 )
-@click.option(
-    "--box",
-    type=click.Choice([form.value for form in BoxForm]),
-    callback=lambda _, __, value: value and BoxForm(value),
-    help="Boxes without names of their numbers: [x1, y1, x2, y2], or [x, y, width, height].",
-)
+@box_option
 @option("--frames", "N", "Thin the videos of JSON lines to N frames.", type=click.IntRange(min=1))
 @option("--split", "NAME", "Which split is read (val, of several).")
 @option("--only", "NAMES", "Subsets of a set, separated by commas: Aquarium,Raccoon.")

@@ -15,10 +15,10 @@ from ..benchmarks import benchmark_of
 from ..benchmarks.findit import rejection_line
 from ..boxes import SPACE_KINDS
 from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
+from ..data import BoxForm
 from ..protocol import Settings, settings_from
 from ..scoring import (
     LAYOUTS,
-    BoxOrder,
     ConversionChoices,
     RunFacts,
     RunScore,
@@ -37,6 +37,7 @@ from ..storage import RunFiles, read_identity, read_reviews, space_mark
 from .access import without_effect
 from .command_base import (
     Command,
+    box_option,
     complete_models,
     data_name_option,
     error_text,
@@ -69,12 +70,7 @@ from .printing import print_lines, print_rows
     "--convert", "RUN is another program's file: make <model>_<dataset>.json of it, and score that."
 )
 @option("--min-score", "X", "A box of --convert counts from this score on.", type=float)
-@click.option(
-    "--bbox",
-    type=click.Choice([order.value for order in BoxOrder]),
-    callback=lambda _, __, value: value and BoxOrder(value),
-    help="What the numbers of a box are for --convert: COCO's sides, or corners.",
-)
+@box_option
 @switch("--leave-out-unknown", "Leave out boxes of images and classes that are not in the set.")
 @option(
     "--encoder",
@@ -101,7 +97,7 @@ def command(
     space: str | None,
     convert: bool,
     min_score: float | None,
-    bbox: BoxOrder | None,
+    box: BoxForm | None,
     leave_out_unknown: bool,
     encoder: str | None,
     reads_like: str | None,
@@ -120,9 +116,9 @@ def command(
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
     settings = replace(settings, separately=space is not None)
-    choices = ConversionChoices(min_score, bbox, leave_out_unknown)
+    choices = ConversionChoices(min_score, box, leave_out_unknown)
     if not convert and choices != ConversionChoices():
-        raise ValueError("--min-score, --bbox and --leave-out-unknown are for --convert: add it")
+        raise ValueError("--min-score, --box and --leave-out-unknown are for --convert: add it")
     paths = prediction_files(runs)
     if encoder is not None:
         _refuse_unused_encoder(paths, settings, dataset)

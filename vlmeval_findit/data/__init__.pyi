@@ -133,7 +133,7 @@ from .custom.number_readings import (
     check_units as check_units,
 )
 
-from .custom.shapes import (
+from .custom.upright_boxes import (
     around_turned as around_turned,
 )
 

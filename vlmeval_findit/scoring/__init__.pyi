@@ -73,7 +73,6 @@ from .conversion import (
 )
 
 from .coco_predictions import (
-    BoxOrder as BoxOrder,
     ConversionChoices as ConversionChoices,
 )
 

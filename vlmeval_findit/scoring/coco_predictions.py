@@ -6,24 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
 from ..core import shown, some
-from ..data import CocoIds, read_ids
+from ..data import BoxForm, CocoIds, read_ids
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
 from .records_of_others import RecordsOfOthers
-
-
-class BoxOrder(Enum):
-    """What the four numbers of a box are, in pixels."""
-
-    XYWH = "xywh"  # Left, top, width and height, as COCO has them
-    XYXY = "xyxy"  # Left, top, right, bottom
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +23,7 @@ class ConversionChoices:
     """What the user says of another program's file."""
 
     min_score: float | None = None  # A box counts from this score on; None: not stated
-    order: BoxOrder | None = None  # None: not stated, which is COCO's
+    form: BoxForm | None = None  # None: not stated, which is COCO's: sides
     leave_out_unknown: bool = False  # Boxes of images and classes that the set does not have
 
 
@@ -69,7 +61,7 @@ def replies_of_coco(
         )
     found = _Results(file, dataset, variant, choices).read()
     queries: Mapping[int, Any] = dataset.queries
-    _check_order(file, found, choices)
+    _check_form(file, found, choices)
     kept = _kept(file, found, choices)
     by_place: dict[tuple[str, str], list[_Result]] = {}
     for result in kept:
@@ -219,8 +211,7 @@ class _Results:
                 f"{self.file.where(at)}, {key}: should be four numbers, not {shown(numbers)}"
             )
         a, b, c, d = map(float, numbers)
-        is_corners = self.choices.order is BoxOrder.XYXY
-        corners = (a, b, c, d) if is_corners else (a, b, a + c, b + d)
+        corners = (self.choices.form or BoxForm.SIDES).corners((a, b, c, d))
         stored = self.sizes[image]
         return _Result(
             at,
@@ -322,11 +313,12 @@ def _label_names(names: Sequence[str], ids: Mapping[str, int | str]) -> Mapping[
 # --- what numbers mean ----------------------------------------------------------------------------
 
 
-def _check_order(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> None:
+def _check_form(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> None:
     """Refuse boxes that are probably no [x, y, width, height] in pixels, unless it was said."""
-    if choices.order is not None:
+    if choices.form is not None:
         for result in found.results:
-            if choices.order is BoxOrder.XYWH and min(result.numbers[2:]) < 0:
+            x1, y1, x2, y2 = choices.form.corners(result.numbers)
+            if x2 < x1 or y2 < y1:
                 raise PredictionError(
                     f"{file.where(result.at)}: {list(result.numbers)} has a negative side"
                 )
@@ -340,8 +332,8 @@ def _check_order(file: RecordsOfOthers, found: _Found, choices: ConversionChoice
         f"{file.path}: {count:,} of {_boxes(len(found.results))} lie outside their images if "
         "numbers are left, top, width and height, as COCO has them; the first: "
         f"{file.places[first.at]}, {list(first.numbers)} in {first.size[0]} x {first.size[1]} "
-        "pixels. If they are left, top, right and bottom: --bbox xyxy. If they are right as they "
-        "are: --bbox xywh"
+        "pixels. If they are left, top, right and bottom: --box corners. If they are right as they "
+        "are: --box sides"
     )
 
 

@@ -65,7 +65,7 @@ def _replies(
     if file is not None and are_coco_results(file):
         return replies_of_coco(file, dataset, choices)
     if choices != ConversionChoices():
-        raise PredictionError(f"{path}: --min-score, --bbox and --leave-out-unknown are for boxes")
+        raise PredictionError(f"{path}: --min-score, --box and --leave-out-unknown are for boxes")
     layout = None if file is None else layout_of(file)
     if file is None or layout is None:
         return benchmark.convert(path, dataset), []

@@ -47,7 +47,7 @@ from .error_estimates import (
     estimate_errors as estimate_errors,
 )
 
-from .confidences import (
+from .confidence_measures import (
     f1_curve as f1_curve,
     Threshold as Threshold,
     best_threshold as best_threshold,

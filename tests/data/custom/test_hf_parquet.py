@@ -65,7 +65,7 @@ def test_a_file_of_the_hub_holds_its_images(tmp_path, data_root) -> None:
     ("first", "second", "names"),
     [
         ("x/a.png", "y/a.png", ["x/a.png", "y/a.png"]),
-        ("/root/x/a.png", "/root/y/a.png", ["a.png", ""]),  # "": made of the content
+        ("/data/x/a.png", "/data/y/a.png", ["a.png", ""]),  # "": made of the content
         (None, None, ["", ""]),
         ("image", "../a.png", ["", "a.png"]),
     ],

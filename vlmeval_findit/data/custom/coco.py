@@ -37,7 +37,7 @@ from .json_sections import Element, sections
 from .node import Node
 from .polygons import Outlines, fill_all
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_points, around_turned
+from .upright_boxes import ROTATED, around_points, around_turned
 
 _REQUIRED = ("images", "categories", "annotations")
 _IMAGE_KEYS = frozenset(each.name for each in fields(CocoImage))

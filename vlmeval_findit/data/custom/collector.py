@@ -26,7 +26,8 @@ which the collector asks, and no reader decides:
 * which split is read: ``splits.py``; keys of an image that name its split go to ``splits``;
 * flags like ``iscrowd``: ``flags.py``; a reader passes all that may be one to ``flags``;
 * the text of a label, and rules for classes: ``class_rules.py``;
-* the upright box of a shape: ``shapes.py``; masks: ``polygons.py``, ``annotation_values.py``;
+* the upright box of a shape: ``upright_boxes.py``;
+* masks: ``polygons.py``, ``annotation_values.py``;
 * what became of everything else: the ledger; :meth:`Node.rest` notes keys that are not read.
 """
 

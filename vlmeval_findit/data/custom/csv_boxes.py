@@ -24,7 +24,7 @@ from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_
 from .collector import Collector
 from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
-from .number_readings import MARGIN
+from .number_readings import forms_that_fit
 from .reader_options import ReaderOptions
 from .splits import key_of_splits
 
@@ -50,13 +50,24 @@ _Y1 = _of_object("y1", "ymin", "miny", "top")
 
 # Other names of columns, without letter case and punctuation
 _OTHER_NAMES: Mapping[str, Collection[str]] = {
-    "image": frozenset(
-        (
-            *("filename", "file", "filepath", "path", "image", "img", "imagename", "imgname"),
-            *("imagefile", "imgfile", "imagepath", "imgpath", "imageid", "imgid"),
-            *("imagefilename", "imgfilename"),
-        )
-    ),
+    "image": {
+        "filename",
+        "file",
+        "filepath",
+        "path",
+        "image",
+        "img",
+        "imagename",
+        "imgname",
+        "imagefile",
+        "imgfile",
+        "imagepath",
+        "imgpath",
+        "imageid",
+        "imgid",
+        "imagefilename",
+        "imgfilename",
+    },
     "label": _of_object(
         "label", "class", "cls", "classname", "classlabel", "category", "categoryname", "labelname"
     )
@@ -89,12 +100,19 @@ _SIDES_OF_BOXES: Mapping[str, Collection[str]] = {
 _ONE_COLUMN: Mapping[str, Collection[str]] = {
     "box": ("bbox", "box", "bndbox", "boundingbox", "objectbbox", "objectbox"),
 }
-_NOT_NEEDED = frozenset(
-    (
-        *("source", "confidence", "isoccluded", "istruncated", "isdepiction", "isinside", "id"),
-        *("", "unnamed0", "area"),
-    )
-)
+_NOT_NEEDED = {
+    "source",
+    "confidence",
+    "isoccluded",
+    "istruncated",
+    "isdepiction",
+    "isinside",
+    "id",
+    "area",
+    # pandas writes its index so
+    "",
+    "unnamed0",
+}
 # Orders of columns in files without a header: keras-retinanet's, torchvision's, makesense.ai's
 _ORDERS = (
     ("image", "x1", "y1", "x2", "y2", "label"),
@@ -168,26 +186,25 @@ def _form_of_column(
     Raises an AnnotationError if both forms fit, or none.  Where images are missing, nothing is
     asked: they come first.
     """
-    boxes = []
+    boxes: list[Corners] = []
+    sizes: list[Size] = []
     for where, row, image in entries:
         numbers = _numbers_of(where, row, listing)
         if numbers is None:
             continue
         try:
-            size = image_header(images / image).size
+            sizes.append(image_header(images / image).size)
         except ImageFileError:
             return BoxForm.CORNERS
-        boxes.append((numbers, size))
+        boxes.append(numbers)
+    if not boxes:
+        return BoxForm.CORNERS
     units = collector.options.units or Units.PIXELS
-    largest = max((max(numbers) for numbers, _ in boxes), default=0)
+    largest = max(max(numbers) for numbers in boxes)
     if collector.options.units is None and largest <= 1:
         units = Units.FRACTIONS
-    fits = [
-        form
-        for form in BoxForm
-        if all(_is_in_image(form.corners(numbers), size, units) for numbers, size in boxes)
-    ]
-    if len(fits) == 1 or not boxes:
+    fits = forms_that_fit(boxes, sizes, units)
+    if len(fits) == 1:
         form = fits[0]
         shape = "[x1, y1, x2, y2]" if form is BoxForm.CORNERS else "[x, y, width, height]"
         collector.ledger.note(f"columns of boxes, read as {shape}", str(listing.path))
@@ -197,13 +214,6 @@ def _form_of_column(
         f"{listing.path}: is a box [x1, y1, x2, y2] or [x, y, width, height]? By the numbers, "
         f"{both}. Type --box corners or --box sides"
     )
-
-
-def _is_in_image(corners: Corners, size: Size, units: Units) -> bool:
-    x1, y1, x2, y2 = corners
-    width, height = size if units is Units.PIXELS else (units.scale, units.scale)
-    margin = MARGIN if units is Units.PIXELS else units.scale / 100
-    return -margin <= x1 < x2 <= width + margin and -margin <= y1 < y2 <= height + margin
 
 
 def _check_order(rows: Sequence[_Row], listing: _Listing) -> None:

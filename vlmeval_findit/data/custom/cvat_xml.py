@@ -15,7 +15,7 @@ from .collector import Collector
 from .flags import meaning_of_flag
 from .polygons import fill
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_ellipse, around_points, around_turned
+from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned
 
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")
 _OF_IMAGE = frozenset(("id", "name", "width", "height", "subset", "task_id"))

@@ -9,7 +9,7 @@ from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import text_of, written_number
 from .collector import Collector
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_points
+from .upright_boxes import ROTATED, around_points
 
 _HEADER = re.compile(r"(?:imagesource|gsd)\s*:.*", re.IGNORECASE)
 _OBJECT = re.compile(r"((?:-?[\d.]+\s+){8})([A-Za-z]\S*)(?:\s+(\d))?\s*")

@@ -94,7 +94,7 @@ def _samples_in(
         # Large files are not read again for each folder.
         if layout.path.is_file() and not _may_be_in(folder, missed):
             continue
-        samples = _attempt(layout, folder, options)
+        samples = _read_or_none(layout, folder, options)
         if samples is None or not _has_all(samples):
             continue
         files = frozenset((folder / name).resolve() for name in _names(samples))
@@ -103,7 +103,7 @@ def _samples_in(
             yield samples
 
 
-def _attempt(layout: Layout, folder: Path, options: ReaderOptions) -> Samples | None:
+def _read_or_none(layout: Layout, folder: Path, options: ReaderOptions) -> Samples | None:
     """Return what is read; None where the images of a folder do not suit the annotations."""
     try:
         return layout.format.read(layout.path, folder, options)
@@ -115,10 +115,10 @@ def _may_be_in(folder: Path, samples: Samples) -> bool:
     """Tell whether a folder has the first image that is named."""
     names = ImageNames(folder, Ledger())
     first = _names(samples)[:1]
-    return all(_is_in(folder, _attempt_name(names, name)) for name in first)
+    return all(_is_in(folder, _found_name(names, name)) for name in first)
 
 
-def _attempt_name(names: ImageNames, name: str) -> str:
+def _found_name(names: ImageNames, name: str) -> str:
     try:
         return names.find(name, "")
     except AnnotationError:

@@ -21,8 +21,8 @@ from .collector import Collector
 from .image_names import decode_name
 from .node import Node, read_elements
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_ellipse, around_points, around_turned_corner
 from .splits import names_a_split
+from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned_corner
 
 _OF_TASKS = frozenset(
     (

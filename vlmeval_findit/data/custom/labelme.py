@@ -17,7 +17,7 @@ from .collector import Collector, ListedFile, listed_files
 from .node import Node, read_json
 from .polygons import fill
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_ellipse, around_points
+from .upright_boxes import ROTATED, around_ellipse, around_points
 
 _OF_FILES = frozenset(("version", "imageData", "lineColor", "fillColor", "flags", "text"))
 _OF_SHAPES = frozenset(("description", "line_color", "fill_color"))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...boxes import Corners
 from ...storage import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, BoxForm, Samples, Units
 
@@ -135,6 +136,16 @@ def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
     flat: NDArray[np.bool_] = np.any(high == low, axis=1)
     reach = parts[usable, 2:].max(axis=0, initial=0.0)
     return _Fit(reading, usable, flat, (float(reach[0]), float(reach[1])))
+
+
+def forms_that_fit(boxes: Sequence[Corners], sizes: Sequence[Size], units: Units) -> list[BoxForm]:
+    """Return the forms in which every box has an area and lies in its image.
+
+    ``boxes`` are four numbers each, ``sizes`` (width, height) of their images in pixels.
+    """
+    numbers = np.array(boxes, float)
+    of_images = np.array(sizes, float)
+    return [form for form in BoxForm if not _fit(Reading(units, form), numbers, of_images).bad]
 
 
 # --- fractions ------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from .collector import Collector
 from .flags import meaning_of_flag
 from .node import Node, read_json
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_ellipse, around_points
 from .splits import names_a_split
+from .upright_boxes import ROTATED, around_ellipse, around_points
 
 _OF_IMAGES = frozenset(
     ("size", "fileref", "base64_img_data", "caption", "public_domain", "file_attributes")

@@ -18,7 +18,7 @@ from .annotation_values import written_number, written_size
 from .collector import Collector, ListedFile, listed_files
 from .flags import meaning_of_flag
 from .reader_options import ReaderOptions
-from .shapes import ROTATED, around_turned
+from .upright_boxes import ROTATED, around_turned
 
 _OF_FILE = frozenset(
     ("folder", "filename", "path", "source", "owner", "size", "segmented", "object", "filetype")

@@ -25,8 +25,8 @@ from .collector import Collector
 from .found_files import files_below
 from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
-from .shapes import around_points
 from .splits import chosen_split, names_a_split, split_by_folders
+from .upright_boxes import around_points
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
 # Text files among labels that are none, in lower case
