@@ -24,9 +24,9 @@ from vlmeval_findit.coords import (
     SPACES,
     AnsweredQuery,
     Convention,
+    CoordinateVerdict,
     RunArrays,
     RunFit,
-    Verdict,
     convention_distance,
     conventions,
     diagnose,
@@ -141,11 +141,13 @@ def test_verdicts(part: int) -> None:
         arrays = run_arrays(simulated.queries)
         verdict = diagnose(arrays, simulated.declared).verdict
         verdicts[_kind(simulated, arrays)][verdict.value] += 1
-    named = [verdict.value for verdict in Verdict]
+    named = [verdict.value for verdict in CoordinateVerdict]
     print(f"\n| runs {part} | {' | '.join(named)} |\n|{'---|' * (len(named) + 1)}")
     for kind, counts in sorted(verdicts.items()):
         print(f"| {kind} | {' | '.join(str(counts[name]) for name in named)} |")
-    alarms = sum(verdicts["right"][verdict.value] for verdict in Verdict if verdict.alarms)
+    alarms = sum(
+        verdicts["right"][verdict.value] for verdict in CoordinateVerdict if verdict.alarms
+    )
     assert alarms <= RUNS // 1000
 
 
@@ -161,12 +163,15 @@ def _kind(simulated: Case, arrays: RunArrays) -> str:
 
 
 def test_right_runs_do_not_alarm() -> None:
-    verdicts: Counter[Verdict] = Counter()
+    verdicts: Counter[CoordinateVerdict] = Counter()
     for number in range(RIGHT_RUNS):
         right = case(RIGHT, number, kind="right")
         verdicts[diagnose(run_arrays(right.queries), right.declared).verdict] += 1
     print({verdict.value: count for verdict, count in verdicts.items()})
-    assert sum(verdicts[verdict] for verdict in Verdict if verdict.alarms) <= RIGHT_RUNS // 1000
+    assert (
+        sum(verdicts[verdict] for verdict in CoordinateVerdict if verdict.alarms)
+        <= RIGHT_RUNS // 1000
+    )
 
 
 # --- every row, of which tests/coords/test_diagnosis.py tries some --------------------------------
@@ -181,7 +186,7 @@ def other_convention(says: str, seed: int, declared: str) -> RunFit:
     """Return the fit of a good model's run that is said to be in another convention."""
     arrays = answered(convention(says), seed, Habit(miou=0.7))
     found = diagnose(arrays, convention(declared))
-    assert found.verdict is Verdict.OTHER
+    assert found.verdict is CoordinateVerdict.OTHER
     assert found.fit is not None
     return found.fit
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from simulated_labels import Task, World, simulate
 from wrong_scenes import TABLES, WrongScenes, scripted_reviews, with_wrong_labels
 
-from vlmeval_findit.analysis import ClassedBoxes, LabelAudit, audit_labels, intervals
+from vlmeval_findit.analysis import ClassedBoxes, LabelAudit, audit_labels, run_intervals
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import choose_voters
 from vlmeval_findit.models import SHIPPED
@@ -249,7 +249,7 @@ def test_wrong_labels_come_first_and_reviews_bring_scores_back(
         scored = [run for run in load_runs([wrong.runs]) if run.variant.table == table]
         for run in reviewed_runs(scored, reviews).runs:
             metric = run.benchmark.metrics[0]
-            interval = intervals(run)[metric.name]
+            interval = run_intervals(run)[metric.name]
             truth = metric.value(true_runs[run.model, table].sums)
             assert truth is not None
             assert interval is not None

@@ -26,7 +26,7 @@ from vlmeval_findit.reproduction import (
     ConditionSet,
     FigureJudgement,
     FigureVerdict,
-    explain,
+    find_causes,
     judge_attempt,
 )
 from vlmeval_findit.statistics import ClusteredSums, estimate_metrics
@@ -169,7 +169,7 @@ def against(tried: Attempt, value: float) -> Attempt:
 
 
 def causes_of(tried: Attempt, judgement: FigureJudgement) -> list[str]:
-    return [look.cause.name for look in explain(tried, judgement) if look.cause is not None]
+    return [look.cause.name for look in find_causes(tried, judgement) if look.cause is not None]
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def first_cause(faulty: Faulty, seed: int, queries: int) -> Named | None:
         return None
     right = run(np.random.default_rng(seed), profile, GRID, GOOD, queries)
     value = deployed(right, figure(92.0)).value
-    for look in explain(tried, judgement):
+    for look in find_causes(tried, judgement):
         if look.cause is not None:
             explains = look.cause.explains
             off = 0.0 if explains is None else explains - value

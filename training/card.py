@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from training.siglip.evaluate import evaluate
-from vlmeval_findit.analysis import intervals
+from vlmeval_findit.analysis import run_intervals
 from vlmeval_findit.benchmarks.findit import METRICS
 from vlmeval_findit.core import atomic_write
 from vlmeval_findit.scoring import Run, load_runs
@@ -140,7 +140,7 @@ def _origin(recipe: Mapping[str, Any]) -> str:
 
 
 def _scored_row(run: Run) -> dict[str, str]:
-    intervals_by_metric = intervals(run)
+    intervals_by_metric = run_intervals(run)
     row = {"dataset": run.variant.name, "queries": str(len(run.rows))}
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
         interval = intervals_by_metric[name]

@@ -13,7 +13,7 @@ import yaml
 from grids import grid
 from scored_runs import CallResult, World, query, saying, speaking
 
-from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, ranked
+from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, rank_formats
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
 from vlmeval_findit.cli import report_formats
 from vlmeval_findit.leaderboard import make_board
@@ -137,7 +137,7 @@ def sums_of(f1: float, miou: float = 40, adherence: float = 100) -> Sums:
 
 
 def ranked_in(scored: Iterable[tuple[str, Sums]]) -> list[FormatAverage]:
-    return ranked(BENCHMARK, ((parse(name), sums) for name, sums in scored))
+    return rank_formats(BENCHMARK, ((parse(name), sums) for name, sums in scored))
 
 
 def test_formats_of_the_most_columns_go_first() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis import fuse, group_of
+from vlmeval_findit.analysis import fuse_boxes, group_of
 from vlmeval_findit.boxes import BoxToWrite
 
 A = [0.0, 0.0, 10.0, 10.0]
@@ -45,7 +45,7 @@ def plain(samples: Sequence[Sequence[Any]]) -> list[list[BoxToWrite]]:
     ],
 )
 def test_boxes_of_most_answers_are_merged(samples: Any, merged: Any) -> None:
-    assert [each.box for each in fuse(plain(samples))] == [
+    assert [each.box for each in fuse_boxes(plain(samples))] == [
         pytest.approx(tuple(each)) for each in merged
     ]
 
@@ -56,14 +56,14 @@ def test_as_many_boxes_as_possible_find_their_object() -> None:
     second = (4.0, 0.0, 14.0, 10.0)
     between = (1.0, 0.0, 11.0, 10.0)
     far = (-3.0, 0.0, 7.0, 10.0)
-    merged = fuse(plain([[first, second], [between, far]]))
+    merged = fuse_boxes(plain([[first, second], [between, far]]))
     assert sorted(each.box for each in merged) == [(-1.5, 0, 8.5, 10), (2.5, 0, 12.5, 10)]
 
 
 def test_only_boxes_of_one_label_and_frame_are_merged() -> None:
     samples = [[("Cat", 0), ("dog", 1)], [("cat", 0), ("dog", 2)], [("dog", 0), ("dog", 1)]]
     boxes = [[BoxToWrite(tuple(A), *group) for group in sample] for sample in samples]
-    assert [each[1:] for each in fuse(boxes)] == [("Cat", 0), ("dog", 1)]
+    assert [each[1:] for each in fuse_boxes(boxes)] == [("Cat", 0), ("dog", 1)]
 
 
 # --- any answers ----------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ BOXES = st.lists(st.builds(BoxToWrite, CORNERS, LABELS, st.integers(0, 3)), max_
 
 @given(BOXES, st.integers(1, 6))
 def test_the_consensus_of_equal_answers_is_that_answer(answer: list[BoxToWrite], n: int) -> None:
-    assert fuse([answer] * n) == answer
+    assert fuse_boxes([answer] * n) == answer
 
 
 @given(BOXES, st.lists(st.randoms(use_true_random=False), max_size=5))
@@ -85,7 +85,7 @@ def test_whatever_the_order_of_each(answer: list[BoxToWrite], orders: list[Any])
     samples = [answer]
     for random in orders:
         samples.append(random.sample(answer, len(answer)))
-    merged = fuse(samples)
+    merged = fuse_boxes(samples)
     assert Counter(map(group_of, merged)) == Counter(map(group_of, answer))
     found, said = (
         np.array(sorted((*group_of(each), *each.box) for each in boxes), dtype=object)
@@ -100,7 +100,7 @@ def test_consensus_holds_as_many_boxes_as_most_answers(
     samples: list[list[BoxToWrite]],
 ) -> None:
     counts = [Counter(map(group_of, sample)) for sample in samples]
-    for group, count in Counter(map(group_of, fuse(samples))).items():
+    for group, count in Counter(map(group_of, fuse_boxes(samples))).items():
         assert 2 * sum(each[group] for each in counts) > count * len(samples)
 
 
@@ -109,5 +109,5 @@ def test_many_boxes_are_merged_in_bounded_memory() -> None:
         [20.0 * x, 20.0 * y, 20.0 * x + 15, 20.0 * y + 15] for x in range(40) for y in range(20)
     ]
     moved = [[n + 1 for n in box] for box in reversed(lattice)]
-    merged = fuse(plain([lattice, moved]))
+    merged = fuse_boxes(plain([lattice, moved]))
     assert [each.box for each in merged] == [tuple(n + 0.5 for n in box) for box in lattice]

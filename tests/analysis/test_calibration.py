@@ -17,11 +17,11 @@ from scored_runs import WIDTH, World, grid, query, two_labels
 from vlmeval_findit.analysis import (
     CalibrationResult,
     CocoBoxes,
+    CocoEvaluator,
     ConfidenceError,
-    Evaluator,
     measure_calibration,
 )
-from vlmeval_findit.boxes import CONFIDENCE_DEFINITIONS, BoxToWrite, places, read, write
+from vlmeval_findit.boxes import CONFIDENCE_DEFINITIONS, BoxToWrite, read, stated_places, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import FAILED_ANSWER, ReplyRecord, Settings, TokenLogprobs
@@ -60,7 +60,7 @@ def answered(world: World, name: str, answer: CallResult) -> Path:
         if (boxes := answer(item)) is not None:
             reply = write([BoxToWrite(grid(box), label) for box, label, _ in boxes], how)
             logprobs = [0.0] * len(reply)
-            located = places(reply, how, read(reply, how))
+            located = stated_places(reply, how, read(reply, how))
             for place, (_, _, sure) in zip(located, boxes, strict=True):
                 for start, end in place.numbers:
                     logprobs[start:end] = [math.log(sure)] * (end - start)
@@ -89,11 +89,11 @@ def mean_of(run: CalibrationResult) -> Any:
     return next(item for item in run.by_definition if item.definition == "mean")
 
 
-def evaluator_of(path: Path) -> tuple[Evaluator, list[float]]:
+def evaluator_of(path: Path) -> tuple[CocoEvaluator, list[float]]:
     """Return the evaluator of a run, and the confidences of its boxes."""
     run = score_file(path, GRID)
     boxes = CocoBoxes(run.dataset, run.rows)
-    return Evaluator(boxes), [item.confidence("mean") for item in boxes.origins]
+    return CocoEvaluator(boxes), [item.confidence("mean") for item in boxes.origins]
 
 
 def noisy(seed: int, sure: Callable[[bool, np.random.Generator], float]) -> CallResult:
@@ -192,7 +192,7 @@ def test_weights_are_images_that_come_again(world: World) -> None:
         sure = (0.1 * (i + 1), 0.9 - 0.11 * i)
         return [(box, label, each) for (box, label, _), each in zip(drawn, sure, strict=True)]
 
-    def evaluator(images: Sequence[int]) -> tuple[Evaluator, list[float]]:
+    def evaluator(images: Sequence[int]) -> tuple[CocoEvaluator, list[float]]:
         world.table("Pascal", [query(i, f"{at}.jpg") for at, i in enumerate(images)])
         return evaluator_of(answered(world, NAME, answer))
 

@@ -19,7 +19,7 @@ from vlmeval_findit.scoring import RowData, Run, load_runs
 from vlmeval_findit.statistics import (
     clustered_sums,
     estimate_metrics,
-    joined,
+    join_rows,
     metric_intervals,
     second_half,
     totals_of,
@@ -55,7 +55,7 @@ def test_joined_parts_are_a_run_of_their_rows() -> None:
     few = [replace(row, sums={**row.sums, "more": 1}, slices={}) for row in rows[:20]]
     parts = [clustered_sums(few, "Pascal"), clustered_sums(rows, "Pascal")]
     masks = [np.arange(20) < 10, np.arange(40) >= 10]
-    whole = joined(list(zip(parts, masks, strict=True)), parts[1].images)
+    whole = join_rows(list(zip(parts, masks, strict=True)), parts[1].images)
     expected = clustered_sums([*few[:10], *rows[10:]], "Pascal")
     assert whole.images == expected.images
     assert whole.image.tolist() == expected.image.tolist()
@@ -80,7 +80,7 @@ def test_estimates_of_answers_are_of_all_their_sums(world: World) -> None:
     for each in of_rows.answers:
         clustered = clustered_sums(each.run.rows, each.run.variant.images)
         parts.append((clustered, clustered.of_queries(each.queries)))
-    expected = metric_intervals(estimate_metrics(metrics, joined(parts, parts[0][0].images)))
+    expected = metric_intervals(estimate_metrics(metrics, join_rows(parts, parts[0][0].images)))
     assert metric_intervals(of_rows.estimate(metrics)) == expected
     assert metric_intervals(of_tables.estimate(metrics)) == expected
     for metric in metrics:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scored_runs import World, grid, query, small_world
 
-from vlmeval_findit.analysis import CocoBoxes, Evaluator
+from vlmeval_findit.analysis import CocoBoxes, CocoEvaluator
 from vlmeval_findit.boxes import BoxToWrite, Corners, Ignored, Truth, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
@@ -70,7 +70,7 @@ def precision(run: RunScore, scores: Sequence[float] | None = None) -> tuple[flo
     """Return AP and AP50; without scores in the order of each reply."""
     boxes = CocoBoxes(run.dataset, run.rows)
     scores = scores or [1 / (1 + origin.box) for origin in boxes.origins]
-    result = Evaluator(boxes).precision(scores)
+    result = CocoEvaluator(boxes).precision(scores)
     return float(result.ap[0]), float(result.ap50[0])
 
 

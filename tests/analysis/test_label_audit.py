@@ -25,8 +25,8 @@ from scored_runs import World, failing, query, saying
 from vlmeval_findit.analysis import (
     FEWEST_RANDOM,
     AuditedRow,
-    Calibration,
     LabelAudit,
+    ReviewedRows,
     audit_labels,
     audit_record,
     draw_rows,
@@ -451,7 +451,7 @@ def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
     reviews = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
     first = audit.rows[0]
     few = with_reviews(audit, Reviews(tuple(reviews[1:])))
-    assert few.calibration == Calibration(listed=29, random=20, fit=None)
+    assert few.calibration == ReviewedRows(listed=29, random=20, fit=None)
     assert few.calibrated(first) == first.p
     after = with_reviews(audit, Reviews(tuple(reviews)))
     assert after.calibration is not None
@@ -466,7 +466,7 @@ def test_published_lists_calibrate_nothing(audit: LabelAudit) -> None:
     drawn = draw_rows(audit, audit.listed(30))
     published = [review(audit, each.row, Drawn.PUBLISHED, Verdict.LABEL) for each in drawn]
     after = with_reviews(audit, Reviews(tuple(published)))
-    assert after.calibration == Calibration(listed=0, random=0, fit=None)
+    assert after.calibration == ReviewedRows(listed=0, random=0, fit=None)
     ours = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
     known = {each.row.index for each in drawn}
     rest = [row for row in audit.rows if row.index not in known]

@@ -13,8 +13,8 @@ from random_models import GRID, TABLES, Habits, habits
 from vlmeval_findit.analysis import (
     ClassedBoxes,
     ClassNumbers,
-    Proposal,
-    Proposals,
+    LabelProposal,
+    LabelProposals,
     classed_boxes,
     count_votes,
 )
@@ -53,11 +53,11 @@ class Table:
         labels = [label for _, label in drawn] if query.truth.labels else []
         return classed_boxes(boxes, self.classes.numbers(labels, len(boxes)))
 
-    def proposals(self) -> list[Proposal | None]:
+    def proposals(self) -> list[LabelProposal | None]:
         """Return the proposal for each label."""
         doubts = label_doubts(self.votes)
         assert np.isfinite(doubts.wrong).all()
-        proposals = Proposals(self.labels, self.classes, self.votes, doubts)
+        proposals = LabelProposals(self.labels, self.classes, self.votes, doubts)
         return [proposals.of_row(at) for at in range(len(self.labels))]
 
     def reach(self, at: int) -> np.ndarray:

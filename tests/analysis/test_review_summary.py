@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.analysis import by_table, estimate_wrong, summarise
+from vlmeval_findit.analysis import estimate_wrong, reviews_by_table, summarise_reviews
 from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
 from vlmeval_findit.statistics import cohens_kappa
 
@@ -47,7 +47,7 @@ def test_counts_are_of_rows_not_of_lines() -> None:
         review(3, "label", "random"),
         review(3, "label", "random", reviewer="cd"),
     )
-    actual = summarise(TABLE, Reviews(lines))
+    actual = summarise_reviews(TABLE, Reviews(lines))
     assert (actual.lines, actual.superseded, len(actual.decisions)) == (5, 1, 3)
     assert actual.counts == [
         ("verdict", "label", 2),
@@ -65,7 +65,7 @@ def test_reviewers_are_compared_where_both_reviewed() -> None:
     mine = [review(at, verdict) for at, verdict in enumerate(["label", "model", "model", "label"])]
     theirs = [review(at, verdict, reviewer="cd") for at, verdict in ((1, "model"), (2, "label"))]
     alone = review(9, "label", reviewer="ef")
-    actual = summarise(TABLE, Reviews((*mine, *theirs, alone)))
+    actual = summarise_reviews(TABLE, Reviews((*mine, *theirs, alone)))
     (agreement,) = actual.agreements
     assert (agreement.one, agreement.other) == ("ab", "cd")
     assert (agreement.rows, agreement.agreed, agreement.kappa) == (2, 1, 0.0)
@@ -75,7 +75,7 @@ def test_reviewers_are_compared_where_both_reviewed() -> None:
 def test_tables_are_summarised_apart() -> None:
     other = f"sha256:{64 * 'b'}"
     both = Reviews((review(1, "label"), review(1, "model", table=other, row=other)), (AUDIT,))
-    actual = by_table(both)
+    actual = reviews_by_table(both)
     assert list(actual) == [TABLE, other]
     assert [each.reviews[0].table for each in actual.values()] == [TABLE, other]
     assert [len(each.reviews) for each in actual.values()] == [1, 1]

@@ -22,7 +22,13 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.analysis import StatisticsError, compare, estimate, intervals, untested_metrics
+from vlmeval_findit.analysis import (
+    StatisticsError,
+    compare_runs,
+    estimate_run,
+    run_intervals,
+    untested_metrics,
+)
 from vlmeval_findit.protocol import ScoredRow
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import (
@@ -90,7 +96,7 @@ def test_queries_of_one_image_are_one_cluster(run: Run) -> None:
 
 def test_values_are_the_scores(run: Run, world: World) -> None:
     for item in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
-        actual = estimate(item)
+        actual = estimate_run(item)
         values = {name: actual.value(name) for name in item.metric_values}
         assert values == pytest.approx(item.metric_values)
         assert values["Rejection accuracy"] is None  # every query has objects
@@ -99,12 +105,12 @@ def test_values_are_the_scores(run: Run, world: World) -> None:
 def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
     """To first order: the jackknife moves every value by its influence."""
     many = with_queries(run, 300, per_image=2)
-    actual = estimate(many)
+    actual = estimate_run(many)
     there = ~np.isnan(actual.values)
     assert there.sum() == 1 + len(METRICS)
     for at in (0, 7, 149):
         name = actual.images[at].removeprefix("Pascal/")
-        rest = estimate(of_answers(many, (a for a in many.rows if a.source != name)))
+        rest = estimate_run(of_answers(many, (a for a in many.rows if a.source != name)))
         moved = (actual.values - rest.values)[there]
         assert moved == pytest.approx(actual.influence[at][there], abs=2e-5)
     assert np.abs(actual.influence[[0, 7, 149]]).max() > 1e-3
@@ -112,28 +118,28 @@ def test_influence_is_what_leaving_an_image_out_does(run: Run) -> None:
 
 def test_too_few_images_have_no_interval(run: Run) -> None:
     alone = with_queries(run, 3 * (FEWEST_IMAGES - 1), per_image=3)
-    assert set(intervals(alone).values()) == {None}
-    actual = compare(alone, alone)["mIoU"]
+    assert set(run_intervals(alone).values()) == {None}
+    actual = compare_runs(alone, alone)["mIoU"]
     assert (actual.p_value, actual.corrected, actual.significant) == (None, None, False)
     enough = with_queries(run, 3 * FEWEST_IMAGES, per_image=3)
-    assert all(intervals(enough).values())
-    assert compare(enough, enough)["mIoU"].p_value == 1
+    assert all(run_intervals(enough).values())
+    assert compare_runs(enough, enough)["mIoU"].p_value == 1
 
 
 def test_images_without_weight_do_not_count(world: World) -> None:
     """A silent model has no precision; of failed calls nothing is known."""
-    silent = intervals(world.run("Silent", NAME, saying("[]")))
+    silent = run_intervals(world.run("Silent", NAME, saying("[]")))
     assert silent["Precision"] is None
     assert silent["Recall"] is not None
     assert silent["Recall"] == silent["F1@0.5"] == silent["mIoU"]
-    counted = estimate(world.run("Fails", NAME, failing)).counted.tolist()
+    counted = estimate_run(world.run("Fails", NAME, failing)).counted.tolist()
     # Of four images one of two calls failed: six count like 5.3.
     few = 8**2 / (2 * 2**2 + 4)
     assert set(np.round(counted, 6)) == {0.0, round(few, 6), 6.0}
     assert [count > 0 for count in counted] == [True] * 4 + [False, True, True, False, False]
     both = world.run("Both", NAME, lambda query, rng: failing(replace(query, index=0), rng))
     missed = both.benchmark.headline_counting_failures.name
-    assert {name for name, actual in intervals(both).items() if actual} == {missed}
+    assert {name for name, actual in run_intervals(both).items() if actual} == {missed}
 
 
 @pytest.mark.parametrize(("images", "rate"), [(12, 0.6), (200, 0.98)])
@@ -190,14 +196,14 @@ def test_too_few_images_of_a_dataset_leave_no_mean_interval() -> None:
 
 
 def test_paired_differences(run: Run, world: World) -> None:
-    same = compare(run, run)["F1@0.5"]
+    same = compare_runs(run, run)["F1@0.5"]
     assert same == replace(same, value=0, p_value=1, corrected=1)
     assert not same.significant
     text = "FindIt_Pascal_xyxy_text"
-    formats = compare(run, world.run("Some-Model", text, speaking(text, 0.6, 25)))
+    formats = compare_runs(run, world.run("Some-Model", text, speaking(text, 0.6, 25)))
     assert not formats["F1@0.5"].significant
     perfect = world.run("Perfect", NAME, speaking(NAME, 1.0))
-    better = compare(perfect, run)["F1@0.5"]
+    better = compare_runs(perfect, run)["F1@0.5"]
     value = perfect.metric_values["F1@0.5"] - run.metric_values["F1@0.5"]
     assert better.value == pytest.approx(value)
     assert better.significant
@@ -207,7 +213,7 @@ def test_differences_of_a_share_are_students(run: Run) -> None:
     """With a box and an object per image the test is the paired t-test, but for unseen images."""
     generator = np.random.default_rng(6)
     hits = generator.random(60) < 0.7, generator.random(60) < 0.5
-    actual = compare(*(of_hits(run, each) for each in hits))
+    actual = compare_runs(*(of_hits(run, each) for each in hits))
     student = stats.ttest_rel(*(each.astype(float) for each in hits))
     assert 0.001 < student.pvalue < 0.5
     for name in ("Recall", "F1@0.5"):
@@ -261,7 +267,7 @@ def test_intervals_of_differences_hold_the_truth() -> None:
 
 @pytest.mark.parametrize(("images", "least"), [(4, 1 / 8), (5, 1 / 16), (8, 1 / 128)])
 def test_few_images_cannot_say_more_than_coins(run: Run, images: int, least: float) -> None:
-    actual = compare(of_hits(run, [True] * images), of_hits(run, [False] * images))["F1@0.5"]
+    actual = compare_runs(of_hits(run, [True] * images), of_hits(run, [False] * images))["F1@0.5"]
     assert (actual.value, actual.p_value) == (100, least)
 
 
@@ -281,12 +287,12 @@ def test_means_are_compared_over_what_both_have() -> None:
 def test_other_rows_are_refused(run: Run, world: World) -> None:
     fewer = world.run("Fewer", NAME, saying("[]"), rows=10)
     with pytest.raises(StatisticsError, match=r"12 rows of 6 images.*10 of 5"):
-        compare(fewer, run)
+        compare_runs(fewer, run)
     other_rows = replace(run, provenance=replace(run.provenance, rows=frozenset(range(1, 13))))
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
-        compare(run, other_rows)
+        compare_runs(run, other_rows)
     with pytest.raises(StatisticsError, match="the run has no rows"):
-        estimate(with_queries(run, 0))
+        estimate_run(with_queries(run, 0))
 
 
 # --- failed calls ---------------------------------------------------------------------------------
@@ -324,7 +330,7 @@ def test_paired_tests_treat_failed_calls_as_misses(
     run = with_queries(module_run, 20)
     one = headline_counting_failures(without_boxes(run, empty), failed)
     other = without_boxes(run, failed | empty)
-    differences = compare(one, other)
+    differences = compare_runs(one, other)
     assert differences[HEADLINE].value == pytest.approx(0, abs=1e-9)
     assert differences[HEADLINE].p_value == 1
     others = {name: each for name, each in differences.items() if name != HEADLINE}
@@ -343,9 +349,9 @@ def test_metrics_are_tested_where_both_answered_the_same(
     other = headline_counting_failures(worse, failed)
     assert not untested_metrics(one, other)
     answered = [row for row in one.rows if not row.failed]
-    expected = compare(of_answers(one, answered), of_answers(other, [
+    expected = compare_runs(of_answers(one, answered), of_answers(other, [
         row for row in other.rows if not row.failed
     ]))  # fmt: skip
-    assert compare(one, other)["F1@0.5"].p_value == pytest.approx(expected["F1@0.5"].p_value)
+    assert compare_runs(one, other)["F1@0.5"].p_value == pytest.approx(expected["F1@0.5"].p_value)
     other = headline_counting_failures(worse, failed | more)
     assert bool(untested_metrics(one, other)) == bool(more - failed)

@@ -9,7 +9,7 @@ from review_files import Reviewer, write
 from scored_runs import World, failing, speaking
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis import intervals
+from vlmeval_findit.analysis import run_intervals
 from vlmeval_findit.protocol import Answer, Verdict
 from vlmeval_findit.scoring import RunError
 
@@ -31,7 +31,7 @@ def test_a_row_for_each_run_and_for_each_query(world: World) -> None:
     for metric, value in good.metric_values.items():
         if value is not None:
             assert row[metric] == value
-    bounds = intervals(good)["F1@0.5"]
+    bounds = run_intervals(good)["F1@0.5"]
     assert bounds is not None
     assert (row["F1@0.5 low"], row["F1@0.5 high"]) == (bounds.low, bounds.high)
     assert table.loc["Fails", JSON]["failed calls"] == 4

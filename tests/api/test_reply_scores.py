@@ -10,7 +10,7 @@ import pytest
 from scored_runs import World, failing, saying, speaking
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis import intervals
+from vlmeval_findit.analysis import run_intervals
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.boxes import FormatFailure
 from vlmeval_findit.data import load_dataset
@@ -107,7 +107,7 @@ def test_the_values_are_those_of_the_command(world: World, name: str, kind: str)
     misses = BENCHMARK.headline_counting_failures
     assert result.metric_values == {**run.metric_values, misses.name: misses.value(run.sums)}
     assert result.failed == run.failed
-    expected = intervals(run)
+    expected = run_intervals(run)
     assert {name: result.intervals[name] for name in expected} == expected
     ours, theirs = (
         [(row.sums, row.reason, row.failed, row.details["ious"]) for row in rows]

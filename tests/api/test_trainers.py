@@ -185,7 +185,7 @@ def test_a_failed_evaluation_does_not_end_the_training(
         world.predict(model, DATA, speaking(DATA, 1.0), folder=f"../outputs/{model}")
         return 0
 
-    monkeypatch.setattr(sweeps, "evaluate", evaluate)
+    monkeypatch.setattr(sweeps, "evaluate_checkpoint", evaluate)
     callback = findit.checkpoint_callback(DATA, name="ft", like="FindIt-Nano", flags=["-q"])
     arguments = TrainingArguments(
         "training", max_steps=3, save_steps=1, use_cpu=True, report_to=[], disable_tqdm=True

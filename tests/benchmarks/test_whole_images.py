@@ -15,7 +15,7 @@ from scored_runs import World, query
 import vlmeval_findit as findit
 from vlmeval_findit import models
 from vlmeval_findit.benchmarks import baselines, benchmarks
-from vlmeval_findit.boxes import FILE_PIXELS, Space, SpaceError, Truth, reference, space_from
+from vlmeval_findit.boxes import FILE_PIXELS, Space, SpaceError, Truth, reply_extent, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import chat_model
@@ -155,7 +155,7 @@ def test_baselines_answer_in_a_space_without_a_limit() -> None:
             row = benchmark.baselines.get(name)
             if row is None or row.space is None:
                 continue
-            across, down, *corner = reference(space_from(row.space), 8192, 6144)
+            across, down, *corner = reply_extent(space_from(row.space), 8192, 6144)
             assert (across, down, *corner) in ((1000, 1000, 0, 0), (8192, 6144, 0, 0))
 
 

@@ -30,7 +30,7 @@ from vlmeval_findit.boxes import (
     Space,
     parse_leniently,
     read,
-    reference,
+    reply_extent,
 )
 
 S = Repair
@@ -242,7 +242,7 @@ def test_location_tokens_are_right_in_every_space(space: Space) -> None:
     lenient = scored.queries[0].details["lenient"]
     assert lenient["boxes"] == [pytest.approx([80, 120, 320, 360])]
     assert scored.queries[0].details["errors"][0]["kind"] == "recoverable"
-    assert reference(space, 640, 480).width > 0
+    assert reply_extent(space, 640, 480).width > 0
 
 
 def test_location_tokens_need_the_image_and_are_no_point() -> None:

@@ -24,10 +24,10 @@ from vlmeval_findit.boxes import (
     match,
     matching,
     parse_leniently,
-    places,
     points_inside,
     read,
     schema_of,
+    stated_places,
     write,
 )
 from vlmeval_findit.boxes import FormatFailure as R
@@ -114,7 +114,7 @@ def test_what_is_written_is_read_and_its_places_are_known(form: ReplyFormat) -> 
         (0, 2) if video else (),
         None,
     )
-    located = places(reply, form, reading)
+    located = stated_places(reply, form, reading)
     text = [[reply[slice(*span)] for span in place.numbers] for place in located]
     assert text == [["20.0", "30.0"], ["2.5", "5.5"]]
     if form.output == "json":

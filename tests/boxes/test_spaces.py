@@ -21,8 +21,8 @@ from vlmeval_findit.boxes import (
     Truth,
     match,
     read,
-    reference,
     reference_size,
+    reply_extent,
     smart_resize,
     space_from,
     to_pixels,
@@ -132,7 +132,7 @@ def test_the_size_that_numbers_refer_to(
 def test_a_letterbox_has_the_image_in_its_middle(
     side: int, size: tuple[int, int], corner: tuple[float, float]
 ) -> None:
-    result = reference(Space("letterbox", side=side), *size)
+    result = reply_extent(Space("letterbox", side=side), *size)
     assert result[2:] == corner
     # What is left of it and above it is outside of the image.
     scale_x, scale_y, left, top = to_pixels(Space("letterbox", side=side), *size)
@@ -258,7 +258,7 @@ def test_the_truth_comes_back_from_every_space(settings: Space) -> None:
     """Of images of every size, wide and high, written as numbers of a reply and read back."""
     for width, height in SIZES:
         truth = (0.0, 0.25 * height, 0.5 * width, float(height))
-        across, down, left, top = reference(settings, width, height)
+        across, down, left, top = reply_extent(settings, width, height)
         x, y = across / width, down / height
         x1, y1, x2, y2 = truth
         numbers = (x1 * x + left, y1 * y + top, x2 * x + left, y2 * y + top)
@@ -272,6 +272,6 @@ def test_only_file_pixels_are_the_file_at_every_size() -> None:
     frames = {
         each.kind
         for each in SPACES
-        if all(reference(each, *size) == (*size, 0, 0) for size in SIZES)
+        if all(reply_extent(each, *size) == (*size, 0, 0) for size in SIZES)
     }
     assert frames == {FILE_PIXELS.kind}

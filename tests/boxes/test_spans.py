@@ -28,7 +28,7 @@ from reply_tables import (
 )
 from test_reading import FORMATS, some_boxes
 
-from vlmeval_findit.boxes import CLASS_KEY, ReplyFormat, Span, places, read, write
+from vlmeval_findit.boxes import CLASS_KEY, ReplyFormat, Span, read, stated_places, write
 
 
 def at(reply: str, span: Span | None) -> str | None:
@@ -41,7 +41,7 @@ def test_what_is_written_is_located(form: ReplyFormat, data: st.DataObject) -> N
     """The places of a box hold the very numbers and the label that were written for it."""
     boxes = data.draw(some_boxes(form))
     reply = write(boxes, form, digits=3)
-    locations = places(reply, form, read(reply, form))
+    locations = stated_places(reply, form, read(reply, form))
     for each, location in zip(boxes, locations, strict=True):
         written = [round(n, 3) for n in form.numbers.from_corners(each.box)]
         assert [float(reply[slice(*span)]) for span in location.numbers] == written
@@ -60,7 +60,7 @@ def test_what_is_written_is_located(form: ReplyFormat, data: st.DataObject) -> N
 @pytest.mark.parametrize(("form", "row"), TEXT_REPLIES + JSON_REPLIES)
 def test_boxes_of_ugly_replies_are_located(form: ReplyFormat, row: Row) -> None:
     reading = read(row.reply, form)
-    for box, each in zip(reading.boxes, places(row.reply, form, reading), strict=True):
+    for box, each in zip(reading.boxes, stated_places(row.reply, form, reading), strict=True):
         if each is None:
             assert row.what == "booleans are 0 and 1", "only these numbers are no numbers"
             continue
@@ -128,7 +128,7 @@ def test_where_it_stands(
     actual = [
         each and (" ".join(at(reply, span) for span in each.numbers),
                   at(reply, each.label), at(reply, each.before))
-        for each in places(reply, form, read(reply, form))
+        for each in stated_places(reply, form, read(reply, form))
     ]  # fmt: skip
     assert actual == expected
 
@@ -142,6 +142,6 @@ def test_looking_for_places_takes_linear_time(loop: str) -> None:
 
         def find(piece: str, form: ReplyFormat = form, beginning: str = beginning) -> None:
             reply = beginning + piece
-            assert places(reply, form, read(reply, form))[0] is not None
+            assert stated_places(reply, form, read(reply, form))[0] is not None
 
         check_linear(LOOPS[loop], find)

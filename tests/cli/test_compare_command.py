@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scored_runs import CallResult, World, failing, query, speaking
 
-from vlmeval_findit.analysis import compare
+from vlmeval_findit.analysis import compare_runs
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER
@@ -41,7 +41,7 @@ def test_every_metric_with_interval_p_and_queries(
     assert len(lines) <= 40
     assert lines[:2] == [f"A: Good on {JSON}", f"B: Poor on {TEXT}"]
     (written,) = json.loads(out.read_text())
-    tests = compare(good, poor)
+    tests = compare_runs(good, poor)
     rows = {row["metric"]: row for row in written["metrics"]["rows"]}
     for name, row in rows.items():
         expected, cell = tests[name], row["A - B"]
@@ -172,7 +172,7 @@ def test_failed_calls_are_counted_apart_and_other_rows_are_refused(
     counts = [int(part.split()[-1]) for part in line.split(": ")[1].split(", ")]
     assert sum(counts) == len(good.rows) - fails.failed < len(good.rows)
     assert "≠: over answered calls, and A and B answered different queries: no test" in shown
-    assert shown.count("≠") == 1 + len(compare(good, fails)) - 1
+    assert shown.count("≠") == 1 + len(compare_runs(good, fails)) - 1
     part = world.run("Part", JSON, speaking(JSON, 1.0), rows=4)
     assert main(["compare", str(good.path), str(part.path)]) == 2
     assert "only runs over the same rows can be compared" in capsys.readouterr().err

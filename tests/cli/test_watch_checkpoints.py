@@ -39,7 +39,7 @@ def evaluated(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, 
         return int(checkpoint.step == 30)
 
     monkeypatch.chdir(world.folder)
-    monkeypatch.setattr(watch_checkpoints, "evaluate", evaluate)
+    monkeypatch.setattr(watch_checkpoints, "evaluate_checkpoint", evaluate)
     for step in (20, 10):
         add_checkpoint(world.folder / "training", step)
     return calls
@@ -131,7 +131,7 @@ def test_checkpoints_without_an_answer_are_not_on_the_curve(
         return int(checkpoint.step == 20)
 
     monkeypatch.chdir(world.folder)
-    monkeypatch.setattr(watch_checkpoints, "evaluate", evaluate)
+    monkeypatch.setattr(watch_checkpoints, "evaluate_checkpoint", evaluate)
     for step in (10, 20, 30, 40):
         add_checkpoint(Path("training"), step)
     assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
-from vlmeval_findit.boxes import Space, reference
+from vlmeval_findit.boxes import Space, reply_extent
 from vlmeval_findit.coords import (
     CORNERS_EXCHANGED,
     MOST_BOXES,
@@ -20,19 +20,19 @@ from vlmeval_findit.coords import (
     SPACES,
     AnsweredQuery,
     Convention,
+    CoordinateVerdict,
     RunArrays,
     RunFit,
     SecondConvention,
     UnlistedConvention,
-    Verdict,
     convention_distance,
     conventions,
-    decide,
+    decide_verdict,
     diagnose,
     fit_distortion,
-    row_of,
     run_arrays,
-    scaled,
+    scaling_of,
+    space_row_of,
     to_boxes,
     to_numbers,
 )
@@ -102,24 +102,24 @@ def test_numbers_of_a_convention(name: str, numbers: list[float]) -> None:
 @pytest.mark.parametrize("row", [row for row in SPACES.values() if row.space], ids=lambda r: r.name)
 def test_spaces_equal_those_of_the_score(row: object) -> None:
     frame = row.map_of(SIZES)
-    known = np.array([reference(row.space, int(w), int(h)) for w, h in SIZES.T], float)
+    known = np.array([reply_extent(row.space, int(w), int(h)) for w, h in SIZES.T], float)
     assert np.array_equal(np.concatenate([frame.scale, frame.offset]).T, known)
-    assert row_of(row.space) is row
+    assert space_row_of(row.space) is row
 
 
 def test_a_declared_letterbox_fits_but_not_without_its_padding() -> None:
-    yolo = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
+    yolo = Convention(space_row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
     frame = yolo.space.map_of(np.array([[640, 375], [480, 500]], float))
     assert frame.scale.T.tolist() == [[640, 480], [480, 640]]
     assert frame.offset.T.tolist() == [[0, 80], [80, 0]]
     arrays = answered("detection", yolo, 0, 120)
-    assert diagnose(arrays, yolo).verdict is Verdict.FITS
+    assert diagnose(arrays, yolo).verdict is CoordinateVerdict.FITS
     assert diagnose(arrays, convention("longer640/xyxy")).verdict.alarms, "the same scale"
 
 
 def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
     space = Space("smart_resize", min_pixels=100352, max_pixels=802816)
-    declared = Convention(row_of(space), ORDERS["xyxy"])
+    declared = Convention(space_row_of(space), ORDERS["xyxy"])
     names = [each.name for each in conventions(declared)]
     assert declared.name in names
     assert len(names) == len(set(names)) == 544 + 5
@@ -150,7 +150,7 @@ def test_exchanged_corners_are_named(order: str, space: str, declared: str) -> N
     found = diagnose(
         answered("phrases", convention(f"{space}/{order}"), 0, 80), convention(declared)
     )
-    assert found.verdict is Verdict.OTHER
+    assert found.verdict is CoordinateVerdict.OTHER
     assert found.fit.best.name == f"{space}/{order}"
     assert CORNERS_EXCHANGED in found.fit.best.description
 
@@ -163,7 +163,7 @@ def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     found = diagnose(
         answered("phrases", convention(f"{space}/{order}"), 1, 80), convention("grid1000/xyxy")
     )
-    assert found.verdict is Verdict.OTHER
+    assert found.verdict is CoordinateVerdict.OTHER
     assert found.fit.best.name == f"{space}/{order}"
 
 
@@ -175,7 +175,7 @@ def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     """Or one that cannot be told from it: 490 from 512 by weak models."""
     arrays = answered("phrases", convention(f"{name}/xyxy"), 2, 100)
     found = diagnose(arrays, convention(declared))
-    assert found.verdict is Verdict.OTHER
+    assert found.verdict is CoordinateVerdict.OTHER
     assert f"{name}/xyxy" in (found.fit.best.name, *found.fit.lookalikes)
 
 
@@ -187,7 +187,10 @@ def test_a_right_run_does_not_alarm_whatever_its_model_does(
     habit: str, declared: str, profile: str
 ) -> None:
     arrays = answered(profile, convention(declared), 3, 100, HABITS[habit])
-    assert diagnose(arrays, convention(declared)).verdict in (Verdict.FITS, Verdict.UNDECIDED)
+    assert diagnose(arrays, convention(declared)).verdict in (
+        CoordinateVerdict.FITS,
+        CoordinateVerdict.UNDECIDED,
+    )
 
 
 # --- arrays -------------------------------------------------------------------------------------
@@ -257,7 +260,7 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
 def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
     arrays = answered(profile, convention(says), 3, 120)
     result = diagnose(arrays, convention(declared))
-    assert result.verdict is Verdict.OTHER
+    assert result.verdict is CoordinateVerdict.OTHER
     assert convention_distance(arrays, result.fit.best, convention(says)) < 0.02
     assert result.fit.best.name in result.fit.lookalikes
     assert result.fit.agree > 0.6 * result.answered
@@ -271,8 +274,8 @@ def test_another_convention_is_named(declared: str, says: str, profile: str) -> 
 def test_a_frame_that_no_row_has(fault: Fault) -> None:
     declared = convention("claude_standard/xyxy")
     arrays = answered("phrases", declared, 5, 150, fault=fault)
-    assert diagnose(arrays, declared).verdict is Verdict.UNLISTED
-    options = fit_distortion(arrays, declared, scaled(fault.scale[0]))
+    assert diagnose(arrays, declared).verdict is CoordinateVerdict.UNLISTED
+    options = fit_distortion(arrays, declared, scaling_of(fault.scale[0]))
     assert options.scale == pytest.approx(fault.scale, abs=0.03)
     assert options.at_origin == pytest.approx(fault.offset, abs=0.015)
     assert (np.abs(options.scale - fault.scale) < 4 * options.scale_error).all()
@@ -297,7 +300,7 @@ def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
 def test_two_conventions_in_a_run(other: str, share: float, seed: int, pull: float) -> None:
     says = lambda rng: convention(other) if rng.random() < share else GRID  # noqa: E731
     result = diagnose(answered("detection", says, seed, 200, Habit(miou=0.7, pull=pull)), GRID)
-    assert result.verdict is Verdict.MIXED
+    assert result.verdict is CoordinateVerdict.MIXED
     assert result.fit.second.share == pytest.approx(share, abs=0.1)
 
 
@@ -316,7 +319,7 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
 
 def test_boxes_that_follow_nothing() -> None:
     blind = answered("phrases", GRID, 0, 100, Habit(miou=0.7, garbage=1.0))
-    assert diagnose(blind, GRID).verdict is Verdict.NONE
+    assert diagnose(blind, GRID).verdict is CoordinateVerdict.NONE
     queries = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
     full = [each._replace(numbers=[(0, 0, 1000, 1000)]) for each in queries]
     assert not diagnose(run_arrays(full), GRID).verdict.alarms, "the same box again and again"
@@ -325,14 +328,14 @@ def test_boxes_that_follow_nothing() -> None:
 @pytest.mark.parametrize("queries", [0, 4])
 def test_too_few(queries: int) -> None:
     result = diagnose(answered("phrases", GRID, 0, queries), GRID)
-    assert (result.verdict, result.fit) == (Verdict.TOO_FEW, None)
+    assert (result.verdict, result.fit) == (CoordinateVerdict.TOO_FEW, None)
 
 
 def test_what_images_of_a_single_size_cannot_tell() -> None:
     square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
     simulated = run(np.random.default_rng(0), square, GRID, GOOD, 100)
     result = diagnose(run_arrays(simulated), PIXELS)
-    assert result.verdict is Verdict.FITS
+    assert result.verdict is CoordinateVerdict.FITS
     assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(result.fit.lookalikes)
 
 
@@ -372,36 +375,51 @@ FAR = bent((0.6, 0.6), (-0.2, -0.2))
 @pytest.mark.parametrize(
     ("each", "verdict"),
     [
-        (result(), Verdict.OTHER),
-        (result(llr=14.9), Verdict.UNDECIDED),
-        (result(z=1.9), Verdict.UNDECIDED),
-        (result(z_iou=1.9), Verdict.UNDECIDED),
-        (result(distance=0.01), Verdict.FITS),
-        (result(distance=0.01, rivals=("unit/xyxy",)), Verdict.UNDECIDED),
-        (result(signal=23.9), Verdict.NONE),
+        (result(), CoordinateVerdict.OTHER),
+        (result(llr=14.9), CoordinateVerdict.UNDECIDED),
+        (result(z=1.9), CoordinateVerdict.UNDECIDED),
+        (result(z_iou=1.9), CoordinateVerdict.UNDECIDED),
+        (result(distance=0.01), CoordinateVerdict.FITS),
+        (result(distance=0.01, rivals=("unit/xyxy",)), CoordinateVerdict.UNDECIDED),
+        (result(signal=23.9), CoordinateVerdict.NONE),
         (
             result(signal=23.9, unlisted=bent((0.6, 0.6), (-0.2, -0.2))._replace(gain=101)),
-            Verdict.UNLISTED,
+            CoordinateVerdict.UNLISTED,
         ),
-        (result(unlisted=LARGER), Verdict.UNLISTED),
-        (result(unlisted=LARGER._replace(gain=24.0)), Verdict.OTHER),
-        (result(unlisted=LARGER._replace(distance=0.04)), Verdict.OTHER),
-        (result(unlisted=LARGER._replace(gain=59, z_iou=2.9)), Verdict.OTHER),
+        (result(unlisted=LARGER), CoordinateVerdict.UNLISTED),
+        (result(unlisted=LARGER._replace(gain=24.0)), CoordinateVerdict.OTHER),
+        (result(unlisted=LARGER._replace(distance=0.04)), CoordinateVerdict.OTHER),
+        (result(unlisted=LARGER._replace(gain=59, z_iou=2.9)), CoordinateVerdict.OTHER),
         # What fits badly is no "fits".
-        (result(distance=0.0, unlisted=LARGER._replace(z_iou=2.9)), Verdict.UNDECIDED),
+        (result(distance=0.0, unlisted=LARGER._replace(z_iou=2.9)), CoordinateVerdict.UNDECIDED),
         # A scale that changes within the run.
-        (result(unlisted=LARGER._replace(gain=61, z_iou=1.1)), Verdict.UNLISTED),
-        (result(unlisted=bent((1.02, 1.02), (0.01, 0.01))), Verdict.FITS),
-        (result(unlisted=SMALLER), Verdict.FITS),
-        (result(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
-        (result(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
-        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
-        (result(distance=0.0, second=SecondConvention(GRID, 0.04, 26.0, 0.9)), Verdict.FITS),
-        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
-        (result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
+        (result(unlisted=LARGER._replace(gain=61, z_iou=1.1)), CoordinateVerdict.UNLISTED),
+        (result(unlisted=bent((1.02, 1.02), (0.01, 0.01))), CoordinateVerdict.FITS),
+        (result(unlisted=SMALLER), CoordinateVerdict.FITS),
+        (result(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), CoordinateVerdict.UNLISTED),
+        (result(unlisted=bent((1.0, 1.0), (0.03, 0.0))), CoordinateVerdict.UNLISTED),
+        (
+            result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)),
+            CoordinateVerdict.MIXED,
+        ),
+        (
+            result(distance=0.0, second=SecondConvention(GRID, 0.04, 26.0, 0.9)),
+            CoordinateVerdict.FITS,
+        ),
+        (
+            result(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)),
+            CoordinateVerdict.FITS,
+        ),
+        (
+            result(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)),
+            CoordinateVerdict.FITS,
+        ),
         # A model that draws boxes to the middle, and a part in another convention.
-        (result(unlisted=SMALLER, second=SecondConvention(PIXELS, 0.2, 26.0, 0.9)), Verdict.MIXED),
+        (
+            result(unlisted=SMALLER, second=SecondConvention(PIXELS, 0.2, 26.0, 0.9)),
+            CoordinateVerdict.MIXED,
+        ),
     ],
 )
-def test_the_first_rule_that_holds(each: RunFit, verdict: Verdict) -> None:
-    assert decide(each, GRID, boxes=100)[0] is verdict
+def test_the_first_rule_that_holds(each: RunFit, verdict: CoordinateVerdict) -> None:
+    assert decide_verdict(each, GRID, boxes=100)[0] is verdict

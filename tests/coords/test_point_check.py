@@ -19,12 +19,12 @@ from vlmeval_findit.coords import (
     Y_FIRST,
     AnsweredQuery,
     Convention,
+    CoordinateVerdict,
     Order,
     PointDiagnosis,
-    Verdict,
     diagnose_points,
-    row_of,
     run_arrays,
+    space_row_of,
     to_numbers,
 )
 from vlmeval_findit.protocol import Settings
@@ -91,9 +91,9 @@ def test_another_convention_is_named(space: str, order: Order, labels: Sequence[
     found = told(answered(space, order, queries=80, labels=labels))
     truth = Convention(SPACES[space], order)
     if truth.name == GRID.name:
-        assert (found.verdict, found.fit.best.name) == (Verdict.FITS, GRID.name)
+        assert (found.verdict, found.fit.best.name) == (CoordinateVerdict.FITS, GRID.name)
     else:
-        assert (found.verdict, found.fit.best.order.name) == (Verdict.OTHER, order.name)
+        assert (found.verdict, found.fit.best.order.name) == (CoordinateVerdict.OTHER, order.name)
         assert found.fit.best.name == truth.name
 
 
@@ -108,7 +108,10 @@ def test_the_declared_convention_raises_no_alarm(space: str, right: float, sprea
 
 def test_points_anywhere_follow_nothing() -> None:
     for seed in range(10):
-        assert told(answered(seed=seed, right=0.0)).verdict in (Verdict.NONE, Verdict.UNDECIDED)
+        assert told(answered(seed=seed, right=0.0)).verdict in (
+            CoordinateVerdict.NONE,
+            CoordinateVerdict.UNDECIDED,
+        )
 
 
 def test_objects_on_the_diagonal_tell_no_order() -> None:
@@ -118,17 +121,17 @@ def test_objects_on_the_diagonal_tell_no_order() -> None:
         AnsweredQuery(500, 500, f"{at}.png", [box], [[(box[1] + 40) * 2, (box[0] + 40) * 2] * 2])
         for at, box in enumerate(boxes)
     ]
-    assert told(queries).verdict is Verdict.FITS
+    assert told(queries).verdict is CoordinateVerdict.FITS
 
 
 def test_few_points_are_too_few() -> None:
-    assert told(answered(order=Y_FIRST, queries=7)).verdict is Verdict.TOO_FEW
-    assert told([]).verdict is Verdict.TOO_FEW
+    assert told(answered(order=Y_FIRST, queries=7)).verdict is CoordinateVerdict.TOO_FEW
+    assert told([]).verdict is CoordinateVerdict.TOO_FEW
 
 
 def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
-    space = row_of(Space("smart_resize", min_pixels=100352, max_pixels=802816))
-    assert told(answered(), Convention(space, X_FIRST)).verdict is Verdict.OTHER
+    space = space_row_of(Space("smart_resize", min_pixels=100352, max_pixels=802816))
+    assert told(answered(), Convention(space, X_FIRST)).verdict is CoordinateVerdict.OTHER
 
 
 # --- on disk --------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from vlmeval_findit.coords import (
     convention_distance,
     group_by_size,
     judge_probe,
-    row_of,
     run_arrays,
+    space_row_of,
 )
 from vlmeval_findit.data import probe_scene
 
@@ -77,7 +77,7 @@ def test_a_declared_space_is_confirmed_or_the_right_named(name: str, noise: floa
 
 def test_a_declared_letterbox_is_confirmed_with_its_padding() -> None:
     """Of a side that no row has: what is declared is tried, too."""
-    truth = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
+    truth = Convention(space_row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
     queries = told(truth)
     result = judge_probe(queries, truth, GRID)
     assert (result.verdict, result.named) == (ProbeVerdict.CONFIRMED, truth)

@@ -21,8 +21,8 @@ from vlmeval_findit.boxes import (
     REPRESENTATIONS,
     Space,
     SpaceError,
-    reference,
     reference_size,
+    reply_extent,
     space_from,
 )
 from vlmeval_findit.cli import main
@@ -97,7 +97,7 @@ def test_of_two_equal_names_the_first_counts(
     for first, second, size in ((plugin_file, other, 512), (other, plugin_file, 64)):
         with known_here(files=(first, second)):
             assert reference_size(Space("grid512"), 10, 10) == (size, size)
-            reference.cache_clear()
+            reply_extent.cache_clear()
             assert main(["plugins"]) == 1
         out = capsys.readouterr().out
         assert out.count("broken: ") == 3

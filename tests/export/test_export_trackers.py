@@ -24,7 +24,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import install
 from vlmeval_findit.export import CURVE_TAG, RUN_TAG, Private, key_of, plain_name, worst_answers
 from vlmeval_findit.protocol import Settings
-from vlmeval_findit.report import gather
+from vlmeval_findit.report import gather_transcripts
 from vlmeval_findit.scoring import load_run, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
@@ -305,7 +305,7 @@ def test_a_missing_package_is_named(world: World, monkeypatch, capsys) -> None:
 
 
 def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
-    (transcript,), _ = gather([world.run("Mixed", JSON, failing)])
+    (transcript,), _ = gather_transcripts([world.run("Mixed", JSON, failing)])
     (world.folder / "pictures" / "0.jpg").write_bytes(b"spoilt")
     worst = {each.row.index: each.picture for each in worst_answers(transcript, 20, Private())}
     assert [*worst] == [1, 2, 4, 5, 7, 8, 10, 11]

@@ -11,7 +11,7 @@ from boards import FAILED_MISSED, JSON, LABELS_JSON, METRICS, NOW, TEXT, board, 
 from scored_runs import World, query, speaking, two_labels
 from toy_benchmark import LETTERS, guessing, letters
 
-from vlmeval_findit.analysis import compare, estimate
+from vlmeval_findit.analysis import compare_runs, estimate_run
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
@@ -30,7 +30,7 @@ from vlmeval_findit.leaderboard import (
 from vlmeval_findit.protocol import FAILED_ANSWER, Better
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
-from vlmeval_findit.statistics import correct, mean, metric_intervals
+from vlmeval_findit.statistics import correct_by_holm, mean, metric_intervals
 
 __all__ = ["board", "letters", "many", "runs"]
 
@@ -121,13 +121,13 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     """Pascal and Pascal_multilabel show the same pictures; in another folder they would not."""
     board = make_board(runs, ["xyxy_json"])
     first, second = (run for column in board.datasets if (run := board.run("Good", column.name)))
-    expected = metric_intervals(mean([estimate(first), estimate(second)]))
+    expected = metric_intervals(mean([estimate_run(first), estimate_run(second)]))
     entries = board.cells["Good", OVERALL].entries
     assert expected["F1@0.5"] is not None
     known = {name: interval for name, interval in expected.items() if interval}
     assert {name: entries[name].interval for name in known} == known
     elsewhere = replace(second, rows=tuple(replace(a, source=f"x{a.source}") for a in second.rows))
-    apart = metric_intervals(mean([estimate(first), estimate(elsewhere)]))
+    apart = metric_intervals(mean([estimate_run(first), estimate_run(elsewhere)]))
     assert apart["mIoU"] != expected["mIoU"]
 
 
@@ -205,7 +205,7 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
         entries = [many.cells[model, "Pascal"].entries[metric] for model in many.models]
         tests = [e.to_above for e in sorted(entries, key=lambda e: e.rank or 0) if e.to_above]
         assert len(tests) == 4
-        assert tests == correct(replace(test, corrected=test.p_value) for test in tests)
+        assert tests == correct_by_holm(replace(test, corrected=test.p_value) for test in tests)
     rows = {row["model"]: row for row in values_table(many).records() if row["dataset"] == "Pascal"}
     raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
     held = [rows[model]["F1@0.5 p to rank above (Holm)"] for model in "BCDE"]
@@ -222,7 +222,7 @@ def test_formats_are_tested_against_the_reported_one(many: Board) -> None:
             if row.run is reported:
                 assert row.to_reported is None
                 continue
-            raw = compare(row.run, reported)["F1@0.5"]
+            raw = compare_runs(row.run, reported)["F1@0.5"]
             test = row.to_reported
             assert test is not None
             assert (test.value, test.p_value) == (pytest.approx(raw.value), raw.p_value)

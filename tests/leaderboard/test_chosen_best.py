@@ -18,7 +18,7 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import panels_of
 from vlmeval_findit.scoring import load_runs
-from vlmeval_findit.statistics import Difference, correct, corrected_for_pairs
+from vlmeval_findit.statistics import Difference, correct_by_holm, corrected_for_pairs
 
 __all__ = ["many", "runs"]
 
@@ -83,7 +83,7 @@ def test_against_a_named_format_its_own_tests_count(world: World) -> None:
     named = make_board(load_runs([world.runs]), ["xyxy_text"])
     tests = [row.to_reported for row in named.runs if row.to_reported is not None]
     assert len(tests) == 2
-    assert tests == correct(tests)
+    assert tests == correct_by_holm(tests)
     chosen = make_board(load_runs([world.runs]))
     worst = [format_spreads(board)[0].worst.to_best for board in (named, chosen)]
     assert worst[0] == worst[1]

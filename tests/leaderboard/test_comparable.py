@@ -15,7 +15,7 @@ from vlmeval_findit.leaderboard import (
     FormatError,
     as_latex,
     as_markdown,
-    choose,
+    choose_reported,
     make_board,
     sweep_table,
 )
@@ -174,7 +174,7 @@ def test_a_run_in_two_spaces_contradicts_itself(world: World) -> None:
 def test_the_best_format_by_average_is_reported(
     world: World, runs: list[Run], board: Board
 ) -> None:
-    reported = choose(board.datasets)
+    reported = choose_reported(board.datasets)
     formats = {model: run.variant.format for (model, _), run in reported.items()}
     assert formats == {"Good": "xyxy_text", "Poor": "xyxy_json", "Poor2": "xyxy_json"}
     for model, best in formats.items():

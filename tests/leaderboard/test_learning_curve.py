@@ -9,10 +9,10 @@ import pytest
 from scored_runs import World, failing, query, speaking
 from simulated_trainings import claims_of, simulated_runs
 
-from vlmeval_findit.analysis import StatisticsError, compare, intervals
+from vlmeval_findit.analysis import StatisticsError, compare_runs, run_intervals
 from vlmeval_findit.leaderboard import curve_table, learning_curves
 from vlmeval_findit.scoring import Run
-from vlmeval_findit.statistics import ALPHA, Choice, alpha_share, corrected_for_pairs
+from vlmeval_findit.statistics import ALPHA, BestOf, alpha_share, corrected_for_pairs
 
 __all__ = ["simulated_runs"]
 
@@ -37,11 +37,11 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
     for point in curve.points[:2]:
         assert point.to_best is not None
         assert point.value == curve.metric.value(point.run.sums)
-        bounds = intervals(point.run)[METRIC]
+        bounds = run_intervals(point.run)[METRIC]
         assert bounds is not None
         assert point.interval is not None
         assert (point.interval.low, point.interval.high) == pytest.approx((bounds.low, bounds.high))
-        of_pair = compare(point.run, runs[2])[METRIC]
+        of_pair = compare_runs(point.run, runs[2])[METRIC]
         assert point.to_best.value == pytest.approx(of_pair.value)
         assert of_pair.p_value is not None
         expected = min(1.0, corrected_for_pairs(of_pair.p_value, 3) / alpha_share(3))
@@ -97,7 +97,7 @@ def test_no_grouping_of_equal_checkpoints_spends_more_than_5_percent() -> None:
     pairs, and asked for no more. All groupings of 24 checkpoints, in every order, are tried.
     """
     tables = range(2, 25)
-    p_values = [Choice(count, alpha_share(count)).p_value for count in tables]
+    p_values = [BestOf(count, alpha_share(count)).p_value for count in tables]
     assert p_values == sorted(p_values, reverse=True)
     most: dict[tuple[int, ...], float] = {(1,): 0.0}
     for p_value in p_values:

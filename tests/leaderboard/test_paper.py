@@ -20,10 +20,10 @@ from vlmeval_findit.leaderboard import (
     Table,
     as_latex,
     as_markdown,
+    asked_with,
     make_board,
-    origin,
     to_booktabs,
-    value,
+    value_column,
 )
 from vlmeval_findit.scoring import Run
 
@@ -74,7 +74,7 @@ def test_notes_stand_once_and_of_reported_runs_only(runs: list[Run], style: Pape
 def test_a_board_without_comparable_runs_has_no_values(runs: list[Run], style: PaperStyle) -> None:
     board = make_board([replace(run, rows=[]) for run in runs])
     assert not board.models
-    assert origin(board) == ""
+    assert asked_with(board) == ""
     assert (r"\toprule" in as_latex(board, style)) == (style is PaperStyle.FULL)
 
 
@@ -87,7 +87,7 @@ def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:
 
 def test_long_names_of_columns_do_not_widen_a_table() -> None:
     """Six families of FindIt leave the page by 5 cm where each has its name on one line."""
-    table = Table("F1@0.5", [Field("the model"), value("Detection in video")], [["A", 97.4]])
+    table = Table("F1@0.5", [Field("the model"), value_column("Detection in video")], [["A", 97.4]])
     latex = to_booktabs(table)
     assert r"the model & \shortstack[r]{Detection\\in\\video} \\" in latex
 

@@ -17,7 +17,7 @@ from vlmeval_findit.leaderboard import (
     Note,
     Table,
     TableCell,
-    count,
+    count_column,
     markdown_page,
     to_csv,
     to_html,
@@ -25,7 +25,7 @@ from vlmeval_findit.leaderboard import (
     to_latex,
     to_markdown,
     to_terminal,
-    value,
+    value_column,
     write_sheets,
 )
 from vlmeval_findit.statistics import Interval
@@ -36,10 +36,10 @@ TABLE = Table(
     [
         Field("rank", FieldType.RANK),
         Field("model"),
-        value("Overall", "mean of 2", is_mean=True),
+        value_column("Overall", "mean of 2", is_mean=True),
         Field("A - B", FieldType.DIFFERENCE, interval=True),
         Field("p", FieldType.P),
-        count("queries"),
+        count_column("queries"),
     ],
     [
         [TableCell(1), "A<b>", TableCell(61.25, Interval(52.0, 70.1), best=True), 1.5, 4e-4, 1200],
@@ -136,7 +136,7 @@ def test_html_escapes_names() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_a_terminal_cuts_no_value(width: int) -> None:
     # Without names there is nothing to shorten, however narrow.
-    assert list(to_terminal(Table("", [value("Overall")], [[61.25]]), 3))
+    assert list(to_terminal(Table("", [value_column("Overall")], [[61.25]]), 3))
     long = Table("", TABLE.fields, [[1, "name" * 20, *TABLE.rows[0][2:]], *TABLE.rows])
     out = Console(width=width, file=StringIO(), record=True)
     for part in to_terminal(long, width):

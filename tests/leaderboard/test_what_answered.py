@@ -13,7 +13,7 @@ from boards import JSON, TEXT, board, runs
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
-from vlmeval_findit.analysis import StatisticsError, compare, write_consensus
+from vlmeval_findit.analysis import StatisticsError, compare_runs, write_consensus
 from vlmeval_findit.cli import main
 from vlmeval_findit.export import copy_run, private_of
 from vlmeval_findit.leaderboard import Board, make_board
@@ -57,9 +57,9 @@ def test_one_changed_image_is_enough(world: World) -> None:
     c = replace(c, provenance=replace(c.provenance, shown=changed))
     assert reasons(make_board([a, b, c])) == {"C": "other images: 2 of 12 rows (first: row 4)"}
     with pytest.raises(StatisticsError, match=r"other images: 2 of 12 rows \(first: row 4\)"):
-        compare(a, c)
+        compare_runs(a, c)
     with pytest.raises(StatisticsError, match="other images"):
-        compare(c, a)
+        compare_runs(c, a)
 
 
 def test_formats_show_the_same_images(world: World) -> None:
@@ -80,7 +80,7 @@ def test_what_was_not_recorded_contradicts_nothing(world: World) -> None:
     part = showing(b, "1", range(3))
     board = make_board([showing(a, "1"), part, c])
     assert not board.excluded
-    assert compare(showing(a, "1"), c)
+    assert compare_runs(showing(a, "1"), c)
     board = make_board([c, showing(b, "2"), showing(a, "1"), showing(one(world, "D"), "1")])
     assert reasons(board).keys() == {"B"}, "the unknown stays with the larger group"
 
@@ -103,7 +103,7 @@ def test_transparent_images_that_1_0_did_not_lay_on_white(
     if is_mixed:
         assert reasons(board)["Old"].startswith("other images: 4 of 12 rows (first: row 0) are tra")
         with pytest.raises(StatisticsError, match=r"version 1\.0 did not lay on white"):
-            compare(new, old)
+            compare_runs(new, old)
 
 
 def test_predictions_of_other_programs_are_compared_with_transparent_ones(world: World) -> None:

@@ -19,11 +19,11 @@ from vlmeval_findit.marks import (
     Shape,
     Style,
     StyleError,
-    contrasting,
-    curve,
+    contrasting_colour,
     packed_mask,
     rle_of,
-    thinned,
+    skeleton_curve,
+    skeleton_of,
 )
 
 
@@ -88,7 +88,7 @@ def test_the_colour_that_differs_most() -> None:
         ((255, 255, 255), (), "blue"),
         (grey, tuple(COLOURS), "black"),  # all have been used: again from the first
     ]:
-        assert contrasting(np.array([pixel], dtype=np.uint8), used) == expected
+        assert contrasting_colour(np.array([pixel], dtype=np.uint8), used) == expected
 
 
 # --- thinning and curves --------------------------------------------------------------------------
@@ -126,11 +126,11 @@ def zhang_suen(mask: np.ndarray) -> np.ndarray:
 @given(st.integers(0, 10_000), st.integers(1, 14), st.integers(1, 14), st.floats(0.3, 1))
 def test_thinning_is_zhang_and_suens(seed: int, height: int, width: int, share: float) -> None:
     mask = (np.random.RandomState(seed).rand(height, width) < share).astype(np.uint8)
-    assert (thinned(mask) == zhang_suen(mask)).all()
+    assert (skeleton_of(mask) == zhang_suen(mask)).all()
 
 
 def test_one_pixel_has_no_curve() -> None:
-    assert len(curve(np.array([[4, 4]], dtype=np.int32))) == 0
+    assert len(skeleton_curve(np.array([[4, 4]], dtype=np.int32))) == 0
 
 
 def test_names_and_regions_need_no_opencv() -> None:

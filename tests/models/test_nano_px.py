@@ -10,7 +10,7 @@ from perfect_answers import perfect_answer
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import reference_size, space_from
-from vlmeval_findit.coords import SPACES, row_of
+from vlmeval_findit.coords import SPACES, space_row_of
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import MODELS, NANO_PX, SHIPPED, RunSettings
 from vlmeval_findit.protocol import Reply, Settings
@@ -40,7 +40,7 @@ def test_what_its_numbers_refer_to(size: tuple[int, int]) -> None:
     assert reference_size(SPACE, *size) == SIZES[size]
     # A run records the whole space; the coordinate check has a row for it.
     assert space_from(json.loads(json.dumps(SPACE.as_dict()))) == SPACE
-    assert row_of(SPACE) is SPACES[RIGHT]
+    assert space_row_of(SPACE) is SPACES[RIGHT]
 
 
 @pytest.mark.parametrize("name", [SCENES, "FindIt_Scenes_mini_video_f4_xywh_json", PHOTOGRAPHS])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking
 
-from vlmeval_findit.benchmarks.findit import THRESHOLDS, curve, roles
+from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, box_roles, threshold_curve
 from vlmeval_findit.core import printable, short
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import learning_curves, make_board
@@ -25,7 +25,7 @@ from vlmeval_findit.report import (
     charts,
     choose_cards,
     gallery_data,
-    gather,
+    gather_transcripts,
     heat_maps,
     learning_chart,
     make_page,
@@ -59,8 +59,8 @@ def data_of(page: str) -> dict[str, Any]:
 
 def test_curves_meet_the_score_at_its_threshold(world: World) -> None:
     run = world.run("Some-Model", LABELS, speaking(LABELS, 0.7, 30))
-    at_half = curve(run.rows)
-    half = THRESHOLDS.index(0.5)
+    at_half = threshold_curve(run.rows)
+    half = IOU_THRESHOLDS.index(0.5)
     values = [run.metric_values[name] for name in ("Precision", "Recall", "F1@0.5")]
     assert [at_half.precision[half], at_half.recall[half], at_half.f1[half]] == pytest.approx(
         values
@@ -75,7 +75,7 @@ def test_roles_of_boxes(world: World) -> None:
     far = {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]}
     for expected, reply in ((Role.WRONG_LABEL, [hit, wrong]), (Role.MISS, [hit, far])):
         run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-        assert [role for role, _ in roles(run.rows[0])] == [Role.HIT, expected]
+        assert [role for role, _ in box_roles(run.rows[0])] == [Role.HIT, expected]
 
 
 def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_training_is_drawn_by_step_and_its_best_named(world: World) -> None:
 
 
 def gallery_of(run: Run) -> dict[str, Any]:
-    return gallery_data(choose_cards(gather([run])[0]), [run])
+    return gallery_data(choose_cards(gather_transcripts([run])[0]), [run])
 
 
 def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
@@ -182,14 +182,14 @@ def test_missing_files_are_left_out_with_the_reason(
     reply = data["texts"][data["cards"][0]["reply"]]
     assert reply == "The prediction file does not exist any more."
     world.table("Pascal", [query(i) for i in range(12)])
-    transcripts, missing = gather([run])
+    transcripts, missing = gather_transcripts([run])
     assert transcripts == []
     assert "but the run was scored over a table with" in missing[0].reason
     assert "Runs without answers here: 1" in page_of([run])
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "nowhere"))
     monkeypatch.setenv("LMUData", str(tmp_path))
     (tmp_path / "Pascal.tsv").unlink()
-    assert "no table Pascal.tsv in" in gather([run])[1][0].reason
+    assert "no table Pascal.tsv in" in gather_transcripts([run])[1][0].reason
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -13,14 +13,14 @@ from scored_runs import World, failing, query, saying, speaking
 from test_report import JSON, NOW, TEXT, data_of
 from toy_benchmark import guessing, letters
 
-from vlmeval_findit.analysis import ELSEWHERE, compare, compare_errors
+from vlmeval_findit.analysis import ELSEWHERE, compare_errors, compare_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import Board, boards, make_board
 from vlmeval_findit.report import (
     ModelInFormat,
     choose_cards,
     first_pairs,
-    gather,
+    gather_transcripts,
     make_page,
     opening_pair,
     pair_runs,
@@ -56,7 +56,7 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        tests = compare(left, right)
+        tests = compare_runs(left, right)
         # Two models are compared elsewhere where a format was chosen: see test_chosen_formats.
         rows = [row for row in pair["metrics"] if not row[0].endswith(ELSEWHERE)]
         assert [row[0] for row in rows][:3] == ["F1@0.5", "mIoU", "Adherence"]
@@ -176,7 +176,7 @@ def test_a_short_page_has_the_largest_differences(world: World) -> None:
     world.predict("Late", JSON, only(range(50, 56)))
     world.predict("None", JSON, saying("[]"))
     board = make_board(load_runs([world.runs]))
-    transcripts, _ = gather([row.run for row in board.runs])
+    transcripts, _ = gather_transcripts([row.run for row in board.runs])
     different = {*range(6), *range(50, 56)}
 
     def chosen(limit: int) -> dict[str, set[int]]:

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit import draw
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import OVERALL, make_board
 from vlmeval_findit.protocol import Role
-from vlmeval_findit.report import choose_cards, gather, losses_of
+from vlmeval_findit.report import choose_cards, gather_transcripts, losses_of
 from vlmeval_findit.scoring import load_runs
 
 
@@ -61,7 +61,7 @@ def test_every_run_and_error_type_has_cards(world: World) -> None:
         return replies.get(asked.index, "[]" if asked.index < 50 else right(asked, generator))
 
     runs = [world.run("M", JSON, mixed), world.run("Loose", JSON, speaking(JSON, 0.5, 20))]
-    transcripts, _ = gather(runs)
+    transcripts, _ = gather_transcripts(runs)
     every = choose_cards(transcripts)
     some = choose_cards(transcripts, 24)
     assert (len(every), len(some)) == (120, 24)

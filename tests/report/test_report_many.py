@@ -15,7 +15,13 @@ from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, ope
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import ScoredRow
-from vlmeval_findit.report import MOST_CURVES, Details, board_charts, gather, make_page
+from vlmeval_findit.report import (
+    MOST_CURVES,
+    DetailedCharts,
+    board_charts,
+    gather_transcripts,
+    make_page,
+)
 from vlmeval_findit.scoring import RowData, Run, load_runs, read_details
 
 __all__ = ["browser"]
@@ -51,7 +57,7 @@ def test_curves_are_those_of_the_first_models(
 ) -> None:
     monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
     some = few(board, models)
-    details = Details(some)
+    details = DetailedCharts(some)
     read: list[str] = []
 
     def noted(run: Run) -> Sequence[ScoredRow]:
@@ -59,7 +65,7 @@ def test_curves_are_those_of_the_first_models(
         return read_details(run)
 
     monkeypatch.setattr(board_charts, "read_details", noted)
-    for transcript in gather([row.run for row in some.runs])[0]:
+    for transcript in gather_transcripts([row.run for row in some.runs])[0]:
         details.add(transcript)
     ((title, drawn),) = details.drawn()
     assert title == "IoU thresholds"

@@ -14,7 +14,7 @@ import pytest
 from review_pages import LABEL, PROPOSAL, TABLE, VOTERS, random_row, row_of, write_page
 
 from vlmeval_findit.protocol import Answer
-from vlmeval_findit.report import ReviewRow, differing
+from vlmeval_findit.report import ReviewRow, differing_boxes
 
 EVIL = "</script><img src=x onerror=\"document.title='run'\"><!--<script>"
 SHIFTED = (LABEL[0] + 2, LABEL[1], LABEL[2], LABEL[3] - 3)
@@ -80,11 +80,11 @@ BIRDS = Answer((LABEL, PROPOSAL), ("crow", "jay"))
 def test_what_differs_between_two_answers(
     one: Answer, other: Answer, expected: tuple[list[int], list[int]]
 ) -> None:
-    assert (differing(one, other), differing(other, one)) == expected
+    assert (differing_boxes(one, other), differing_boxes(other, one)) == expected
 
 
 def test_all_boxes_of_a_single_candidate_are_shown() -> None:
-    assert differing(BIRDS, None) == [0, 1]
+    assert differing_boxes(BIRDS, None) == [0, 1]
 
 
 # --- the page -------------------------------------------------------------------------------------

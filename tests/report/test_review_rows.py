@@ -23,7 +23,7 @@ from scored_runs import World
 
 from vlmeval_findit.analysis import LabelAudit, audit_labels, audit_record, with_reviews
 from vlmeval_findit.protocol import Answer, Box, Drawn, Review, Reviews, Verdict
-from vlmeval_findit.report import ReviewRow, Source, decoy, mix, rows_to_review
+from vlmeval_findit.report import ReviewRow, Source, decoy_answer, mix_rows, rows_to_review
 from vlmeval_findit.scoring import load_runs
 
 ELSEWHERE: Box = (140.0, 10.0, 180.0, 50.0)
@@ -117,16 +117,16 @@ def test_classes_to_choose_from_are_those_asked_for(world: World) -> None:
 def test_random_rows_are_mixed_in(tmp_path: Path, listed: int, random: int) -> None:
     doubted = [row_of(tmp_path, index) for index in range(listed)]
     others = [random_row(tmp_path, 1000 + index) for index in range(random)]
-    mixed = mix(doubted, others, 3)
+    mixed = mix_rows(doubted, others, 3)
     assert by_drawn(mixed, Drawn.LISTED) == doubted
     assert by_drawn(mixed, Drawn.RANDOM) == others
-    assert mix(doubted, others, 3) == mixed
+    assert mix_rows(doubted, others, 3) == mixed
 
 
 def test_random_rows_have_no_regular_place(tmp_path: Path) -> None:
     doubted = [row_of(tmp_path, index) for index in range(80)]
     others = [random_row(tmp_path, 1000 + index) for index in range(20)]
-    mixed = mix(doubted, others, 3)
+    mixed = mix_rows(doubted, others, 3)
     places = [place for place, row in enumerate(mixed) if row.drawn is Drawn.RANDOM]
     assert len({place % 5 for place in places}) == 5
 
@@ -177,4 +177,4 @@ def test_a_random_row_shows_the_models_where_they_differ(world: World) -> None:
 def test_a_decoy_looks_like_a_doubt(
     label: Answer, single: bool, boxes: tuple[Box, ...], expected: set[Answer | None]
 ) -> None:
-    assert {decoy(label, single, boxes, Random(seed)) for seed in range(20)} == expected
+    assert {decoy_answer(label, single, boxes, Random(seed)) for seed in range(20)} == expected

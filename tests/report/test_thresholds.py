@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scored_runs import World, query, two_labels
 
 from vlmeval_findit.analysis import compare_hits, scores_by_index
-from vlmeval_findit.benchmarks.findit import THRESHOLDS, FindItQuery, curve, roles
+from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, FindItQuery, box_roles, threshold_curve
 from vlmeval_findit.boxes import HIT_IOU, as_decimal, iou
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import Role
@@ -59,13 +59,13 @@ def test_the_curve_is_the_score_at_its_threshold(world: World) -> None:
     run = answered(world, NAME, [[(height, "")] for height in near(0.5)])
     hits = sum(sum(row.details["hits"]) for row in run.rows)
     assert 0 < hits < len(run.rows), "some lie below, some above"
-    found = curve(run.rows)
-    half = THRESHOLDS.index(0.5)
+    found = threshold_curve(run.rows)
+    half = IOU_THRESHOLDS.index(0.5)
     assert found.f1[half] == pytest.approx(run.metric_values["F1@0.5"])
     assert found.recall[half] == pytest.approx(100 * hits / len(run.rows))
 
 
-@pytest.mark.parametrize("threshold", THRESHOLDS)
+@pytest.mark.parametrize("threshold", IOU_THRESHOLDS)
 def test_curves_have_the_ious_of_the_match(world: World, threshold: float) -> None:
     """In 32 bits, like the score, at every threshold."""
     heights = near(threshold)
@@ -74,7 +74,7 @@ def test_curves_have_the_ious_of_the_match(world: World, threshold: float) -> No
     ious = iou(boxes, np.tile(np.float32([0, 0, SIDE, SIDE]), (len(boxes), 1)))
     expected = 100 * (ious >= np.float32(threshold)).mean()
     assert 0 < expected < 100
-    recall = curve(run.rows).recall[THRESHOLDS.index(threshold)]
+    recall = threshold_curve(run.rows).recall[IOU_THRESHOLDS.index(threshold)]
     assert recall == pytest.approx(expected)
 
 
@@ -83,7 +83,7 @@ def test_a_wrong_label_is_one_where_the_errors_say_so(world: World) -> None:
     run = answered(world, LABELS, [[(height, "bird")] for height in near(0.5)])
     seen = set()
     for row in run.rows:
-        ((role, _),) = roles(row)
+        ((role, _),) = box_roles(row)
         kinds = {each["kind"] for each in row.details["errors"] if each["box"] is not None}
         assert kinds == ({"wrong label"} if role is Role.WRONG_LABEL else {"both"})
         seen.add(role)

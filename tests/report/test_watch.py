@@ -21,7 +21,13 @@ from waits import until
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import duration
-from vlmeval_findit.report import Followed, Snapshot, SweepFiles, SweepState, make_live_page
+from vlmeval_findit.report import (
+    FollowedSweep,
+    SweepFiles,
+    SweepSnapshot,
+    SweepState,
+    make_live_page,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SWEEP = """
@@ -41,8 +47,12 @@ def run(folder: Path, on_call: Callable[[int, str], None] | None = None, **field
 
 
 def run_and_read(
-    folder: Path, followed: Followed, at: Sequence[int], fail: Sequence[int] = (), **fields: Any
-) -> list[Snapshot]:
+    folder: Path,
+    followed: FollowedSweep,
+    at: Sequence[int],
+    fail: Sequence[int] = (),
+    **fields: Any,
+) -> list[SweepSnapshot]:
     """Run the sweep, some of whose calls fail; return what is read ``at`` calls, and afterwards."""
     snapshots = []
 
@@ -60,7 +70,7 @@ def run_and_read(
 
 
 def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
     before = followed.read(0.0)
     assert (before.state, before.cells) == (SweepState.WAITING, ())
     first, second, after = run_and_read(tmp_path, followed, (9, 15))
@@ -79,7 +89,7 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
 
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
     between, ended = run_and_read(tmp_path, followed, [12], fail=(3, 7))
     assert between.failed == 2
     assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
@@ -89,14 +99,14 @@ def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
 
 
 def test_of_several_samples_the_first_is_shown(tmp_path: Path) -> None:
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
     between, ended = run_and_read(tmp_path, followed, [9], fail=[1], samples=2)
     assert (between.answered, between.failed) == (3, 1), "of eight calls"
     assert (len(ended.cells), ended.answered, ended.failed, ended.left) == (4, 23, 1, 0)
 
 
 def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
 
     def die(number: int, text: str) -> None:
         if number == 8:
@@ -111,12 +121,12 @@ def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
     assert dead.left > 0
     assert "not finished: run it again to go on" in make_live_page(dead, NOW, None)
     # A page that starts now waits for the sweep to go on.
-    assert Followed(files_of(tmp_path)).read(0.0).state is SweepState.WAITING
+    assert FollowedSweep(files_of(tmp_path)).read(0.0).state is SweepState.WAITING
 
 
 def test_a_replaced_journal_is_read_again(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
     run(tmp_path)
     for path in (tmp_path / "out").rglob("*_provenance.json"):
         path.unlink()
@@ -132,7 +142,7 @@ def test_a_replaced_journal_is_read_again(tmp_path: Path) -> None:
 
 
 def test_the_page_has_all_facts(tmp_path: Path) -> None:
-    followed = Followed(files_of(tmp_path))
+    followed = FollowedSweep(files_of(tmp_path))
     _, running, over = run_and_read(tmp_path, followed, (8, 16), fail=[5])
     page = make_live_page(replace(running, speed=2.0), NOW, 4.2)
     for text in (
@@ -162,7 +172,7 @@ def test_the_page_has_all_facts(tmp_path: Path) -> None:
 @NEEDS_CHROMIUM
 def test_the_page_loads_itself_again_and_keeps_the_place(tmp_path: Path) -> None:
     run(tmp_path)
-    ended = Followed(files_of(tmp_path)).read(0.0)
+    ended = FollowedSweep(files_of(tmp_path)).read(0.0)
     models = [replace(ended.cells[0], model=f"model-{number}") for number in range(30)]
     running = replace(ended, state=SweepState.RUNNING, cells=tuple(models))
     out = tmp_path / "page.html"

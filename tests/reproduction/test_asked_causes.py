@@ -32,7 +32,7 @@ from vlmeval_findit.reproduction import (
     check_bounds,
     check_decoding,
     check_prompt,
-    explain,
+    find_causes,
     judge_attempt,
     paired_change,
 )
@@ -204,7 +204,7 @@ def test_what_is_as_published_or_cannot_be_set_asks_nothing(agreement: Condition
     deployment = Deployment(right=0.95)
     names = ("prompt", "bounds", "decoding")
     tried = deployment.attempt(*[replace(theirs(name), agreement=agreement) for name in names])
-    looks = list(explain(tried, judge_attempt(tried), deployment.ask))
+    looks = list(find_causes(tried, judge_attempt(tried), deployment.ask))
     assert [each.name for each in looks] == list(CAUSES)
     assert not deployment.asked
 
@@ -212,7 +212,7 @@ def test_what_is_as_published_or_cannot_be_set_asks_nothing(agreement: Condition
 def test_calls_come_last_and_end_with_the_first_that_explains() -> None:
     deployment = Deployment(right=0.95)
     tried = deployment.attempt(theirs("prompt"), theirs("bounds"), theirs("decoding"))
-    looks = [each.name for each in explain(tried, judge_attempt(tried), deployment.ask)]
+    looks = [each.name for each in find_causes(tried, judge_attempt(tried), deployment.ask)]
     assert looks[-1] == "prompt"
     assert len(deployment.asked) == 1
 
@@ -228,7 +228,7 @@ def test_possible_cause_is_no_reason_to_stop() -> None:
         lost.append(each._replace(numbers=[[x, y, x + right - left, y + bottom - top]]))
     told = figure(92.0, conditions=TOLD)
     tried = deployed(lost, told, conditions=[theirs("prompt")])
-    looks = {each.name: each for each in explain(tried, judge_attempt(tried), deployment.ask)}
+    looks = {each.name: each for each in find_causes(tried, judge_attempt(tried), deployment.ask)}
     possible = looks["engine"].cause
     assert possible is not None
     assert not possible.sure
@@ -238,5 +238,5 @@ def test_possible_cause_is_no_reason_to_stop() -> None:
 
 def test_without_a_way_to_ask_only_replies_are_looked_at() -> None:
     tried = Deployment(right=0.95).attempt(theirs("prompt"))
-    names: Sequence[str] = [each.name for each in explain(tried, judge_attempt(tried))]
+    names: Sequence[str] = [each.name for each in find_causes(tried, judge_attempt(tried))]
     assert not {"prompt", "bounds", "decoding"} & {*names}

@@ -23,7 +23,7 @@ from vlmeval_findit.reproduction import (
     ConditionAgreement,
     ConditionSet,
     FigureVerdict,
-    explain,
+    find_causes,
     judge_attempt,
 )
 
@@ -52,7 +52,7 @@ def attempt(
 def checked(tried: Attempt) -> list[CauseLook]:
     judgement = judge_attempt(tried)
     assert judgement.verdict is FigureVerdict.LOWER
-    return list(explain(tried, judgement))
+    return list(find_causes(tried, judgement))
 
 
 def cause(tried: Attempt) -> Cause:
@@ -89,7 +89,7 @@ def test_nothing_is_looked_for_unless_lower(
     tried = attempt(published=published, queries=queries)
     judgement = judge_attempt(tried)
     assert judgement.verdict is verdict
-    assert not list(explain(tried, judgement))
+    assert not list(find_causes(tried, judgement))
 
 
 def test_of_a_right_setup_every_look_finds_nothing() -> None:

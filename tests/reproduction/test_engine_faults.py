@@ -14,10 +14,10 @@ from vlmeval_findit.core import MisplacedError
 from vlmeval_findit.models import MODELS, PROGRAM_NAMES
 from vlmeval_findit.reproduction import (
     FEWEST_BOXES,
+    box_placement,
     engine_faults,
     faults_of,
     known_faults,
-    placement,
 )
 from vlmeval_findit.serving import PROGRAMS
 
@@ -122,20 +122,22 @@ def test_boxes_of_the_right_size_elsewhere_are_lost(error: float) -> None:
     truths = objects(rng, 200)
     sides = np.tile(truths[:, 2:] - truths[:, :2], 2)
     right = truths + rng.normal(0, error, (200, 4)) * sides
-    assert not placement(right, truths).is_lost
+    assert not box_placement(right, truths).is_lost
     for pixels in (40, 60, 95):
-        away = placement(right + np.tile(rng.normal(0, pixels, (200, 2)), 2), truths)
+        away = box_placement(right + np.tile(rng.normal(0, pixels, (200, 2)), 2), truths)
         assert away.is_lost
         assert away.fits > 0.95
     # Rough boxes are near by their errors.
     rough = truths + rng.normal(0, 0.22, (200, 4)) * sides
-    assert not placement(rough, truths).is_lost
+    assert not box_placement(rough, truths).is_lost
     # As they are in a model that takes other objects
     for share in (0.1, 0.3, 0.5, 0.7, 0.95):
         is_right = rng.random((200, 1)) < share
-        assert not placement(np.where(is_right, right, other_objects(rng, truths)), truths).is_lost
+        assert not box_placement(
+            np.where(is_right, right, other_objects(rng, truths)), truths
+        ).is_lost
     # Numbers without a meaning have no sizes either.
-    assert not placement(objects(rng, 200) * 2, truths).is_lost
+    assert not box_placement(objects(rng, 200) * 2, truths).is_lost
 
 
 def test_boxes_anywhere_are_lost_if_their_sizes_are_right() -> None:
@@ -143,19 +145,19 @@ def test_boxes_anywhere_are_lost_if_their_sizes_are_right() -> None:
     truths = objects(rng, 200)
     sides = truths[:, 2:] - truths[:, :2]
     corner = rng.random((200, 2)) * ((640, 480) - sides)
-    assert placement(np.concatenate([corner, corner + sides], axis=1), truths).is_lost
+    assert box_placement(np.concatenate([corner, corner + sides], axis=1), truths).is_lost
 
 
 def test_few_boxes_show_nothing() -> None:
     truths = objects(np.random.default_rng(0), FEWEST_BOXES - 1)
-    assert not placement(truths + 300, truths).is_lost
-    assert not placement(np.zeros((0, 4)), np.zeros((0, 4))).is_lost
+    assert not box_placement(truths + 300, truths).is_lost
+    assert not box_placement(np.zeros((0, 4)), np.zeros((0, 4))).is_lost
 
 
 def test_placement_of_two_boxes_by_hand() -> None:
     answers = np.array([[0.0, 0, 10, 10], [5, 0, 15, 10]])
     truths = np.array([[0.0, 0, 10, 20], [0, 0, 10, 10]])
-    result = placement(answers, truths)
+    result = box_placement(answers, truths)
     assert result.iou == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert result.iou_of_sizes == pytest.approx((1 / 2 + 1) / 2)
     assert result.fits == 1.0

@@ -33,8 +33,8 @@ from vlmeval_findit.reproduction import (
     Setup,
     StoredReproduction,
     WhoAnswered,
-    badge,
     read_reproduction,
+    reproduction_line,
     stored_reproduction,
     stored_values,
     write_reproduction,
@@ -246,14 +246,14 @@ def told(verdict: FigureVerdict, measured: float, **changes: Any) -> StoredRepro
     ],
 )
 def test_the_badge_is_honest(whole: StoredReproduction, line: str) -> None:
-    assert badge(whole) == line
+    assert reproduction_line(whole) == line
 
 
 def test_the_badge_tells_other_from_unknown_conditions() -> None:
     unknown = tuple(
         replace(each, here="") if each.name == "engine" else each for each in CONDITIONS
     )
-    assert badge(stored(conditions=unknown)).endswith(
+    assert reproduction_line(stored(conditions=unknown)).endswith(
         "; not as published: decoding; not known: engine)"
     )
 
@@ -271,7 +271,7 @@ def test_the_badge_tells_other_from_unknown_conditions() -> None:
 def test_the_badge_names_another_model_that_answered(who: dict[str, Any], other: str) -> None:
     run = stored_run()
     answering = WhoAnswered(checkpoint="mine", **who)
-    line = badge(stored([replace(run, answering=answering)]))
+    line = reproduction_line(stored([replace(run, answering=answering)]))
     assert ("answered by" in line) is bool(other)
     assert f"answered by {other}" in line or not other
 
@@ -284,7 +284,7 @@ def test_the_badge_names_failed_calls_and_items() -> None:
         conditions=conditions,
         figure=replace(FIGURE, metric="point in box", set="ScreenSpot"),
     )
-    assert badge(whole) == (
+    assert reproduction_line(whole) == (
         "cannot tell yet whether it reproduces ScreenSpot: 50.0 (published 92.2, 1 item, "
         "1 failed call as misses)"
     )

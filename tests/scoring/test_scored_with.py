@@ -20,8 +20,8 @@ from vlmeval_findit.scoring import (
     other_parts,
     score_file,
     scored_with_now,
-    scorer,
     scorer_now,
+    scorer_parts,
     versions_now,
     write_score,
 )
@@ -78,7 +78,7 @@ def test_a_score_records_the_plugins_that_decided(world: World, tmp_path: Path) 
             run = load_run(write_score(score_file(path, settings), path).provenance)
             assert is_present(run)
             recorded.append(run.provenance.scored_with)
-            parts = scorer(run.provenance.scored_with)
+            parts = scorer_parts(run.provenance.scored_with)
             assert parts == scorer_now(parts)
         assert not is_present(run)
     assert other_parts(*recorded) == ["plug-in spaces.py"]

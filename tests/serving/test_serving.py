@@ -128,7 +128,7 @@ def test_a_server_whose_model_lacks_weights_answers_nothing(
         )
         with ends_so:
             until(model.started(tmp_path / f"logs{fake}"))
-        server_process.end()
+        server_process.end_servers()
 
 
 def test_a_missing_program_is_refused_with_what_to_type(

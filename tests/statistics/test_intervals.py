@@ -14,13 +14,13 @@ from vlmeval_findit.statistics import (
     Difference,
     Estimate,
     Interval,
-    bounds,
     chance_of_lead,
     clustered_sums,
-    correct,
+    correct_by_holm,
     difference,
     estimate_metrics,
     metric_intervals,
+    share_bounds,
 )
 
 
@@ -37,7 +37,7 @@ from vlmeval_findit.statistics import (
 def test_what_never_varied_may_vary_yet(
     value: float, images: int, expected: tuple[float, float]
 ) -> None:
-    actual = bounds(value, 0.0, images)
+    actual = share_bounds(value, 0.0, images)
     assert actual is not None
     assert (actual.low, actual.high) == pytest.approx(expected, abs=0.05)
     t2 = stats.t.ppf(0.975, images - 1) ** 2
@@ -54,7 +54,7 @@ def test_the_interval_is_where_the_score_test_rejects(
 
     Here the queries of an image are all alike: it is one trial at most.
     """
-    actual = bounds(value, variance, images)
+    actual = share_bounds(value, variance, images)
     assert actual is not None
     missed = (value / (3 * images)) ** 2
     hit = ((1 - value) / (3 * images)) ** 2
@@ -69,7 +69,7 @@ def test_the_interval_is_where_the_score_test_rejects(
 def test_shares_of_similar_queries_are_more_skewed(value: float) -> None:
     """The end that is away from 100 % is farther than Wilson's; the other, and at 50 %, are not."""
     images, variance = 40, value * (1 - value) / 100
-    actual = bounds(value, variance, images)
+    actual = share_bounds(value, variance, images)
     assert actual is not None
     unseen = (1 / (3 * images)) ** 2 * (value**2 + (1 - value) ** 2)
     trials = value * (1 - value) / (variance + unseen)
@@ -80,10 +80,10 @@ def test_shares_of_similar_queries_are_more_skewed(value: float) -> None:
     ]
     assert away[0] > 1.01 * t
     assert away[1] == pytest.approx(t)
-    mirrored = bounds(1 - value, variance, images)
+    mirrored = share_bounds(1 - value, variance, images)
     assert mirrored is not None
     assert (100 - mirrored.high, 100 - mirrored.low) == pytest.approx((actual.low, actual.high))
-    even = bounds(0.5, 0.0025, images)
+    even = share_bounds(0.5, 0.0025, images)
     assert even is not None
     assert 50 - even.low == pytest.approx(even.high - 50)
 
@@ -197,7 +197,7 @@ def test_a_share_above_its_whole_is_refused() -> None:
     ],
 )
 def test_holms_correction(given: Sequence[float | None], expected: Sequence[float | None]) -> None:
-    actual = correct(Difference(1.0, None, p, p) for p in given)
+    actual = correct_by_holm(Difference(1.0, None, p, p) for p in given)
     assert [item.p_value for item in actual] == given
     assert [item.significant for item in actual] == [p is not None and p < 0.05 for p in expected]
     assert [item.corrected for item in actual] == [

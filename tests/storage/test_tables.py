@@ -12,10 +12,10 @@ from edited_tables import edit_cells
 
 from vlmeval_findit.benchmarks.findit import (
     FindItQuery,
+    kept_frames,
     odd_boxes,
     read_table,
-    thin,
-    thinned,
+    thinned_query,
     write_table,
 )
 from vlmeval_findit.boxes import Truth
@@ -44,16 +44,16 @@ VIDEO = query(
 
 
 def test_thinning_takes_paths_indices_and_boxes_alike() -> None:
-    assert thin(8, 3) == [0, 3, 7]
-    assert thin(64, 10) == [0, 7, 14, 21, 28, 35, 42, 49, 56, 63]
-    assert thinned(VIDEO, 2) == replace(
+    assert kept_frames(8, 3) == [0, 3, 7]
+    assert kept_frames(64, 10) == [0, 7, 14, 21, 28, 35, 42, 49, 56, 63]
+    assert thinned_query(VIDEO, 2) == replace(
         VIDEO,
         images=("a.jpg", "c.jpg"),
         frame_indices=(0, 31),
         truth=Truth(VIDEO.truth.boxes, (0, 0, 1), VIDEO.truth.labels),
     )
-    assert thinned(VIDEO, 1).truth == Truth(VIDEO.truth.boxes[:2], (0, 0), ("dog", "cat"))
-    assert thinned(VIDEO, 3) is thinned(VIDEO, 64) is VIDEO
+    assert thinned_query(VIDEO, 1).truth == Truth(VIDEO.truth.boxes[:2], (0, 0), ("dog", "cat"))
+    assert thinned_query(VIDEO, 3) is thinned_query(VIDEO, 64) is VIDEO
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_thinned_frames_stay_one_cluster(tmp_path: Path) -> None:
     frames = tuple(f"clip/{n:03}.png" for n in range(3))
     clip = query(images=frames, truth=Truth((), ()), cluster="")
     (read,) = read_table(write_table(tmp_path, "T", [clip], {}).path)
-    assert thinned(read, 1).cluster == "clip"
+    assert thinned_query(read, 1).cluster == "clip"
 
 
 BELOW = "images lie below their dataset's folder"

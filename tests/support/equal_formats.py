@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from vlmeval_findit.benchmarks.findit import F1
-from vlmeval_findit.statistics import Choice, ClusteredSums, Difference, Estimate, estimate_metrics
+from vlmeval_findit.statistics import BestOf, ClusteredSums, Difference, Estimate, estimate_metrics
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Formats:
         estimates = self.estimates(random)
         values = [estimate.value(F1.name) or 0.0 for estimate in estimates]
         best = int(np.argmax(values))
-        choice = Choice(len(estimates))
+        choice = BestOf(len(estimates))
         tests = {
             at: choice.difference(estimate, estimates[best], F1.name)
             for at, estimate in enumerate(estimates)

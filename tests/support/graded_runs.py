@@ -9,7 +9,7 @@ import numpy as np
 from simulated import Coverage
 
 from vlmeval_findit.benchmarks.findit import ADHERENCE, F1, MIOU, POINTS_INSIDE, PRECISION, RECALL
-from vlmeval_findit.benchmarks.refl4 import ACC, ANSWERED_SUM, HIT_SUMS, MACC, THRESHOLDS
+from vlmeval_findit.benchmarks.refl4 import ACC, ANSWERED_SUM, HIT_SUMS, IOU_THRESHOLDS, MACC
 from vlmeval_findit.statistics import ClusteredSums, Estimate, estimate_metrics, metric_intervals
 
 METRICS = (F1, MIOU, ADHERENCE, PRECISION, RECALL, ACC, MACC, POINTS_INSIDE)
@@ -68,7 +68,9 @@ class GradedModel:
             "inside": inside,
             "targets": np.ones(images),
         }
-        passed = {name: add_up(ious > at) for name, at in zip(HIT_SUMS, THRESHOLDS, strict=True)}
+        passed = {
+            name: add_up(ious > at) for name, at in zip(HIT_SUMS, IOU_THRESHOLDS, strict=True)
+        }
         return sums | passed
 
     def _objects(self, generator: np.random.Generator, images: int) -> np.ndarray:

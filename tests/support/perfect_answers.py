@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit import FindItQuery, LoadedFindIt, message
-from vlmeval_findit.boxes import BoxToWrite, Space, reference, write
+from vlmeval_findit.boxes import BoxToWrite, Space, reply_extent, write
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import chat_model, find_model
 from vlmeval_findit.protocol import located
@@ -38,7 +38,7 @@ def perfect_answers(
 
 def perfect_answer(dataset: LoadedFindIt, query: FindItQuery, space: Space, digits: int = 3) -> str:
     """Return the reply that names every box of a row, in a space."""
-    width, height, left, top = reference(space, query.width, query.height)
+    width, height, left, top = reply_extent(space, query.width, query.height)
     across = width / query.width
     down = height / query.height
     truth = query.truth

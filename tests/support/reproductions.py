@@ -22,7 +22,7 @@ from vlmeval_findit.protocol import (
     ReplyRecord,
     settings_from,
 )
-from vlmeval_findit.reproduction import Attempt, ConditionSet, Setup, measure
+from vlmeval_findit.reproduction import Attempt, ConditionSet, Setup, measure_figure
 from vlmeval_findit.scoring import check_replies
 
 SIZE = (200, 100)
@@ -83,7 +83,7 @@ def setup(
 
 def attempt(published: PublishedFigure, *answered: Predictions) -> Attempt:
     datasets = [each.dataset for each in answered]
-    return measure(setup(published, *datasets), answered)
+    return measure_figure(setup(published, *datasets), answered)
 
 
 def reply_with(index: int, *boxes: Sequence[float], record: ReplyRecord | None = None) -> Reply:
@@ -112,7 +112,7 @@ def deployed(
     replies = [change(reply_with(at, *each.numbers)) for at, each in enumerate(answers)]
     answered = predictions(data, replies, space)
     asked = setup(published, data, conditions=conditions)
-    return measure(replace(asked, entry=ModelEntry(model)), [answered])
+    return measure_figure(replace(asked, entry=ModelEntry(model)), [answered])
 
 
 def _corners(box: Sequence[float]) -> Box:

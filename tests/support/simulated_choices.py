@@ -20,7 +20,7 @@ from vlmeval_findit.statistics import (
     Interval,
     difference,
     estimate_metrics,
-    joined,
+    join_rows,
     mean,
     metric_intervals,
     second_half,
@@ -75,7 +75,7 @@ def simulate(rng: np.random.Generator, setting: Setting) -> Choice:
     for of, images, second in zip(hits, names, halves, strict=True):
         first_half = _sums(of[:, by_second], images), ~second
         other_half = _sums(of[:, by_first], images), second
-        parts.append(estimate_metrics((F1,), joined((first_half, other_half), images)))
+        parts.append(estimate_metrics((F1,), join_rows((first_half, other_half), images)))
     reported, elsewhere, named = of_format(best), mean(parts), of_format(0)
     return Choice(
         truth=100 * float(rates[best]),

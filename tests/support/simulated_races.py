@@ -9,11 +9,11 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtri
 
-from vlmeval_findit.analysis import RACE_ROUNDS, rank_round, ranked
+from vlmeval_findit.analysis import RACE_ROUNDS, rank_formats, rank_round
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.protocol import DatasetVariant, ScoredRow, totals
-from vlmeval_findit.statistics import allowance
+from vlmeval_findit.statistics import drop_allowance
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
 QUESTIONS = tuple(
@@ -69,14 +69,14 @@ def raced(rows: Rows) -> Race:
             BENCHMARK,
             {each.format: {each: rows[each][:seen]} for each in going},
             seen / count,
-            allowance(0, 1, seen / count, spent),
+            drop_allowance(0, 1, seen / count, spent),
         )
         spent += sum(out.chance for out in now.out)
         going = [average.variant for average in now.going]
         if len(going) == 1:
             break
     asked[going[0]] = count
-    order = ranked(BENCHMARK, ((variant, totals(of)) for variant, of in rows.items()))
+    order = rank_formats(BENCHMARK, ((variant, totals(of)) for variant, of in rows.items()))
     return Race(
         going[0],
         order[0].variant,

@@ -70,5 +70,5 @@ def _claimed(curve: LearningCurve) -> Iterator[int]:
 def simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let learning curves be made of :class:`SimulatedRun`, without intervals of their values."""
     monkeypatch.setattr(learning_curve, "metric_intervals", lambda _: {_F1.name: None})
-    monkeypatch.setattr(learning_curve, "estimate", lambda run, _: run.estimated)
+    monkeypatch.setattr(learning_curve, "estimate_run", lambda run, _: run.estimated)
     monkeypatch.setattr(learning_curve, "check_comparable", lambda *_: None)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.models import SHIPPED
-from vlmeval_findit.sweeps import checkpoints_in, lacks, unfinished_in
+from vlmeval_findit.sweeps import checkpoints_in, unfinished_in, what_is_missing
 
 NANO = Path(SHIPPED["FindIt-Nano"])
 SHARDS = json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}})
@@ -47,7 +47,7 @@ def test_a_checkpoint_that_is_being_written_is_left_alone(
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     change(folder)
     assert checkpoints_in(tmp_path) == []
-    assert lacks(folder)
+    assert what_is_missing(folder)
     begun = (folder / "config.json").exists()
     assert [each.path for each in unfinished_in(tmp_path)] == [folder] * begun
 
@@ -63,9 +63,9 @@ def test_shards_need_their_index(tmp_path: Path) -> None:
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
     assert unfinished_in(tmp_path) == []
     last.unlink()
-    assert lacks(folder) == f"{last.name} missing"
+    assert what_is_missing(folder) == f"{last.name} missing"
     index.unlink()
-    assert lacks(folder) == "shards without their index"
+    assert what_is_missing(folder) == "shards without their index"
     first.rename(folder / "model-00001-of-00001.safetensors")
     assert [each.step for each in checkpoints_in(tmp_path)] == [100]
 

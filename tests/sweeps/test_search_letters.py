@@ -10,7 +10,7 @@ from chat_server import Answer, Asked, ChatServer, completion
 from scored_runs import World
 from toy_benchmark import LETTERS, letters, zoo
 
-from vlmeval_findit.analysis import BestFormats, ranked, ranking_rule
+from vlmeval_findit.analysis import BestFormats, rank_formats, ranking_rule
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Better, Metric
 from vlmeval_findit.sweeps import search_target
@@ -125,4 +125,4 @@ def test_where_lower_is_better_the_lowest_wins() -> None:
     )
     sums = {"plain": {"error": 9, "readable": 3}, "json": {"error": 4, "readable": 4}, "quoted": {}}
     scored = ((benchmark.parse(f"Letters_Zoo_{name}"), of) for name, of in sums.items())
-    assert [item.format for item in ranked(benchmark, scored)] == ["json", "plain", "quoted"]
+    assert [item.format for item in rank_formats(benchmark, scored)] == ["json", "plain", "quoted"]

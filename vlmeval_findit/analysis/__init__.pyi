@@ -3,9 +3,9 @@
 from .run_statistics import (
     HIT_SCORE as HIT_SCORE,
     StatisticsError as StatisticsError,
-    estimate as estimate,
-    intervals as intervals,
-    compare as compare,
+    estimate_run as estimate_run,
+    run_intervals as run_intervals,
+    compare_runs as compare_runs,
     paired_differences as paired_differences,
     untested_metrics as untested_metrics,
     is_favoured as is_favoured,
@@ -57,11 +57,11 @@ from .best_format import (
     ranking_rule as ranking_rule,
     worst_value as worst_value,
     FormatAverage as FormatAverage,
-    ranked as ranked,
+    rank_formats as rank_formats,
 )
 
 from .format_file import (
-    averages as averages,
+    format_averages as format_averages,
     choose_best_format as choose_best_format,
     search_outcome as search_outcome,
     elsewhere_of as elsewhere_of,
@@ -95,7 +95,7 @@ from .label_audit import (
     Voter as Voter,
     AuditedRow as AuditedRow,
     LabelAudit as LabelAudit,
-    Calibration as Calibration,
+    ReviewedRows as ReviewedRows,
     why_no_voter as why_no_voter,
     family_of as family_of,
     known_family as known_family,
@@ -115,16 +115,16 @@ from .label_votes import (
 
 from .label_proposals import (
     ClassNumbers as ClassNumbers,
-    Proposal as Proposal,
-    Proposals as Proposals,
+    LabelProposal as LabelProposal,
+    LabelProposals as LabelProposals,
 )
 
 from .review_summary import (
-    Agreement as Agreement,
+    ReviewerAgreement as ReviewerAgreement,
     WrongLabels as WrongLabels,
     ReviewSummary as ReviewSummary,
-    by_table as by_table,
-    summarise as summarise,
+    reviews_by_table as reviews_by_table,
+    summarise_reviews as summarise_reviews,
     estimate_wrong as estimate_wrong,
 )
 
@@ -134,7 +134,7 @@ from .consensus import (
 
 from .box_fusion import (
     group_of as group_of,
-    fuse as fuse,
+    fuse_boxes as fuse_boxes,
 )
 
 from .coco_boxes import (
@@ -147,7 +147,7 @@ from .coco_boxes import (
 )
 
 from .coco_evaluator import (
-    Evaluator as Evaluator,
+    CocoEvaluator as CocoEvaluator,
 )
 
 from .scored_tables import (

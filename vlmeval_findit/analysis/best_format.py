@@ -64,7 +64,7 @@ class FormatAverage:
         return self.variant.format
 
 
-def ranked(
+def rank_formats(
     benchmark: Benchmark, scored: Iterable[tuple[DatasetVariant, Sums]]
 ) -> list[FormatAverage]:
     """Rank the formats of one model, the best first, given (variant, sums of the run)."""

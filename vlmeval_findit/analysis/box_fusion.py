@@ -30,7 +30,7 @@ def group_of(box: BoxToWrite) -> tuple[int, str]:
     return box.frame, plain_label(box.label)
 
 
-def fuse(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
+def fuse_boxes(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
     """Merge the boxes of answers; of merged boxes those of more than half of the answers stay.
 
     A merged box is the mean of its boxes, with the label of the first. They are in the order of

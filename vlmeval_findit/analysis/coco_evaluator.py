@@ -29,7 +29,7 @@ class Precision(NamedTuple):
     ap50: Array
 
 
-class Evaluator:
+class CocoEvaluator:
     """COCO's evaluation of one run, for any scores of its boxes.
 
     Raises ConfidenceError without pycocotools, or if there is nothing to find.

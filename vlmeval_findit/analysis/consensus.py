@@ -34,7 +34,7 @@ from ..storage import (
     write_identity,
     write_rows,
 )
-from .box_fusion import fuse
+from .box_fusion import fuse_boxes
 from .sample_scores import boxes_of, by_query
 
 CONSENSUS = "consensus"
@@ -88,7 +88,7 @@ def _row(
         text, record = _as_it_is(unreadable[0])
     else:
         samples = [list(filter(None, boxes_of(row))) for row, _ in answers]
-        text = _text(opened, first, fuse(samples))
+        text = _text(opened, first, fuse_boxes(samples))
         known = first.recorded
         record = ReplyRecord(known.space, "stop", known.images, model=known.model)
     return {**entry, "prediction": text, "extra_records": record.as_json()}

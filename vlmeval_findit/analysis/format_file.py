@@ -15,20 +15,20 @@ from ..protocol import Benchmark, DatasetVariant
 from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
 from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
 from ..storage import RunFiles
-from .best_format import FormatAverage, ranked, ranking_rule
+from .best_format import FormatAverage, rank_formats, ranking_rule
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race_rules import RULE
-from .run_statistics import StatisticsError, check_one_measure, intervals
+from .run_statistics import StatisticsError, check_one_measure, run_intervals
 
 
-def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
+def format_averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     """Return the formats of one model that were run on every dataset, the best first.
 
     Formats that a race dropped are not among them: they were asked less.
     """
     scored = [(result.variant, result.sums) for result in results if result.dropped is None]
     columns = {variant.board_dataset for variant, _ in scored}
-    formats = ranked(benchmark_of(scored[0][0]), scored) if scored else []
+    formats = rank_formats(benchmark_of(scored[0][0]), scored) if scored else []
     return [average for average in formats if average.datasets == len(columns)]
 
 
@@ -60,7 +60,7 @@ def choose_best_format(results: Sequence[CellResult]) -> DatasetVariant:
     Raises SearchError if a cell has no answer, or no format was run on every table.
     """
     refuse_unanswered(results)
-    if formats := averages(results):
+    if formats := format_averages(results):
         return formats[0].variant
     raise SearchError("no format was run on every table, so there is no average to choose by")
 
@@ -97,9 +97,9 @@ def search_outcome(
     elsewhere = elsewhere_of(winner, runs)
     if elsewhere is not None:
         values[ELSEWHERE] = _elsewhere(elsewhere, benchmark)
-    values["averages"] = [_average(average, names) for average in averages(results)]
+    values["averages"] = [_average(average, names) for average in format_averages(results)]
     values["cells"] = [
-        _cell(result, intervals(run)) for result, run in zip(results, runs, strict=True)
+        _cell(result, run_intervals(run)) for result, run in zip(results, runs, strict=True)
     ]
     return values
 

@@ -29,14 +29,14 @@ from ..statistics import (
     Mask,
     clustered_sums,
     estimate_metrics,
-    joined,
+    join_rows,
     mean,
     names_of_sums,
     second_half,
     totals_of,
 )
 from .best_format import ranked_by_values, ranking_values
-from .run_statistics import estimate
+from .run_statistics import estimate_run
 
 ELSEWHERE = "elsewhere"  # What a value on images that did not choose the format is called
 # How the value elsewhere is made, for legends
@@ -85,7 +85,7 @@ class HeldOutAnswers:
             clustered = _few_sums(each.run, metrics)
             parts.append((clustered, clustered.of_queries(each.queries)))
         images = tuple(sorted({name for clustered, _ in parts for name in clustered.images}))
-        return estimate_metrics(metrics, joined(parts, images))
+        return estimate_metrics(metrics, join_rows(parts, images))
 
 
 def held_out_answers(
@@ -121,7 +121,7 @@ def estimate_of_choice(
     estimates = []
     for dataset, run in reported.items():
         held_out = answers.get(dataset)
-        known = estimate(run, metrics) if held_out is None else held_out.estimate(metrics)
+        known = estimate_run(run, metrics) if held_out is None else held_out.estimate(metrics)
         if known is None:
             return answers[dataset].unknown
         estimates.append(known)

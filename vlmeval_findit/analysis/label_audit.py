@@ -51,7 +51,7 @@ from ..statistics import (
     calibrate_doubts,
     label_doubts,
 )
-from .label_proposals import ClassNumbers, Proposals
+from .label_proposals import ClassNumbers, LabelProposals
 from .label_votes import ClassedBoxes, classed_boxes, count_votes
 from .scored_tables import load_scored_dataset
 
@@ -100,7 +100,7 @@ class LabelAudit:
     rows: tuple[AuditedRow, ...]
     unjudged: tuple[int, ...]  # Rows that no voter answered
     decided: Mapping[int, Decision] = field(default_factory=dict)  # Reviewed rows
-    calibration: Calibration | None = None  # None: there are no reviews
+    calibration: ReviewedRows | None = None  # None: there are no reviews
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ class LabelAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class ReviewedRows:
     """The reviewed rows that probabilities are calibrated by."""
 
     listed: int
@@ -251,7 +251,7 @@ def _rows(
     names = [voter.run.provenance.voter for voter in voters]
     has_probabilities = len(_families(voters)) > 1
     indices = list(labels)
-    proposals = Proposals(list(labels.values()), classes, votes, doubts)
+    proposals = LabelProposals(list(labels.values()), classes, votes, doubts)
     rows = []
     for place in np.argsort(-doubts.wrong, kind="stable").tolist():
         label = labels[indices[place]]
@@ -352,7 +352,7 @@ def with_reviews(audit: LabelAudit, reviews: Reviews) -> LabelAudit:
         p = np.array([row.p for row, _ in drawn], float)
         wrong = np.array([_was_wrong(row, decision) for row, decision in drawn])
         fit = calibrate_doubts(p, wrong)
-    calibration = Calibration(counts[Drawn.LISTED], counts[Drawn.RANDOM], fit)
+    calibration = ReviewedRows(counts[Drawn.LISTED], counts[Drawn.RANDOM], fit)
     return replace(audit, decided=decided, calibration=calibration)
 
 

@@ -54,7 +54,7 @@ class ClassNumbers:
         return self.names[number] if self.names else ""
 
 
-class Proposal(NamedTuple):
+class LabelProposal(NamedTuple):
     """What models say instead of a label."""
 
     fault: LabelFault
@@ -107,7 +107,7 @@ class _Claim(NamedTuple):
     about: _LabelledObject | _OtherObject
 
 
-class Proposals:
+class LabelProposals:
     """Corrects the labels of a table, given the votes about them and how doubtful they are."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Proposals:
         self.votes = votes
         self.doubts = doubts
 
-    def of_row(self, place: int) -> Proposal | None:
+    def of_row(self, place: int) -> LabelProposal | None:
         """Return what models say instead of the label at a place; None: they do not contradict."""
         labelled = self._labelled_objects(place)
         others = self._other_objects(place)
@@ -136,7 +136,7 @@ class Proposals:
             answer = _one_object(claim, self.labels[place])
         else:
             answer = self._set(claim, labelled, others, most=int(spoke.sum()) / 2)
-        return Proposal(fault, answer, agreeing)
+        return LabelProposal(fault, answer, agreeing)
 
     def _labelled_objects(self, place: int) -> list[_LabelledObject]:
         """Return the objects of a label."""

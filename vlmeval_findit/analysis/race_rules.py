@@ -24,7 +24,7 @@ from ..statistics import (
     least_likely,
     mean,
 )
-from .best_format import FormatAverage, ranked
+from .best_format import FormatAverage, rank_formats
 
 # How much of all images has been asked about after each round; at last all
 RACE_ROUNDS = tuple(tenths / 10 for tenths in range(2, 11))
@@ -85,7 +85,7 @@ def rank_round(
     scored = []
     for rows_by_variant in runners.values():
         scored += [(variant, totals(rows)) for variant, rows in rows_by_variant.items()]
-    order = ranked(benchmark, scored)
+    order = rank_formats(benchmark, scored)
     front = order[0].format
     metric = benchmark.ranking[0]
     estimates = {name: _estimate(benchmark, rows) for name, rows in runners.items()}

@@ -12,7 +12,7 @@ from ..statistics import CONFIDENCE_LEVEL, CountEstimate, cohens_kappa, count_wr
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ReviewerAgreement:
     """How two reviewers agree in the rows that both reviewed."""
 
     one: str
@@ -49,7 +49,7 @@ class ReviewSummary:
     digest: str
     decisions: Mapping[int, Decision]
     reviewers: Mapping[str, int]  # Number of rows, by name
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[ReviewerAgreement, ...]
     wrong: WrongLabels | None  # None without random rows
 
     @property
@@ -70,7 +70,7 @@ class ReviewSummary:
         return [decision for decision in self.decisions.values() if decision.is_disputed]
 
 
-def by_table(reviews: Reviews) -> dict[str, Reviews]:
+def reviews_by_table(reviews: Reviews) -> dict[str, Reviews]:
     """Split reviews by the table that they name."""
     result: dict[str, Reviews] = {}
     for table in dict.fromkeys(review.table for review in reviews.reviews):
@@ -80,7 +80,7 @@ def by_table(reviews: Reviews) -> dict[str, Reviews]:
     return result
 
 
-def summarise(table: str, reviews: Reviews) -> ReviewSummary:
+def summarise_reviews(table: str, reviews: Reviews) -> ReviewSummary:
     """Summarise the reviews of one table's rows."""
     in_force = reviews.in_force()
     decisions = reviews.decisions()
@@ -99,7 +99,7 @@ def summarise(table: str, reviews: Reviews) -> ReviewSummary:
 
 def _agreements(
     reviewers: Sequence[str], rows: Sequence[Sequence[Review]]
-) -> tuple[Agreement, ...]:
+) -> tuple[ReviewerAgreement, ...]:
     result = []
     by_reviewer = [{review.reviewer: review for review in reviews} for reviews in rows]
     for one, other in combinations(reviewers, 2):
@@ -108,7 +108,7 @@ def _agreements(
             continue
         agreed = sum(row[one].agrees_with(row[other]) for row in both)
         verdicts = [[row[name].verdict.value for row in both] for name in (one, other)]
-        result.append(Agreement(one, other, len(both), agreed, cohens_kappa(*verdicts)))
+        result.append(ReviewerAgreement(one, other, len(both), agreed, cohens_kappa(*verdicts)))
     return tuple(result)
 
 

@@ -22,13 +22,13 @@ from ..statistics import (
     best_threshold,
     bootstrap_interval,
     bootstrap_weights,
-    bounds,
     calibration_error,
     f1_curve,
     reliability,
+    share_bounds,
 )
 from .coco_boxes import CocoBoxes, NoConfidenceError, boxes_of_rows, definitions_in
-from .coco_evaluator import Evaluator, Precision
+from .coco_evaluator import CocoEvaluator, Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,10 @@ class RankingResult:
 
 
 def evaluate_order(
-    evaluator: Evaluator, scores: Sequence[float], resampled: Array, base: Precision | None = None
+    evaluator: CocoEvaluator,
+    scores: Sequence[float],
+    resampled: Array,
+    base: Precision | None = None,
 ) -> tuple[Precision, RankingResult]:
     """Compute AP of the boxes by these scores, and what they gain over another order.
 
@@ -66,7 +69,7 @@ def evaluate_order(
     def measure(values: Array, others: Array | None) -> APValue:
         value, interval = float(values[0]), None
         if len(resampled):
-            interval = bounds(value, float(np.nanvar(values[1:], ddof=1)), evaluator.images)
+            interval = share_bounds(value, float(np.nanvar(values[1:], ddof=1)), evaluator.images)
         if others is None:
             return APValue(100 * value, interval)
         gain = 100 * (values - others)
@@ -116,7 +119,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
     names = definitions_in(run.rows)
     if not names:
         raise NoConfidenceError(predictions)
-    evaluator = Evaluator(coco)
+    evaluator = CocoEvaluator(coco)
     resampled = bootstrap_weights(evaluator.images)
     by_place = [1 / (1 + origin.box) for origin in coco.origins]
     base, as_output = evaluate_order(evaluator, by_place, resampled)

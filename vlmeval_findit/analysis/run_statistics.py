@@ -32,7 +32,7 @@ class StatisticsError(ValueError):
     """Runs that cannot be compared; the message says what differs."""
 
 
-def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
+def estimate_run(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     """Estimate metrics of a run that has rows (default: all), with each image's influence."""
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no intervals")
@@ -42,15 +42,15 @@ def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     return estimate_all_rows(scored, run.sums, run.random) if run.random else scored
 
 
-def intervals(run: Run) -> dict[str, Interval | None]:
+def run_intervals(run: Run) -> dict[str, Interval | None]:
     """Return the 95 % interval of every metric of a run; None where too few images count."""
-    return metric_intervals(estimate(run))
+    return metric_intervals(estimate_run(run))
 
 
 # --- two runs over the same rows ------------------------------------------------------------------
 
 
-def compare(run: Run, other: Run) -> dict[str, Difference]:
+def compare_runs(run: Run, other: Run) -> dict[str, Difference]:
     """Subtract the metrics of ``other`` from those of ``run``: another model or another format.
 
     A metric that either lacks is left out.
@@ -59,7 +59,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
         StatisticsError: the runs have other rows or images, or none, or another scorer.
     """
     check_comparable(run, other)
-    return paired_differences((run, other), (estimate(run), estimate(other)))
+    return paired_differences((run, other), (estimate_run(run), estimate_run(other)))
 
 
 def paired_differences(

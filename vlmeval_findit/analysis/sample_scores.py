@@ -19,7 +19,7 @@ from ..scoring import Run, load_runs
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
 from ..storage import MORE_SAMPLES
 from .box_fusion import group_of
-from .run_statistics import check_comparable, estimate
+from .run_statistics import check_comparable, estimate_run
 
 
 class SamplesError(ValueError):
@@ -97,14 +97,14 @@ def score_samples(runs: Sequence[Run]) -> SamplesScore:
     )
     short = (metric for metric in benchmark.metrics[1:] if metric.in_short_tables)
     metrics = (headline_counting_failures, *short)
-    each = tuple(estimate(run, metrics) for run in runs)
+    each = tuple(estimate_run(run, metrics) for run in runs)
     is_share = headline.share and headline.better is Better.HIGHER
     return SamplesScore(
         runs=runs,
         metrics=metrics,
         mean=mean(each),
         each=each,
-        best=estimate(best_by_truth(runs), metrics),
+        best=estimate_run(best_by_truth(runs), metrics),
         passes=pass_estimate(runs) if is_share else None,
     )
 

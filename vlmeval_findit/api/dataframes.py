@@ -58,11 +58,11 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
     # They import scipy and the drawing of benchmarks.
     import pandas as pd
 
-    from ..report import gather
+    from ..report import gather_transcripts
 
     runs = open_runs(paths, reviews)
     _warn_of_scorers(runs)
-    transcripts, missing = gather(runs)
+    transcripts, missing = gather_transcripts(runs)
     for each in missing:
         warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
     by_path = {each.run.files.provenance: each for each in transcripts}
@@ -190,7 +190,7 @@ def compare(
             f"{pair[0].benchmark.headline_counting_failures.name!r} is tested",
             stacklevel=2,
         )
-    frame: pd.DataFrame = comparison_table(*pair, run_statistics.compare(*pair)).frame()
+    frame: pd.DataFrame = comparison_table(*pair, run_statistics.compare_runs(*pair)).frame()
     return frame.set_index("metric").rename_axis(columns=" minus ".join(names))
 
 

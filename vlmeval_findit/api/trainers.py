@@ -263,7 +263,7 @@ def checkpoint_callback(
     # They import scipy, which rewards do not need.
     from ..leaderboard import learning_curves
     from ..scoring import RowData, load_runs
-    from ..sweeps import Checkpoint, evaluate
+    from ..sweeps import Checkpoint, evaluate_checkpoint
 
     datasets = [data] if isinstance(data, str) else list(data)
     words = [word for dataset in datasets for word in ("--data", parse(dataset).name)]
@@ -277,7 +277,7 @@ def checkpoint_callback(
                 return
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             checkpoint = Checkpoint(state.global_step, folder)
-            if status := evaluate(checkpoint, name, words):
+            if status := evaluate_checkpoint(checkpoint, name, words):
                 # A failed evaluation must not end the training.
                 _LOG.warning(
                     "%s: findit run ended with status %s; findit watch-checkpoints %s evaluates "

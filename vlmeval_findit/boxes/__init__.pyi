@@ -48,7 +48,7 @@ from .spaces import (
     SpaceError as SpaceError,
     Space as Space,
     space_from as space_from,
-    reference as reference,
+    reply_extent as reply_extent,
     reference_size as reference_size,
     to_pixels as to_pixels,
     as_sent as as_sent,
@@ -95,7 +95,7 @@ from .confidences import (
 
 from .spans import (
     Span as Span,
-    places as places,
+    stated_places as stated_places,
 )
 
 from .hungarian import (

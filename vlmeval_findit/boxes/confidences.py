@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..protocol import TokenLogprobs
 from .box_records import ParsedReply
 from .representation import ReplyFormat
-from .spans import BoxSpans, Span, places
+from .spans import BoxSpans, Span, stated_places
 
 Logprobs = tuple[float, ...]
 
@@ -98,7 +98,7 @@ def confidences(
      'together': 0.7408182}
     """
     is_labelled = bool(reading.labels)
-    boxes = [_tokens(place, logprobs, is_labelled) for place in places(reply, fmt, reading)]
+    boxes = [_tokens(place, logprobs, is_labelled) for place in stated_places(reply, fmt, reading)]
     by_name: dict[str, list[float | None]] = {}
     for name, definition in CONFIDENCE_DEFINITIONS.items():
         values = [_rounded(definition.confidence(box)) for box in boxes]

@@ -125,7 +125,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 
 
 @lru_cache(maxsize=65536)
-def reference(space: Space, width: int, height: int) -> ImageExtent:
+def reply_extent(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
     kind = SPACE_KINDS[space.kind]
     size = (width, height) if kind.of_file else as_sent(space, width, height)
@@ -144,13 +144,13 @@ def _check(kind: str, value: Any) -> None:
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
     """Return the size (w, h) of a width x height image in the numbers of a reply."""
-    return reference(space, width, height)[:2]
+    return reply_extent(space, width, height)[:2]
 
 
 @lru_cache(maxsize=65536)
 def to_pixels(space: Space, width: int, height: int) -> ToPixels:
     """Return the map from a reply's numbers to pixels of the width x height original."""
-    w, h, left, top = reference(space, width, height)
+    w, h, left, top = reply_extent(space, width, height)
     return ToPixels(width / w, height / h, -left * width / w, -top * height / h)
 
 
@@ -342,7 +342,7 @@ ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
 
 
 def _problem(row: SpaceKind) -> str | None:
-    """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reference`."""
+    """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reply_extent`."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
         return f"{row.name!r} is not a name of a space, or is another space's"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}

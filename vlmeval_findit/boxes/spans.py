@@ -37,7 +37,7 @@ class BoxSpans(NamedTuple):
     before: Span | None
 
 
-def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans | None]:
+def stated_places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans | None]:
     """Find where a reply states each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)

@@ -25,7 +25,7 @@ from ..leaderboard import (
     calibration_text,
     choose_voters,
     doubts_table,
-    grouped,
+    group_by,
     kinds_line,
     probability_text,
 )
@@ -160,7 +160,7 @@ def _print_voters(audit: LabelAudit, left_out: Sequence[ExcludedRun]) -> None:
         return
     say(f"Left out: {counted(len(left_out) + len(audit.unheard), 'run')}")
     lines = [f"  {_voter_line(voter)}: {_TOO_FEW}" for voter in audit.unheard]
-    for reason, members in grouped(left_out, lambda each: each.reason).items():
+    for reason, members in group_by(left_out, lambda each: each.reason).items():
         first = members[0].run
         more = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
         lines.append(f"  {first.model} {first.variant.name} ({first.path}){more}: {reason}")

@@ -22,7 +22,7 @@ from ..coords import NotBoxesError
 from ..core import EXIT_SOME_FAILED, printable
 from ..leaderboard import (
     calibration_table,
-    legend,
+    explain_tables,
     passes_table,
     ranking_table,
     samples_legend,
@@ -93,7 +93,7 @@ def command(
         if json_file is not None:
             say(f"{json_file} is not written: no run is left", file=sys.stderr)
         return EXIT_SOME_FAILED
-    print_lines(legend(results).lines, "docs/design/statistics.md")
+    print_lines(explain_tables(results).lines, "docs/design/statistics.md")
     if json_file is not None:
         write_json(json_file, [asdict(result) for result in results])
     return 0

@@ -14,9 +14,9 @@ from ..analysis import (
     ELSEWHERE,
     ELSEWHERE_MEANING,
     HIT_SCORE,
-    compare,
     compare_costs,
     compare_hits,
+    compare_runs,
     pair_runs,
     scores_by_index,
 )
@@ -79,7 +79,7 @@ def command(
     is_one_pair = len(pairs) == 1
     if reviews:
         pairs += _reviewed_pairs(pairs, read_reviews(reviews))
-    differences = [compare(*pair) for pair in pairs]
+    differences = [compare_runs(*pair) for pair in pairs]
     if is_one_pair:
         for pair, difference in zip(pairs, differences, strict=True):
             if pair is not pairs[0]:

@@ -19,13 +19,13 @@ from ..coords import (
     Convention,
     ConventionMetrics,
     CoordinateCheck,
+    CoordinateVerdict,
     Distortion,
     NotBoxesError,
     RunReplies,
-    Verdict,
     check_points,
     check_run,
-    describe,
+    describe_convention,
     replies_of_run,
 )
 from ..core import as_called, printable
@@ -122,7 +122,7 @@ class _Told(NamedTuple):
 
 def _told(check: CoordinateCheck) -> _Told:
     diagnosis, fit = check.diagnosis, check.diagnosis.fit
-    is_other = fit is not None and diagnosis.verdict is Verdict.OTHER
+    is_other = fit is not None and diagnosis.verdict is CoordinateVerdict.OTHER
     return _Told(
         values=check.as_dict(),
         table=conventions_table(check.lines, diagnosis.declared, _METRICS),
@@ -147,11 +147,11 @@ def _points_told(replies: RunReplies) -> _Told:
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
     if fit is None:
         verdict = f"{declared}; too few points to say more ({ENOUGH_BOXES})"
-    elif diagnosis.verdict is Verdict.FITS:
+    elif diagnosis.verdict is CoordinateVerdict.FITS:
         verdict = f"{declared}: it fits"
-    elif diagnosis.verdict is Verdict.NONE:
+    elif diagnosis.verdict is CoordinateVerdict.NONE:
         verdict = f"{declared}; the points do not follow the objects in any convention"
-    elif diagnosis.verdict is Verdict.OTHER:
+    elif diagnosis.verdict is CoordinateVerdict.OTHER:
         agree = f"{fit.agree} of {diagnosis.answered} answers agree"
         answered = f"answered {with_value(fit.best)}"
         verdict = f"{declared}; {answered}; {agree}: the run's convention is wrong"
@@ -160,7 +160,7 @@ def _points_told(replies: RunReplies) -> _Told:
     details += verdict.split("; ")
     if fit is not None and fit.best.name != diagnosis.declared.name:
         details.append(evidence(fit.llr, fit.z, f"{fit.z_hits:.1f} in hits"))
-    is_other = fit is not None and diagnosis.verdict is Verdict.OTHER
+    is_other = fit is not None and diagnosis.verdict is CoordinateVerdict.OTHER
     return _Told(
         values=diagnosis.as_dict(),
         table=conventions_table(
@@ -213,7 +213,7 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     diagnosis, fit = check.diagnosis, check.diagnosis.fit
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
     yield from _verdict(check).split("; ")
-    if fit is None or diagnosis.verdict is Verdict.NONE:
+    if fit is None or diagnosis.verdict is CoordinateVerdict.NONE:
         return
     if fit.best.name != diagnosis.declared.name:
         yield evidence(fit.llr, fit.z, f"{fit.z_iou:.1f} in IoU")
@@ -241,17 +241,19 @@ def _verdict(check: CoordinateCheck) -> str:
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
         return f"{declared}; too few boxes to say more ({ENOUGH_BOXES})"
-    if diagnosis.verdict is Verdict.FITS:
+    if diagnosis.verdict is CoordinateVerdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"
     near = fit.unlisted.convention.description
     second = fit.second
     share = f"{100 * second.share:.0f} % of the answers are {second.convention.description}"
+    other = f"answered {with_f1(fit.best)}; {agree}: the run's convention is wrong"
+    unlisted = f"the answers follow {near}, scaled or moved: no convention known"
     sentences = {
-        Verdict.OTHER: f"answered {with_f1(fit.best)}; {agree}: the run's convention is wrong",
-        Verdict.UNLISTED: f"the answers follow {near}, scaled or moved: no convention known",
-        Verdict.MIXED: f"{share}: two conventions",
-        Verdict.NONE: "the boxes do not follow the objects in any convention",
+        CoordinateVerdict.OTHER: other,
+        CoordinateVerdict.UNLISTED: unlisted,
+        CoordinateVerdict.MIXED: f"{share}: two conventions",
+        CoordinateVerdict.NONE: "the boxes do not follow the objects in any convention",
     }
     undecided = f"undecided, cannot exclude {some_described(fit.rivals) or with_f1(fit.best)}"
     return f"{declared}; {sentences.get(diagnosis.verdict, undecided)}"
@@ -259,7 +261,7 @@ def _verdict(check: CoordinateCheck) -> str:
 
 def some_described(names: Sequence[str], most: int = 3) -> str:
     """Describe the first of many conventions: "pixels of the image, xywh | … | 2 more"."""
-    descriptions = [describe(name) for name in names[:most]]
+    descriptions = [describe_convention(name) for name in names[:most]]
     if len(names) > most:
         descriptions.append(f"{len(names) - most} more")
     return " | ".join(descriptions)

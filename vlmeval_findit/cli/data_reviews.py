@@ -10,13 +10,19 @@ from typing import Any
 
 import click
 
-from ..analysis import Agreement, ReviewSummary, WrongLabels, by_table, summarise
+from ..analysis import (
+    ReviewerAgreement,
+    ReviewSummary,
+    WrongLabels,
+    reviews_by_table,
+    summarise_reviews,
+)
 from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.refl4 import (
     PublishedEntry,
     PublishedReviews,
     is_published_list,
-    join,
+    join_reviews,
     read_published,
 )
 from ..core import counted
@@ -104,7 +110,10 @@ class ReviewedTable:
 
 def _summaries(reviews: Reviews, table: ReviewedTable | None) -> list[ReviewSummary]:
     if table is None:
-        return [summarise(name, of_table) for name, of_table in by_table(reviews).items()]
+        return [
+            summarise_reviews(name, of_table)
+            for name, of_table in reviews_by_table(reviews).items()
+        ]
     matched = reviews.match_table(table.hash, table.rows)
     name = table.dataset.variant.table
     for message in matched.changed:
@@ -118,7 +127,7 @@ def _summaries(reviews: Reviews, table: ReviewedTable | None) -> list[ReviewSumm
             print_folded(f"{counted(len(others), 'review')} {whose}, by index: {indices}")
     if not matched.reviews.reviews:
         raise ReviewsError(f"no review is of a row of {name}: are they of another dataset?")
-    return [summarise(table.hash, matched.reviews)]
+    return [summarise_reviews(table.hash, matched.reviews)]
 
 
 # --- printing -------------------------------------------------------------------------------------
@@ -143,7 +152,7 @@ def _print_summary(result: ReviewSummary, table: ReviewedTable | None) -> None:
         say()
 
 
-def _agreement_text(agreement: Agreement) -> str:
+def _agreement_text(agreement: ReviewerAgreement) -> str:
     kappa = "none: one verdict for all" if agreement.kappa is None else f"{agreement.kappa:.2f}"
     return (
         f"{agreement.one} and {agreement.other} agree in {agreement.agreed:,} of "
@@ -204,7 +213,7 @@ def _reviews_of(lists: Sequence[Path], table: ReviewedTable | None) -> Reviews:
     for path in lists:
         entries += read_published(path)
     name = table.dataset.variant.table
-    result = join(entries, table.dataset, table.labels)
+    result = join_reviews(entries, table.dataset, table.labels)
     if not result.reviews:
         what = f"no expression is one of {name}: is the list of another dataset or split?"
         raise ReviewsError(f"{names}: {what}")

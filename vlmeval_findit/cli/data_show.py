@@ -12,7 +12,7 @@ import click
 
 from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
-from ..boxes import SpaceError, reference
+from ..boxes import SpaceError, reply_extent
 from ..core import as_called, nearest
 from ..data import (
     MAKERS,
@@ -111,7 +111,7 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
         return
     space = row.space(variant)
     if query.width:
-        w, h, left, top = reference(space, query.width, query.height)
+        w, h, left, top = reply_extent(space, query.width, query.height)
         upto = f"{left + w:g} x {top + h:g}" + (f" from {left:g}, {top:g}" if left or top else "")
         print_folded(f"{named} answers in {space.as_dict()}: numbers up to {upto}")
     if isinstance(variant, FindItVariant):

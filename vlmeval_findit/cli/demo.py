@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import click
 from rich.console import Console
 
-from ..analysis import BestFormats, averages
+from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
@@ -32,7 +32,7 @@ from ..leaderboard import (
     Table,
     signs_of,
     tested_cell,
-    value,
+    value_column,
     write_board,
 )
 from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_missing
@@ -200,7 +200,7 @@ def _run_quick(demo: Demonstration) -> int:
 
 def _best(results: Sequence[CellResult], model: str) -> CellResult:
     of_model = [result for result in results if result.model == model]
-    best = averages(of_model)[0].variant
+    best = format_averages(of_model)[0].variant
     return next(result for result in of_model if result.variant == best)
 
 
@@ -254,7 +254,7 @@ def _families(board: Board) -> Table:
     for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
         entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
         rows.append([name, *map(tested_cell, entries)])
-    fields = [Field(""), *map(value, board.models)]
+    fields = [Field(""), *map(value_column, board.models)]
     return Table("Leaderboard", fields, rows, signs=signs_of(board))
 
 

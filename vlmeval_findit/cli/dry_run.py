@@ -19,7 +19,7 @@ from ..engine import (
     refuse_headers,
 )
 from ..leaderboard import Field, Table
-from ..leaderboard import count as number_of
+from ..leaderboard import count_column as number_of
 from ..models import (
     OPENROUTER,
     PRICES_AS_OF,

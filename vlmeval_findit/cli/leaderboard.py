@@ -16,7 +16,7 @@ from ..leaderboard import (
     cheapest_formats,
     cheapest_sentence,
     cost_table,
-    elsewhere,
+    elsewhere_column,
     formats_chosen,
     lost_table,
     metric_table,
@@ -151,7 +151,7 @@ def print_board(board: Board) -> None:
         if dataset.reviews is not None:
             names += [dataset.runs[0].variant.board_dataset, dataset.name]
     names = [name for name in board.names() if name in names]
-    columns = [*names, *map(elsewhere, names)]
+    columns = [*names, *map(elsewhere_column, names)]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *columns)
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):
@@ -191,7 +191,7 @@ def print_remarks(board: Board, rest: str) -> None:
 
 def _write_best_marks(runs: Sequence[Path]) -> int:
     from ..benchmarks.vpbench import mark_choices
-    from ..leaderboard import SHAPES, find_best_marks
+    from ..leaderboard import MARK_SHAPES, find_best_marks
     from ..marks import COLOURS
 
     marks = find_best_marks(load_runs(runs))
@@ -200,7 +200,7 @@ def _write_best_marks(runs: Sequence[Path]) -> int:
     print_table(marks.table, path.name)
     for excluded in marks.excluded:
         say(f"not counted: {excluded.run.path}: {excluded.reason}")
-    good = [", ".join(marks.good(names)) for names in (SHAPES, COLOURS)]
+    good = [", ".join(marks.good(names)) for names in (MARK_SHAPES, COLOURS)]
     say(f"good for all: {'; '.join(good)}")
     say(path)
     return 0

@@ -23,7 +23,7 @@ from ..coords import (
     group_by_size,
     judge_probe,
     replies_of_run,
-    row_of,
+    space_row_of,
 )
 from ..core import EXIT_INTERRUPTED, sha256_of, write_text_once
 from ..data import PROBE_SCENE_COUNT, PROBE_SIZES
@@ -150,7 +150,7 @@ def _target(entry: ModelEntry, variant: DatasetVariant) -> tuple[ModelEntry, Dec
     def declared(run: RunReplies) -> Convention:
         if space is None:
             return run.declared
-        return Convention(row_of(space_from(space)), run.declared.order)
+        return Convention(space_row_of(space_from(space)), run.declared.order)
 
     if entry.base_url or entry.provider is not None:
         # The declared space decides how images are sent, as in every run.

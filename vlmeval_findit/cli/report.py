@@ -24,10 +24,10 @@ from ..report import (
     COMPARE_FLAG,
     JOURNAL_NAME,
     CellView,
-    Followed,
+    FollowedSweep,
     SectionFailure,
-    Snapshot,
     SweepFiles,
+    SweepSnapshot,
     SweepState,
     make_live_page,
     make_page,
@@ -161,9 +161,9 @@ def _print_failure(path: Path, failure: SectionFailure) -> None:
 
 def _watch(path: Path, out: Path, every: float) -> int:
     """Write the page of a sweep again and again, until it has ended; the page is always whole."""
-    followed = Followed(_files_of(path))
+    followed = FollowedSweep(_files_of(path))
     out.parent.mkdir(parents=True, exist_ok=True)
-    snapshot: Snapshot | None = None
+    snapshot: SweepSnapshot | None = None
     is_announced = False
     try:
         while True:
@@ -185,12 +185,12 @@ def _watch(path: Path, out: Path, every: float) -> int:
         return EXIT_INTERRUPTED
 
 
-def _write_live_page(out: Path, snapshot: Snapshot, every: float | None) -> None:
+def _write_live_page(out: Path, snapshot: SweepSnapshot, every: float | None) -> None:
     with atomic_write(out) as f:
         f.write(make_live_page(snapshot, datetime.now(UTC), every))
 
 
-def _counts(snapshot: Snapshot) -> str:
+def _counts(snapshot: SweepSnapshot) -> str:
     finished = sum(cell.finished for cell in snapshot.cells)
     return (
         f"{snapshot.state.value}; {finished} of {counted(len(snapshot.cells), 'cell')} finished, "

@@ -42,7 +42,7 @@ from ..reproduction import (
     StoredTable,
     choose_figure,
     compare_reproductions,
-    explain,
+    find_causes,
     judge_attempt,
     plan_setup,
     read_reproduction,
@@ -296,7 +296,7 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
     print_judgement(attempt, judgement)
     checked = []
     try:
-        for look in explain(attempt, judgement, experiments.ask):
+        for look in find_causes(attempt, judgement, experiments.ask):
             print_checked(look)
             checked.append(look)
     except _UnfinishedError as error:

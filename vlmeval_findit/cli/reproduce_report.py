@@ -25,9 +25,9 @@ from ..reproduction import (
     StoredReproduction,
     TwoReproductions,
     another_model,
-    badge,
+    capitalised,
     dataset_notes,
-    sentence,
+    reproduction_line,
 )
 from ..statistics import TOO_FEW_IMAGES
 from .command_base import is_quiet, say
@@ -75,7 +75,7 @@ def _condition(condition: ConditionSet) -> str:
             words += f"; here {here}" if condition.here else ""
         case ConditionAgreement.YOURS:
             return f"{here} (yours; published: {condition.published})"
-    return f"{words}. {sentence(condition.advice)}" if condition.advice else words
+    return f"{words}. {capitalised(condition.advice)}" if condition.advice else words
 
 
 def print_earlier_answers(folder: Path) -> None:
@@ -187,7 +187,7 @@ def print_checked(checked: CauseLook) -> None:
 def print_badge(stored: StoredReproduction, path: Path) -> None:
     """Print the line for a model's card, and where everything else is."""
     lines = [] if is_quiet() else [f"all of it: {path}"]
-    _print(["", badge(stored), *lines])
+    _print(["", reproduction_line(stored), *lines])
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -12,8 +12,8 @@ from ..analysis import (
     ELSEWHERE_MEANING,
     INTERVAL_SUFFIX,
     StatisticsError,
-    averages,
     dropped_formats,
+    format_averages,
     race_calls,
     search_outcome,
     worst_value,
@@ -91,7 +91,7 @@ def report_formats(
         key = result.model, benchmark_of(result.variant).name
         contests.setdefault(key, []).append(result)
     for (model, name), contest in contests.items():
-        ranked = averages(contest)
+        ranked = format_averages(contest)
         benchmark = benchmark_of(contest[0].variant)
         if race and len({result.variant.format for result in contest}) > 1:
             _print_race(contest)

@@ -31,7 +31,7 @@ from ..protocol import (
     skips_missing,
     wants_logprobs,
 )
-from ..serving import end
+from ..serving import end_servers
 from ..storage import make_folders_of_host
 from ..sweeps import SingleRuns, Sweep, ask_runs, refuse_samples
 from .access import ASKED_BY_US, flag_name
@@ -165,7 +165,7 @@ def _run(
     try:
         run_host(runner, arguments)
     finally:
-        end()
+        end_servers()
     if options.temperature:
         print_note(f"FindIt: replies sampled at temperature {options.temperature:g}")
     expected = [(model, name) for model in models for name in run.data]

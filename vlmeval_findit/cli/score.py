@@ -18,7 +18,7 @@ from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open
 from ..data import BoxForm
 from ..protocol import Settings, settings_from
 from ..scoring import (
-    LAYOUTS,
+    REPLY_LAYOUTS,
     ConversionChoices,
     RunFacts,
     RunScore,
@@ -184,7 +184,7 @@ def _refuse_unused_encoder(paths: Iterable[Path], settings: Settings, dataset: s
 
 _CONVERTED: list[tuple[str, str]] = [
     ("COCO results", "boxes of images and classes; also gzip, with names in place of ids"),
-    *((layout.program, ", ".join(layout.keys)) for layout in LAYOUTS),
+    *((layout.program, ", ".join(layout.keys)) for layout in REPLY_LAYOUTS),
     ("Ref-L4's and D3's files", "for their datasets"),
 ]
 

@@ -45,7 +45,7 @@ from ..engine import (
 )
 from ..models import Budget, ModelEntry, ModelOptions
 from ..scoring import CellResult
-from ..serving import PROGRAMS, end
+from ..serving import PROGRAMS, end_servers
 from ..sweeps import (
     Sweep,
     UnfinishedError,
@@ -346,7 +346,7 @@ def results_of(
             EXIT_LIMIT_REACHED if error.spent else EXIT_LATER if error.later else EXIT_SOME_FAILED
         )
     finally:
-        end(wait=status != EXIT_INTERRUPTED)
+        end_servers(wait=status != EXIT_INTERRUPTED)
     return results, status
 
 

@@ -18,7 +18,14 @@ from ..export import TARGETS, exporter
 from ..leaderboard import curve_table, learning_curves, of_one_scorer
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
 from ..storage import PredictionError, check_model_name
-from ..sweeps import Checkpoint, checkpoints_in, evaluate, is_refused, lacks, unfinished_in
+from ..sweeps import (
+    Checkpoint,
+    checkpoints_in,
+    evaluate_checkpoint,
+    is_refused,
+    unfinished_in,
+    what_is_missing,
+)
 from .command_base import PATH, complete_datasets, is_quiet, is_verbose, option, say, switch
 from .export import default_folder
 from .printing import print_folded, print_table
@@ -123,7 +130,7 @@ def command(
 
 def _evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
     """Evaluate a checkpoint, and say if a part was left out; return the exit status of ``run``."""
-    status = evaluate(checkpoint, name, flags)
+    status = evaluate_checkpoint(checkpoint, name, flags)
     if status not in (0, EXIT_INTERRUPTED, EXIT_LIMIT_REACHED):
         say(f"{checkpoint.path}: not all of it was evaluated (status {status})")
     return status
@@ -134,7 +141,7 @@ def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
     for checkpoint in unfinished_in(folder):
         if checkpoint not in reported:
             reported.add(checkpoint)
-            why = lacks(checkpoint.path) or "until now"
+            why = what_is_missing(checkpoint.path) or "until now"
             say(
                 f"{checkpoint.path} is not complete ({why}): it is still being written, or what "
                 "wrote it was ended. It is evaluated once it is complete; else delete it"

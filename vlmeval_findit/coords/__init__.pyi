@@ -2,13 +2,13 @@
 
 from .conventions import (
     Distortion as Distortion,
-    scaled as scaled,
+    scaling_of as scaling_of,
     NO_DISTORTION as NO_DISTORTION,
     Convention as Convention,
     SPACES as SPACES,
     conventions as conventions,
-    row_of as row_of,
-    describe as describe,
+    space_row_of as space_row_of,
+    describe_convention as describe_convention,
     Order as Order,
     CORNERS_EXCHANGED as CORNERS_EXCHANGED,
     ORDERS as ORDERS,
@@ -36,13 +36,13 @@ from .run_arrays import (
 from .diagnosis import (
     ENOUGH_BOXES as ENOUGH_BOXES,
     ALIKE_DISTANCE as ALIKE_DISTANCE,
-    Verdict as Verdict,
+    CoordinateVerdict as CoordinateVerdict,
     SecondConvention as SecondConvention,
     UnlistedConvention as UnlistedConvention,
     RunFit as RunFit,
     Diagnosis as Diagnosis,
     diagnose as diagnose,
-    decide as decide,
+    decide_verdict as decide_verdict,
 )
 
 from .likelihood import (

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..boxes import REPRESENTATIONS, Space, reference
+from ..boxes import REPRESENTATIONS, Space, reply_extent
 
 Floats = NDArray[np.float64]
 
@@ -140,7 +140,7 @@ class Distortion:
         return bool(((self.scale > 0.75) & (self.scale < 1) & (offset < middle)).all())
 
 
-def scaled(scale: float) -> Distortion:
+def scaling_of(scale: float) -> Distortion:
     """Scale both axes about the corner (0, 0)."""
     both = np.full(2, scale)
     none = np.zeros(2)
@@ -148,14 +148,14 @@ def scaled(scale: float) -> Distortion:
     return Distortion(both, (both - 1) / 2, none, none, nan, nan)
 
 
-NO_DISTORTION = scaled(1.0)  # Boxes lie where they were meant: scale 1, no offset
+NO_DISTORTION = scaling_of(1.0)  # Boxes lie where they were meant: scale 1, no offset
 
 
 def of_space(space: Space) -> CoordinateMapOf:
     """Make the frame of a coordinate space of the score."""
 
     def frame(sizes: Floats) -> CoordinateMap:
-        result = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
+        result = [reply_extent(space, int(w), int(h)) for w, h in sizes.T.tolist()]
         both = np.array(result, float).reshape(-1, 4).T
         return CoordinateMap(both[:2], both[2:])
 
@@ -431,7 +431,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     return result
 
 
-def row_of(space: Space) -> SpaceRow:
+def space_row_of(space: Space) -> SpaceRow:
     """Return the row of a declared space; make it if there is none with these settings.
 
     >>> row_of(Space("grid1000")).name
@@ -448,7 +448,7 @@ def row_of(space: Space) -> SpaceRow:
     return SpaceRow(name, description, USUAL, of_space(space), space)
 
 
-def describe(name: str) -> str:
+def describe_convention(name: str) -> str:
     """Return the description of a convention by its name.
 
     >>> describe("grid1000/xywh")

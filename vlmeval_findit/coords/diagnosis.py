@@ -76,7 +76,7 @@ _MOST_NATS = 60.0  # Of a query
 _SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)  # Of the queries
 
 
-class Verdict(Enum):
+class CoordinateVerdict(Enum):
     """The verdict on a run; values as in case files."""
 
     TOO_FEW = "too few"
@@ -89,7 +89,11 @@ class Verdict(Enum):
 
     @property
     def alarms(self) -> bool:
-        return self in (Verdict.OTHER, Verdict.UNLISTED, Verdict.MIXED)
+        return self in (
+            CoordinateVerdict.OTHER,
+            CoordinateVerdict.UNLISTED,
+            CoordinateVerdict.MIXED,
+        )
 
 
 class SecondConvention(NamedTuple):
@@ -138,7 +142,7 @@ class RunFit:
 class Diagnosis:
     """The verdict on a run and its reasons."""
 
-    verdict: Verdict
+    verdict: CoordinateVerdict
     declared: Convention
     boxes: int
     queries: int
@@ -164,9 +168,9 @@ def diagnose(
     """Find which convention a run follows, compared with the declared convention."""
     counts = arrays.boxes, arrays.queries, arrays.answered
     if arrays.boxes < thresholds.boxes or arrays.answered < FEWEST_ANSWERED:
-        return Diagnosis(Verdict.TOO_FEW, declared, *counts)
+        return Diagnosis(CoordinateVerdict.TOO_FEW, declared, *counts)
     fit = _fit_run(arrays, declared, thresholds)
-    verdict, drift = decide(fit, declared, arrays.boxes)
+    verdict, drift = decide_verdict(fit, declared, arrays.boxes)
     return Diagnosis(verdict, declared, *counts, fit, drift)
 
 
@@ -283,7 +287,7 @@ def _second(
     return SecondConvention(likely[i], part, gain, distance)
 
 
-def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
+def decide_verdict(fit: RunFit, declared: Convention, boxes: int) -> tuple[CoordinateVerdict, bool]:
     """Return the first verdict that holds, and whether there is a drift."""
     distorted = fit.unlisted
     second = fit.second
@@ -291,7 +295,7 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
     clearly = distorted.gain >= DISTORTED_CLEARLY and distorted.z_iou >= DISTORTED_SEEN
     follows = fit.signal >= needed or (clearly and distorted.signal >= needed)
     if not follows and not second.is_clear:
-        return Verdict.NONE, False
+        return CoordinateVerdict.NONE, False
     least = DISTORTED
     steady_from = DISTORTED_STEADY
     if fit.best.space.one_of_many:
@@ -302,13 +306,13 @@ def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool
     drift = off and known and distorted.distortion.is_small
     steady = clearly or distorted.z_iou >= steady_from
     if off and not drift and steady and second.gain < 0.6 * distorted.gain:
-        return Verdict.UNLISTED, False
+        return CoordinateVerdict.UNLISTED, False
     if second.is_clear:
-        return Verdict.MIXED, drift
+        return CoordinateVerdict.MIXED, drift
     if drift and distorted.convention.name == declared.name:
-        return Verdict.FITS, True
+        return CoordinateVerdict.FITS, True
     if fit.distance < ALIKE_DISTANCE:
         doubt = fit.rivals or (off and not drift)
-        return (Verdict.UNDECIDED if doubt else Verdict.FITS), drift
+        return (CoordinateVerdict.UNDECIDED if doubt else CoordinateVerdict.FITS), drift
     sure = fit.llr >= DECIDES and min(fit.z, fit.z_iou) >= STEADY
-    return (Verdict.OTHER if sure else Verdict.UNDECIDED), drift
+    return (CoordinateVerdict.OTHER if sure else CoordinateVerdict.UNDECIDED), drift

@@ -21,7 +21,7 @@ from .conventions import (
     CoordinateMap,
     Distortion,
     Floats,
-    scaled,
+    scaling_of,
 )
 from .run_arrays import Indices, RunArrays
 
@@ -385,7 +385,7 @@ def best_distortion(
         frame = few.coordinate_map(base.space.map_of).of(few.box_query)
         frames = CoordinateMap(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
         logs = likelihood(few, to_boxes(few.numbers, frames, base.order.corners)).logs().sum(1)
-        start = scaled(_SCALES[logs.argmax()])
+        start = scaling_of(_SCALES[logs.argmax()])
         distortion = fit_distortion(few, base, start, shift, rounds=_FIRST_ROUNDS)
         nats = fit_convention(few, base, distortion).nats + bonus.get(base.name, 0.0)
         tried.append((nats, base, distortion))

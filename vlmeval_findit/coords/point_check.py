@@ -19,7 +19,7 @@ from .diagnosis import (
     SIGNAL,
     SIGNAL_A_BOX,
     STEADY,
-    Verdict,
+    CoordinateVerdict,
     preference,
     z_over_images,
 )
@@ -48,7 +48,7 @@ class PointFit(NamedTuple):
 class PointDiagnosis(NamedTuple):
     """The verdict on a run of points and its reasons."""
 
-    verdict: Verdict
+    verdict: CoordinateVerdict
     declared: Convention
     points: int
     queries: int
@@ -92,7 +92,7 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
     """Find which convention a run of points follows; ``numbers`` are x, y, x, y as declared."""
     counts = arrays.boxes, arrays.queries, arrays.answered
     if arrays.boxes < FEWEST_BOXES or arrays.answered < FEWEST_ANSWERED:
-        return PointDiagnosis(Verdict.TOO_FEW, declared, *counts)
+        return PointDiagnosis(CoordinateVerdict.TOO_FEW, declared, *counts)
 
     def worth(read: _Read) -> float:
         nats = float(read.logs.sum()) - read.convention.cost
@@ -113,13 +113,13 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
     return PointDiagnosis(_decide(fit, arrays.boxes), declared, *counts, fit)
 
 
-def _decide(fit: PointFit, points: int) -> Verdict:
+def _decide(fit: PointFit, points: int) -> CoordinateVerdict:
     if fit.signal < SIGNAL + SIGNAL_A_BOX * points:
-        return Verdict.NONE
+        return CoordinateVerdict.NONE
     if fit.distance < ALIKE_DISTANCE:
-        return Verdict.FITS
+        return CoordinateVerdict.FITS
     sure = fit.llr >= DECIDES and min(fit.z, fit.z_hits) >= STEADY
-    return Verdict.OTHER if sure else Verdict.UNDECIDED
+    return CoordinateVerdict.OTHER if sure else CoordinateVerdict.UNDECIDED
 
 
 def _read(arrays: RunArrays, convention: Convention) -> _Read:

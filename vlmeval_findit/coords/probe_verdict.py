@@ -17,7 +17,7 @@ from ..boxes import JSON_KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key, r
 from ..core import objects_in
 from ..protocol import Reply
 from .conventions import Convention, Distortion, Floats
-from .diagnosis import ALIKE_DISTANCE, Diagnosis, Thresholds, Verdict, diagnose
+from .diagnosis import ALIKE_DISTANCE, CoordinateVerdict, Diagnosis, Thresholds, diagnose
 from .likelihood import fit_distortion, iou, placed, to_numbers
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
@@ -56,11 +56,11 @@ class ProbeVerdict(Enum):
 
 
 _OF_VERDICTS = {
-    Verdict.FITS: ProbeVerdict.CONFIRMED,
-    Verdict.OTHER: ProbeVerdict.OTHER,
-    Verdict.MIXED: ProbeVerdict.MIXED,
-    Verdict.UNLISTED: ProbeVerdict.UNLISTED,
-    Verdict.UNDECIDED: ProbeVerdict.UNDECIDED,
+    CoordinateVerdict.FITS: ProbeVerdict.CONFIRMED,
+    CoordinateVerdict.OTHER: ProbeVerdict.OTHER,
+    CoordinateVerdict.MIXED: ProbeVerdict.MIXED,
+    CoordinateVerdict.UNLISTED: ProbeVerdict.UNLISTED,
+    CoordinateVerdict.UNDECIDED: ProbeVerdict.UNDECIDED,
 }
 
 

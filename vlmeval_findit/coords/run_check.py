@@ -17,7 +17,7 @@ from ..benchmarks.findit import (
 )
 from ..boxes import NO_RECTANGLE, MatchResult, MatchRule, ParsedReply, match, space_from
 from ..protocol import Identity, Metric, Reply, Settings, add_up
-from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, row_of
+from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, space_row_of
 from .diagnosis import ALIKE_DISTANCE, Diagnosis, RunFit, SecondConvention, diagnose
 from .likelihood import convention_distance, screen, to_boxes
 from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
@@ -70,12 +70,12 @@ def replies_of_run(
         raise NotBoxesError(f"{variant.name}: its replies are in {len(spaces)} coordinate spaces")
     space = spaces[0].space if spaces else space_from("grid1000")
     if variant.match_rule is MatchRule.POINT_IN_OBJECT:
-        return RunReplies(Convention(row_of(space), X_FIRST), matched, variant.match_rule)
+        return RunReplies(Convention(space_row_of(space), X_FIRST), matched, variant.match_rule)
     row = run.answering.row or "" if run is not None else ""
     name = reply_format(model, variant, settings, row).numbers.name
     # Other formats (eight numbers, say) were read into corners.
     order = ORDERS.get(name, ORDERS["xyxy"])
-    return RunReplies(Convention(row_of(space), order), matched)
+    return RunReplies(Convention(space_row_of(space), order), matched)
 
 
 def _queries(reply: ScoredReply, declared: Convention) -> Iterator[AnsweredQuery]:

@@ -14,8 +14,8 @@ import numpy as np
 from ..benchmarks.findit import FindItVariant
 from ..boxes import MatchRule, space_from
 from ..protocol import ScoredRow
-from .conventions import ORDERS, SPACES, Convention, row_of
-from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
+from .conventions import ORDERS, SPACES, Convention, space_row_of
+from .diagnosis import FEWEST_BOXES, CoordinateVerdict, Diagnosis, diagnose
 from .likelihood import screen, to_numbers
 from .point_check import X_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, run_arrays
@@ -81,11 +81,11 @@ def warning(
         return None
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
     if dataset.variant.match_rule is MatchRule.POINT_IN_OBJECT:
-        declared = Convention(row_of(space_from(settings)), X_FIRST)
+        declared = Convention(space_row_of(space_from(settings)), X_FIRST)
         points = run_arrays(_as_replied(queries, declared))
         return point_warning_line(diagnose_points(points, declared))
     order = ORDERS.get(dataset.variant.representation, ORDERS["xyxy"])
-    declared = Convention(row_of(space_from(settings)), order)
+    declared = Convention(space_row_of(space_from(settings)), order)
     if not is_suspicious(_as_replied(_spread(queries, _SCREENED), declared), declared):
         return None
     return warning_line(diagnose(run_arrays(_as_replied(queries, declared)), declared))
@@ -133,10 +133,10 @@ def warning_line(diagnosis: Diagnosis) -> str | None:
     if fit is None or not verdict.alarms:
         return None
     instead = "the answers are scaled or moved by something that no convention explains"
-    if verdict is Verdict.OTHER:
+    if verdict is CoordinateVerdict.OTHER:
         agree = f"{fit.agree} of {diagnosis.answered} agree"
         instead = f"the answers follow {fit.best.description} ({agree})"
-    elif verdict is Verdict.MIXED:
+    elif verdict is CoordinateVerdict.MIXED:
         share = f"{100 * fit.second.share:.0f} %"
         instead = f"{share} of the answers follow {fit.second.convention.description}"
     return f"declared {diagnosis.declared.description}, but {instead}"

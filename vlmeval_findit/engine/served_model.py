@@ -53,7 +53,7 @@ from ..serving import (
     ServeOptions,
     ServerProgram,
     programs_with,
-    serve,
+    start_servers,
 )
 from .backend import CallOptions
 from .calls import given_key
@@ -212,7 +212,9 @@ class ServedModel:
         flags = () if self.adapter is None else tuple(self.adapter.vllm_flags(self.name))
         weights, revision = self._weights
         options = log_folder, revision, self.settings.dtype, flags
-        servers = serve(LocalServers(self.serving, weights, self.name, *options, judge=_refusal))
+        servers = start_servers(
+            LocalServers(self.serving, weights, self.name, *options, judge=_refusal)
+        )
 
         def living() -> list[Endpoint]:
             return [Endpoint(s.url, label=s.name, gpus=s.gpus) for s in servers.living()]

@@ -17,7 +17,7 @@ from ..analysis import confidences_of
 from ..boxes import DEFAULT_CONFIDENCE, MatchRule
 from ..core import atomic_write, counted, replace_surrogates
 from ..protocol import Role, ScoredRow
-from ..report import Transcript, gather
+from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError
 from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines
@@ -31,7 +31,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     shown = [run for run in runs if _shows_boxes(run)]
     if not shown:
         raise NotExportableError("no run has boxes for FiftyOne: name a run with boxes")
-    transcripts, missing = gather(shown)
+    transcripts, missing = gather_transcripts(shown)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
     samples: dict[Path, Document] = {}

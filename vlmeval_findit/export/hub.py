@@ -31,13 +31,13 @@ from ..leaderboard import (
     COST_COLUMNS,
     boards,
     dull_counts,
-    grouped,
-    md,
+    escape_markdown,
+    group_by,
     remarks,
     runs_table,
     to_markdown,
 )
-from ..reproduction import badge, reproductions_of
+from ..reproduction import reproduction_line, reproductions_of
 from ..scoring import Run
 from ..statistics import INTERVALS_LEGEND
 from ..storage import CHECKSUMS
@@ -220,7 +220,7 @@ def _front(models: Sequence[str], licence: str | None) -> str:
 
 
 def _listed(models: Sequence[str]) -> str:
-    names = [md(model) for model in models]
+    names = [escape_markdown(model) for model in models]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -238,7 +238,7 @@ def _licence(licence: str | None) -> str:
 
 def _values(runs: Sequence[Run]) -> Iterator[str]:
     """Yield a table for each benchmark, with a row for each run."""
-    for group in grouped(runs, lambda run: run.benchmark.name).values():
+    for group in group_by(runs, lambda run: run.benchmark.name).values():
         table = runs_table(group)
         rows = table.records()
         filled = [name for name in table.header if any(row[name] not in (None, "") for row in rows)]
@@ -251,10 +251,10 @@ def _reproductions(runs: Sequence[Run]) -> Iterator[str]:
     nearby = reproductions_of({run.path: run.provenance.predictions_sha256 for run in runs})
     lines = []
     for each in nearby:
-        line = f"* {md(each.stored.model)}: {md(badge(each.stored))}"
+        line = f"{each.stored.model}: {reproduction_line(each.stored)}"
         if each.changed:
-            line += f". The replies to {md(', '.join(each.changed))} have changed since"
-        lines.append(line)
+            line += f". The replies to {', '.join(each.changed)} have changed since"
+        lines.append(f"* {escape_markdown(line)}")
     if lines:
         yield "## Against published figures"
         yield "\n".join(lines)
@@ -271,4 +271,4 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
     for title, lines in {**by_title, "Not to be compared with the rest": excluded}.items():
         if lines:
             yield f"## {title}"
-            yield "\n".join(f"* {md(line)}" for line in lines)
+            yield "\n".join(f"* {escape_markdown(line)}" for line in lines)

@@ -15,7 +15,7 @@ from ..api import draw_boxes
 from ..core import counted, sha256_of
 from ..leaderboard import LearningCurve, learning_curves, run_slices_table
 from ..protocol import ScoredRow
-from ..report import Transcript, gather
+from ..report import Transcript, gather_transcripts
 from ..scoring import Run
 from ..storage import decode
 from .export_folder import check_whole, private_of
@@ -122,7 +122,7 @@ def _log_runs(
     for run in runs:
         if tracker.has(key_of(run)):
             continue
-        transcripts, missing = gather([run])
+        transcripts, missing = gather_transcripts([run])
         reasons.update(entry.reason for entry in missing)
         worst: list[LoggedAnswer] = []
         for transcript in transcripts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit import FindItQuery, reply_format, space_of_whole_images
-from ..boxes import BoxToWrite, Corners, ReplyFormat, Space, reference, space_from, write
+from ..boxes import BoxToWrite, Corners, ReplyFormat, Space, reply_extent, space_from, write
 from ..protocol import AnyDataset, Replies, Reply, ReplyRecord, Settings
 from ..scoring import Run
 
@@ -74,7 +74,7 @@ class _Asked:
     @property
     def usual_step(self) -> float:
         """Return the step of whole numbers, or of fractions of the image."""
-        extent = reference(self.space, self.query.width, self.query.height)
+        extent = reply_extent(self.space, self.query.width, self.query.height)
         return 1.0 if max(extent.width, extent.height) > 2 else STEPS[-1]
 
     def reply(self, variant: Any, step: float) -> Reply:
@@ -88,7 +88,7 @@ class _Asked:
 def _answer(query: FindItQuery, fmt: ReplyFormat, space: Space, step: float) -> str:
     """Write the boxes of a query by frame, by label in the order of the prompt, from the left."""
     truth = query.truth
-    width, height, left, top = reference(space, query.width, query.height)
+    width, height, left, top = reply_extent(space, query.width, query.height)
     across = width / query.width
     down = height / query.height
 

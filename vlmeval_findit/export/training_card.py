@@ -11,7 +11,7 @@ import yaml
 
 from .. import __version__
 from ..core import counted, printable
-from ..leaderboard import md
+from ..leaderboard import escape_markdown
 from ..protocol import Message, PartKind, split_system
 from ..scoring import Run
 
@@ -139,7 +139,7 @@ def make_card(facts: SetFacts) -> str:
 
 
 def _parts(facts: SetFacts) -> Iterator[str]:
-    models = dict.fromkeys(md(printable(run.model)) for run in facts.runs)
+    models = dict.fromkeys(escape_markdown(printable(run.model)) for run in facts.runs)
     yield f"# What {', '.join(models)} got wrong, with right answers"
     yield (
         f"{counted(facts.samples, 'sample')} for {facts.trainer}, written by `findit export --to "
@@ -147,14 +147,15 @@ def _parts(facts: SetFacts) -> Iterator[str]:
         f"{', '.join(facts.formats)}. Paths of images are those of the machine that wrote this."
     )
     if facts.test_data:
+        names = ", ".join(map(escape_markdown, facts.test_data))
         yield (
-            f"**Test data** (`--yes-test-data`): {', '.join(map(md, facts.test_data))}. Do not "
-            "report scores on it of a model that was trained on this."
+            f"**Test data** (`--yes-test-data`): {names}. Do not report scores on it of a "
+            "model that was trained on this."
         )
     rows = (f"| {name} | {count} |" for name, count in facts.errors.items())
     yield "\n".join(["| queries with | |", "|---|---|", *rows])
     yield "\n".join(
-        f"* {md(run.variant.name)} (table {run.provenance.table_sha256[:12]}…, "
+        f"* {escape_markdown(run.variant.name)} (table {run.provenance.table_sha256[:12]}…, "
         f"run {run.provenance.digest})"
         for run in facts.runs
     )

@@ -14,7 +14,7 @@ from ..benchmarks.findit import FindItVariant
 from ..boxes import BoxError, Space
 from ..core import atomic_write, counted, nearest, sha256_of
 from ..protocol import PartKind, located, lost
-from ..report import Transcript, gather
+from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError, read_details, read_provenance
 from ..storage import read_predictions, run_of
 from .export_folder import rewrite_folder
@@ -97,7 +97,7 @@ def _collect(runs: Sequence[Run], chosen: Mapping[str, str], formats: Path | Non
         formats: a file of best formats (None: the runs' formats).
     """
     best = BestFormats(formats) if formats is not None else None
-    transcripts, missing = gather(runs)
+    transcripts, missing = gather_transcripts(runs)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
     collected = _Collected(chosen)

@@ -13,7 +13,7 @@ from .comparable import (
     ExcludedRun as ExcludedRun,
     group_comparable as group_comparable,
     of_one_scorer as of_one_scorer,
-    grouped as grouped,
+    group_by as group_by,
 )
 
 from .legends import (
@@ -21,14 +21,14 @@ from .legends import (
     TIED_SIGN as TIED_SIGN,
     UNTESTED_SIGN as UNTESTED_SIGN,
     PValues as PValues,
-    elsewhere as elsewhere,
+    elsewhere_column as elsewhere_column,
     legend_of as legend_of,
 )
 
 from .reported_formats import (
     FormatError as FormatError,
     formats_by_model as formats_by_model,
-    choose as choose,
+    choose_reported as choose_reported,
     FormatRow as FormatRow,
 )
 
@@ -48,8 +48,8 @@ from .table_columns import (
     FieldType as FieldType,
     Note as Note,
     Field as Field,
-    count as count,
-    value as value,
+    count_column as count_column,
+    value_column as value_column,
     TableCell as TableCell,
     FieldValue as FieldValue,
     Table as Table,
@@ -61,7 +61,7 @@ from .board_tables import (
     tested_cell as tested_cell,
     values_table as values_table,
     sweep_table as sweep_table,
-    EXCLUDED as EXCLUDED,
+    EXCLUDED_COLUMNS as EXCLUDED_COLUMNS,
     excluded_table as excluded_table,
     slices_table as slices_table,
     run_slices_table as run_slices_table,
@@ -78,7 +78,7 @@ from .run_tables import (
     samples_legend as samples_legend,
     ranking_table as ranking_table,
     calibration_table as calibration_table,
-    legend as legend,
+    explain_tables as explain_tables,
 )
 
 from .cost_tables import (
@@ -127,7 +127,7 @@ from .format_spread import (
 )
 
 from .best_marks import (
-    SHAPES as SHAPES,
+    MARK_SHAPES as MARK_SHAPES,
     find_best_marks as find_best_marks,
 )
 
@@ -140,7 +140,7 @@ from .learning_curve import (
 from .table_output import (
     to_csv as to_csv,
     to_json as to_json,
-    md as md,
+    escape_markdown as escape_markdown,
     to_markdown as to_markdown,
     markdown_page as markdown_page,
     to_latex as to_latex,
@@ -158,7 +158,7 @@ from .board_files import (
 
 from .latex_tables import (
     PaperStyle as PaperStyle,
-    origin as origin,
+    asked_with as asked_with,
     as_latex as as_latex,
 )
 

@@ -21,7 +21,7 @@ from .. import __version__
 from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
 from ..marks import COLOURS, Shape
 from ..scoring import Run
-from .comparable import ExcludedRun, by_model, group_comparable, grouped
+from .comparable import ExcludedRun, by_model, group_by, group_comparable
 from .table_columns import Field, FieldType, FieldValue, Table
 
 AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
@@ -31,7 +31,7 @@ RULE = (
     "is what is not below the mean over all shapes, or colours, of the means over models"
 )
 
-SHAPES = tuple(shape.value for shape in Shape)  # Shapes of marks by their names in tables
+MARK_SHAPES = tuple(shape.value for shape in Shape)  # Shapes of marks by their names in tables
 
 
 class MarkAccuracy(NamedTuple):
@@ -57,7 +57,7 @@ class ModelMarks:
     def best(self) -> MarkChoice:
         # max takes the first of equals.
         best_of = partial(max, key=self.accuracies.__getitem__)
-        shape = best_of(self.accuracies_of(SHAPES))
+        shape = best_of(self.accuracies_of(MARK_SHAPES))
         colour = best_of(self.accuracies_of(COLOURS))
         return MarkChoice(Shape(shape), colour)
 
@@ -66,7 +66,9 @@ class ModelMarks:
         facts = ("digest", "predictions_sha256", "table", "table_sha256")
         return {
             "best": self.best.name,
-            "shapes": {name: each._asdict() for name, each in self.accuracies_of(SHAPES).items()},
+            "shapes": {
+                name: each._asdict() for name, each in self.accuracies_of(MARK_SHAPES).items()
+            },
             "colours": {name: each._asdict() for name, each in self.accuracies_of(COLOURS).items()},
             "runs": [
                 {"file": run.path.name, **{name: getattr(run.provenance, name) for name in facts}}
@@ -90,7 +92,7 @@ class BestMarks:
             for model in self.models
             for name, mark in model.accuracies_of(names).items()
         ]
-        by_name = grouped(known, lambda item: item[0])
+        by_name = group_by(known, lambda item: item[0])
         means = {x: fmean(m.accuracy for _, m in by_name[x]) for x in names if x in by_name}
         mean = fmean(means.values())
         return [name for name, value in means.items() if value >= mean - 1e-9]
@@ -98,7 +100,7 @@ class BestMarks:
     @property
     def table(self) -> Table:
         """A row for each model: its best mark, and the accuracy of every shape and colour."""
-        names = (*SHAPES, *COLOURS)
+        names = (*MARK_SHAPES, *COLOURS)
         rows: list[list[FieldValue]] = []
         for each in self.models:
             values = {name: mark.accuracy for name, mark in each.accuracies.items()}
@@ -113,7 +115,7 @@ class BestMarks:
             "at_least": self.at_least,
             "vlmeval_findit": __version__,
             "models": {each.model: each.values() for each in self.models},
-            "good": {"shapes": self.good(SHAPES), "colours": self.good(COLOURS)},
+            "good": {"shapes": self.good(MARK_SHAPES), "colours": self.good(COLOURS)},
         }
 
 
@@ -138,7 +140,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     comparable = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs_of_model in sorted(comparable.items()):
         marks = ModelMarks(model, _accuracies(runs_of_model, at_least), tuple(runs_of_model))
-        for what, names in (("shape", SHAPES), ("colour", COLOURS)):
+        for what, names in (("shape", MARK_SHAPES), ("colour", COLOURS)):
             if not marks.accuracies_of(names):
                 raise ValueError(
                     f"{model}: no {what} with enough questions about one mark (at least {at_least})"
@@ -165,6 +167,6 @@ def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
             right[mark] += int(row.sums.get("right", 0))
     return {
         name: MarkAccuracy(round(100 * right[name] / asked[name], 4), asked[name])
-        for name in (*SHAPES, *COLOURS)
+        for name in (*MARK_SHAPES, *COLOURS)
         if asked[name] >= max(1, at_least)
     }

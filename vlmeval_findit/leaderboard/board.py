@@ -7,17 +7,25 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ..analysis import HeldOutAnswers, estimate, is_favoured
+from ..analysis import HeldOutAnswers, estimate_run, is_favoured
 from ..protocol import Benchmark, Better, Metric, Published
 from ..scoring import Run
-from ..statistics import Difference, Estimate, Interval, correct, difference, mean, metric_intervals
-from .comparable import ComparableRuns, ExcludedRun, by_model, group_comparable, grouped
+from ..statistics import (
+    Difference,
+    Estimate,
+    Interval,
+    correct_by_holm,
+    difference,
+    mean,
+    metric_intervals,
+)
+from .comparable import ComparableRuns, ExcludedRun, by_model, group_by, group_comparable
 from .legends import TIED_SIGN, UNTESTED_SIGN
 from .published_rows import published_rows
 from .reported_formats import (
     FormatRow,
     answers_elsewhere,
-    choose,
+    choose_reported,
     formats_by_model,
     make_format_rows,
     named_models,
@@ -182,7 +190,7 @@ def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
     Raises:
         FormatError: a format that no run has.
     """
-    groups = grouped(runs, lambda run: run.benchmark.name)
+    groups = group_by(runs, lambda run: run.benchmark.name)
     formats_by_model(formats, [run for group in groups.values() for run in group])
     leaderboards = []
     for name in sorted(groups, key=lambda name: (name != HOME, name)):
@@ -207,7 +215,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
     datasets, excluded = group_comparable(runs)
     comparable = [run for dataset in datasets for run in dataset.runs]
     fixed = formats_by_model(formats, comparable, excluded=excluded)
-    reported = choose(datasets, fixed)
+    reported = choose_reported(datasets, fixed)
     elsewhere = answers_elsewhere(datasets, reported, fixed)
     means = _means_over(datasets)
     named = named_models(reported, fixed)
@@ -238,7 +246,7 @@ def _means_over(datasets: Sequence[ComparableRuns]) -> tuple[DatasetMean, ...]:
     """
     counted = [dataset for dataset in datasets if dataset.reviews is None] or datasets
     means = [DatasetMean(OVERALL, tuple(dataset.name for dataset in counted))]
-    for family, members in grouped(counted, lambda dataset: dataset.family).items():
+    for family, members in group_by(counted, lambda dataset: dataset.family).items():
         means.append(DatasetMean(family, tuple(dataset.name for dataset in members)))
     return tuple(means)
 
@@ -331,7 +339,7 @@ class _Reported:
     def tested(self, metrics: Sequence[Metric]) -> Estimate | None:
         """Estimate what it is tested by; None if that is not known."""
         if self.elsewhere is None:
-            return estimate(self.run, metrics)
+            return estimate_run(self.run, metrics)
         return self.elsewhere.estimate(metrics)
 
 
@@ -399,7 +407,7 @@ def _ranked_values(
         # Two models at a time: a thousand estimates are as many numbers as all their images.
         estimates = (_tested_estimate(group[model], (metric,)) for model in order)
         pairs = zip(pairwise(order), pairwise(estimates), strict=True)
-        tests = correct(
+        tests = correct_by_holm(
             difference_of(values[lower] - values[above], of_lower, of_above, metric.name)
             for (above, lower), (of_above, of_lower) in pairs
         )
@@ -478,5 +486,5 @@ def _sign(metric: Metric) -> int:
 
 def mean_estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:
     """Estimate metrics of a run, or their mean over several."""
-    estimates = [estimate(run, metrics) for run in runs]
+    estimates = [estimate_run(run, metrics) for run in runs]
     return mean(estimates) if len(estimates) > 1 else estimates[0]

@@ -11,7 +11,7 @@ from ..benchmarks import prefix_of
 from ..core import atomic_write
 from .board import HOME, Board, BoardCell
 from .board_tables import (
-    EXCLUDED,
+    EXCLUDED_COLUMNS,
     excluded_table,
     formats_table,
     metric_table,
@@ -25,8 +25,8 @@ from .board_tables import (
 from .cost_tables import cost_table, dull_counts
 from .error_tables import errors_table, lost_table
 from .format_costs import cheapest_formats, cheapest_table
-from .latex_tables import PaperStyle, as_latex, origin, with_format
-from .legends import elsewhere
+from .latex_tables import PaperStyle, as_latex, asked_with, with_format
+from .legends import elsewhere_column
 from .table_columns import Table
 from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets
@@ -96,9 +96,9 @@ def as_markdown(board: Board) -> str:
     tables += [cost_table(board), cheapest_table(board, cheapest_formats(board))]
     tables += [formats_table(board), lost_table(board)]
     tables += [with_format(board, table) for table in metrics]
-    tables += [*slices_tables(board), excluded_table(board).only(*EXCLUDED)]
+    tables += [*slices_tables(board), excluded_table(board).only(*EXCLUDED_COLUMNS)]
     shown = [table for table in tables if table.rows or table.notes]
-    return markdown_page(f"{board.benchmark.name} leaderboard", shown, origin(board))
+    return markdown_page(f"{board.benchmark.name} leaderboard", shown, asked_with(board))
 
 
 # Facts of the schema about a model that this package does not know: they stay empty
@@ -140,5 +140,5 @@ def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
     for name, entry in cell.entries.items():
         if board.elsewhere:
             tested = tested_cell(entry).value
-            values[elsewhere(name)] = round(tested, 2) if isinstance(tested, float) else None
+            values[elsewhere_column(name)] = round(tested, 2) if isinstance(tested, float) else None
     return {"Overall": overall, **values, "Format": cell.format, "Queries": cell.queries}

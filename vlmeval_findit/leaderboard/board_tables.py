@@ -13,12 +13,21 @@ from ..protocol import Metric, SumKey, weighted
 from ..scoring import Run
 from ..statistics import Difference, clustered_sums, slice_intervals
 from .board import OVERALL, Board, RankedValue
-from .comparable import grouped
+from .comparable import group_by
 from .cost_tables import cell_costs, cost_cells, cost_fields
-from .legends import VOTED, elsewhere
+from .legends import VOTED, elsewhere_column
 from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
-from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import (
+    Field,
+    FieldType,
+    FieldValue,
+    Note,
+    Table,
+    TableCell,
+    count_column,
+    value_column,
+)
 
 # --- for people -----------------------------------------------------------------------------------
 
@@ -62,7 +71,7 @@ def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[lis
     """Make a row for each model and publication that has the metric."""
     known = (each for each in board.published if metric in each.values)
     rows = []
-    for (model, _), group in grouped(known, lambda each: (each.model, each.where)).items():
+    for (model, _), group in group_by(known, lambda each: (each.model, each.where)).items():
         row: list[FieldValue] = ["published", model]
         if formats_tried(board):
             row.append("")
@@ -76,7 +85,7 @@ def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[lis
 def _first_fields(board: Board) -> list[Field]:
     fields = [Field("rank", FieldType.RANK), Field("model")]
     if formats_tried(board):
-        fields.append(count("formats tried"))
+        fields.append(count_column("formats tried"))
     return fields
 
 
@@ -99,9 +108,9 @@ def _fields(board: Board, name: str, note: str = "", is_mean: bool = False) -> l
     The second has what is ranked and tested, and all intervals.
     """
     if not board.elsewhere:
-        return [value(name, note, is_mean)]
+        return [value_column(name, note, is_mean)]
     as_reported = Field(name, FieldType.VALUE, note, is_mean=is_mean)
-    tested = value(elsewhere(name), is_mean=is_mean)
+    tested = value_column(elsewhere_column(name), is_mean=is_mean)
     return [replace(field, folded=True) for field in (as_reported, tested)]
 
 
@@ -129,7 +138,7 @@ def overall_table(board: Board) -> Table:
     tried = formats_tried(board)
     rows: list[list[FieldValue]] = []
     on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
-    for model, cells in grouped(on_datasets, lambda cell: cell.model).items():
+    for model, cells in group_by(on_datasets, lambda cell: cell.model).items():
         row: list[FieldValue] = [_rank_cell(board, model, names[0]), model]
         if tried:
             row.append(tried[model])
@@ -141,7 +150,7 @@ def overall_table(board: Board) -> Table:
     fields = _first_fields(board)
     for metric in board.shown:
         fields += _fields(board, metric.title)
-    fields += [count("queries"), count("failed calls"), Field("datasets")]
+    fields += [count_column("queries"), count_column("failed calls"), Field("datasets")]
     notes = notes_of(board, only_reported=True)
     return Table("Overall", fields, rows, notes, signs=signs_of(board))
 
@@ -191,13 +200,18 @@ def values_table(board: Board) -> Table:
             row.append("")
         rows.append(row)
     fields = [Field("model"), Field("dataset"), Field("family"), Field("format")]
-    fields += [count("queries"), count("images"), count("failed calls"), count("formats tried")]
+    fields += [
+        count_column("queries"),
+        count_column("images"),
+        count_column("failed calls"),
+        count_column("formats tried"),
+    ]
     for metric in board.metrics:
         name = metric.name
-        fields.append(value(name))
+        fields.append(value_column(name))
         if board.elsewhere:
-            fields.append(value(elsewhere(name)))
-        fields += [count(f"{name} rank"), *_tests(f"{name} p to rank above", "Holm")]
+            fields.append(value_column(elsewhere_column(name)))
+        fields += [count_column(f"{name} rank"), *_tests(f"{name} p to rank above", "Holm")]
         fields.append(Field(f"{name} tied"))
     fields += cost_fields()
     if board.published:
@@ -248,15 +262,19 @@ def sweep_table(board: Board) -> Table:
         cells += [test.value if test else None, *_p_values(test)]
         cells += [len(row.run.rows), row.run.failed]
         rows.append([*cells, *cost_cells(row.run.provenance.costs)])
-    fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
+    fields = [*RUN_FIELDS, *(value_column(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
-    fields += [*_tests("p to reported", "corrected"), count("queries"), count("failed calls")]
+    fields += [
+        *_tests("p to reported", "corrected"),
+        count_column("queries"),
+        count_column("failed calls"),
+    ]
     fields += cost_fields()
     return Table("Formats", fields, rows, notes_of(board), signs=signs_of(board))
 
 
 # The columns of excluded_table in tables for people
-EXCLUDED = ("model", "dataset", "reason", "queries")
+EXCLUDED_COLUMNS = ("model", "dataset", "reason", "queries")
 
 
 def excluded_table(board: Board) -> Table:
@@ -266,8 +284,8 @@ def excluded_table(board: Board) -> Table:
         Field("model"),
         Field("dataset"),
         Field("reason"),
-        count("queries"),
-        count("failed calls"),
+        count_column("queries"),
+        count_column("failed calls"),
         Field(metric.name, FieldType.VALUE),
         Field("file"),
     ]
@@ -284,7 +302,7 @@ def excluded_table(board: Board) -> Table:
 
 _MOST_VALUES = 40  # Most values of a kind of slices in tables for people
 
-_SLICE_FIELDS = (Field("slice"), Field("value"), count("rows"))
+_SLICE_FIELDS = (Field("slice"), Field("value"), count_column("rows"))
 
 
 def slices_table(board: Board) -> Table:
@@ -294,14 +312,14 @@ def slices_table(board: Board) -> Table:
     """
     metrics = _plain(board.metrics)
     rows = [[*run_cells(row), *cells] for row in board.runs for cells in _slices(row.run, metrics)]
-    fields = [*RUN_FIELDS, *_SLICE_FIELDS, *(value(metric.name) for metric in metrics)]
+    fields = [*RUN_FIELDS, *_SLICE_FIELDS, *(value_column(metric.name) for metric in metrics)]
     return Table("Slices", fields, rows, signs=signs_of(board))
 
 
 def run_slices_table(run: Run) -> Table:
     """Make a row for each slice of a run, as :func:`slices_table`."""
     metrics = _plain(run.benchmark.metrics)
-    fields = [*_SLICE_FIELDS, *(value(metric.name) for metric in metrics)]
+    fields = [*_SLICE_FIELDS, *(value_column(metric.name) for metric in metrics)]
     return Table("Slices", fields, list(_slices(run, metrics)))
 
 
@@ -309,7 +327,7 @@ def slices_tables(board: Board) -> list[Table]:
     """Make a table for each dataset: the headline metric of reported runs by slices."""
     if not _plain([board.headline]):
         return []
-    reported = grouped((row for row in board.runs if row.reported), lambda row: row.dataset)
+    reported = group_by((row for row in board.runs if row.reported), lambda row: row.dataset)
     tables = []
     for dataset, rows in reported.items():
         table = _slices_table(dataset, [row.run for row in rows], board.headline)
@@ -340,7 +358,9 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
     title = f"{metric.name} by slices of {dataset}"
     left_out = [f"{dataset}: {kind}: {n} values, in slices.csv" for kind, n in many.items()]
     notes = [Note("Slices in no table", left_out)] if left_out else []
-    return Table(title, [Field("slice"), count("queries"), *map(value, models)], shown, notes)
+    return Table(
+        title, [Field("slice"), count_column("queries"), *map(value_column, models)], shown, notes
+    )
 
 
 def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:

@@ -30,8 +30,8 @@ from ..scoring import (
     keys_of,
     part_in_words,
     score_again,
-    scorer,
     scorer_now,
+    scorer_parts,
 )
 
 _K = TypeVar("_K")
@@ -81,7 +81,7 @@ def group_comparable(
     """
     datasets: list[ComparableRuns] = []
     excluded: list[ExcludedRun] = []
-    for name, comparable in sorted(grouped(runs, lambda run: run.board_dataset).items()):
+    for name, comparable in sorted(group_by(runs, lambda run: run.board_dataset).items()):
         for rule in _RULES:
             comparable, others = rule(comparable)
             excluded += others
@@ -112,8 +112,8 @@ def _keep_largest(
         why: makes the reason to exclude a run, given a run of the rest.
     """
     excluded: list[ExcludedRun] = []
-    for members in grouped(runs, among).values():
-        rest, *others = sorted(grouped(members, key).values(), key=_weight, reverse=True)
+    for members in group_by(runs, among).values():
+        rest, *others = sorted(group_by(members, key).values(), key=_weight, reverse=True)
         excluded += [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]
     return _without(runs, excluded), excluded
 
@@ -237,7 +237,7 @@ def of_one_scorer(runs: Iterable[Run]) -> Sorted:
     """
     kept: list[Run] = []
     excluded: list[ExcludedRun] = []
-    for members in grouped(runs, lambda run: run.board_dataset).values():
+    for members in group_by(runs, lambda run: run.board_dataset).values():
         comparable, others = _same_scorer(members)
         kept += comparable
         excluded += others
@@ -247,7 +247,7 @@ def of_one_scorer(runs: Iterable[Run]) -> Sorted:
 def _same_scorer(runs: Sequence[Run]) -> Sorted:
     """Keep the runs of a dataset that the present scorer scored, else the largest group."""
     comparable, excluded = list(runs), list[ExcludedRun]()
-    parts = [scorer(run.provenance.scored_with) for run in runs]
+    parts = [scorer_parts(run.provenance.scored_with) for run in runs]
     if all(part == parts[0] for part in parts):
         return comparable, excluded
     for name in dict.fromkeys(chain.from_iterable(parts)):
@@ -258,7 +258,7 @@ def _same_scorer(runs: Sequence[Run]) -> Sorted:
 
 def _same_part(runs: Sequence[Run], name: str) -> Sorted:
     """Keep the runs that agree in a part of the scorer: the package, or a plug-in."""
-    by_part = grouped(runs, lambda run: scorer(run.provenance.scored_with).get(name))
+    by_part = group_by(runs, lambda run: scorer_parts(run.provenance.scored_with).get(name))
     without = by_part.pop(None, [])
     if len(by_part) < 2:
         return list(runs), []
@@ -291,7 +291,7 @@ def _newest(runs: Sequence[Run]) -> Sorted:
     """
     comparable: list[Run] = []
     excluded: list[ExcludedRun] = []
-    for members in grouped(runs, lambda run: (run.model, run.variant)).values():
+    for members in group_by(runs, lambda run: (run.model, run.variant)).values():
         unclear = {run.path: why for run in members if (why := _unclear(run, members))}
         if unclear:
             excluded += [ExcludedRun(run, unclear.get(run.path, _SAME_NAME)) for run in members]
@@ -355,7 +355,7 @@ _RULES = (
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def grouped(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
+def group_by(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
     """Group values by a key, in their order."""
     groups: dict[_K, list[_T]] = {}
     for value in values:
@@ -365,4 +365,4 @@ def grouped(values: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]
 
 def by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Group runs by model."""
-    return grouped(runs, lambda run: run.model)
+    return group_by(runs, lambda run: run.model)

@@ -16,7 +16,7 @@ from ..scoring import RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
 from .legends import STAR, PValues
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
+from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
 
 
 class CostColumn(NamedTuple):
@@ -107,8 +107,8 @@ CALLS_AT_ONCE = Field("calls at once", FieldType.AMOUNT)
 def cost_fields() -> list[Field]:
     """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
     fields = [Field(column.name, FieldType.AMOUNT) for column in COST_COLUMNS]
-    fields += [CALLS_AT_ONCE, Field("USD source"), Field("image size"), count(_ANSWERS)]
-    return fields + [count(column.name) for column in _COUNTS]
+    fields += [CALLS_AT_ONCE, Field("USD source"), Field("image size"), count_column(_ANSWERS)]
+    return fields + [count_column(column.name) for column in _COUNTS]
 
 
 def dull_counts(costs: Sequence[RunCosts]) -> set[str]:
@@ -272,7 +272,7 @@ def cost_comparison_table(
         Field("B", FieldType.AMOUNT),
         Field("A - B", FieldType.AMOUNT_DIFFERENCE, interval=True),
         Field("p", FieldType.P),
-        count("queries"),
+        count_column("queries"),
     ]
     notes = []
     for name, costs in (("A", run), ("B", other)):

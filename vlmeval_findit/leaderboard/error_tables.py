@@ -12,11 +12,11 @@ from ..analysis import (
     StatisticsError,
     errors_of,
     gain_by_repair,
-    intervals,
     lenient_gain,
     lenient_replies,
     points_of,
     rejection_shares,
+    run_intervals,
 )
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..protocol import Better, ErrorAnalysis, Metric
@@ -26,7 +26,17 @@ from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
 from .legends import STAR, PValues
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import (
+    NONE,
+    Field,
+    FieldType,
+    FieldValue,
+    Note,
+    Table,
+    TableCell,
+    count_column,
+    value_column,
+)
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE = 2  # Most error types that a row names
@@ -94,7 +104,7 @@ def errors_table(board: Board) -> Table:
         rows.append(cells)
     fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
     for name in names:
-        fields += [value(name), count(f"{name} events")]
+        fields += [value_column(name), count_column(f"{name} events")]
     return Table("Errors", fields, rows)
 
 
@@ -117,7 +127,9 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
         notes.append(Note("", ["nothing to find, and nothing answered: nothing is lost"]))
     elif score.better is Better.HIGHER:
         rows.append(["sum", "", (reached or 0) + lost])
-    return Table("Errors", [Field("error type"), count("events"), value("points")], rows, notes)
+    return Table(
+        "Errors", [Field("error type"), count_column("events"), value_column("points")], rows, notes
+    )
 
 
 def error_differences_table(
@@ -147,7 +159,12 @@ def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceE
         most = sorted(each.points.items(), key=lambda item: -item[1])[:_TYPES_OF_SLICE]
         mostly = ", ".join(names[key] for key, points in most if points)
         rows.append([each.name, sum(each.events.values()), each.total, mostly])
-    fields = [Field(f"by {by}"), count("events"), Field("points", FieldType.VALUE), Field("mostly")]
+    fields = [
+        Field(f"by {by}"),
+        count_column("events"),
+        Field("points", FieldType.VALUE),
+        Field("mostly"),
+    ]
     return Table(f"Errors by {by}", fields, rows)
 
 
@@ -160,7 +177,13 @@ def lenient_table(run: Run) -> Table:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
         rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
         rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), ["", "", ""])
-    fields = [Field("repair"), count("replies"), count("boxes"), count("objects"), value("percent")]
+    fields = [
+        Field("repair"),
+        count_column("replies"),
+        count_column("boxes"),
+        count_column("objects"),
+        value_column("percent"),
+    ]
     title = f"What lenient parsing would take of {lenient_replies(run.rows)}"
     return Table(title, fields, rows)
 
@@ -175,12 +198,12 @@ def rejection_table(run: Run) -> Table:
         rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), [""])
     total = sum(each.queries for each in shares)
     title = f"{total:,} of {len(run.rows):,} queries have nothing to find"
-    return Table(title, [Field("outcome"), count("queries"), value("percent")], rows)
+    return Table(title, [Field("outcome"), count_column("queries"), value_column("percent")], rows)
 
 
 def _metric_rows(
     run: Run, metrics: Sequence[Metric], empty: list[FieldValue]
 ) -> list[list[FieldValue]]:
-    bounds, values = intervals(run), run.metric_values
+    bounds, values = run_intervals(run), run.metric_values
     names = [metric.name for metric in metrics]
     return [[name, *empty, TableCell(values[name], bounds.get(name))] for name in names]

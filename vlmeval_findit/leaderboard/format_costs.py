@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..protocol import Metric
 from ..statistics import Difference
 from .board import Board
-from .comparable import grouped
+from .comparable import group_by
 from .format_spread import loss
 from .reported_formats import FormatRow
 from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
@@ -67,7 +67,7 @@ def cheapest_formats(board: Board) -> list[CheapestFormat]:
     """
     metric = board.headline
     cheapest = []
-    for (dataset, model), rows in grouped(board.runs, _place).items():
+    for (dataset, model), rows in group_by(board.runs, _place).items():
         known = [each for each in map(_tokens_of, rows) if each is not None]
         reported = next((each for each in known if each.row.reported), None)
         if reported is None or len(known) < 2:

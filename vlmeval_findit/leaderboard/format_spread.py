@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis import estimate
+from ..analysis import estimate_run
 from ..core import counted
 from ..protocol import Better, Metric
 from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
-from .comparable import grouped
+from .comparable import group_by
 from .legends import NO_INTERVAL, STAR
 from .reported_formats import FormatRow, share_of_tests, tests_against
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count
+from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class FormatSpread:
 def format_spreads(board: Board) -> list[FormatSpread]:
     """Return the spread of every model on every dataset that it has several formats of."""
     spreads = []
-    by_dataset = grouped(board.runs, lambda row: row.dataset)
-    of_models = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    by_dataset = group_by(board.runs, lambda row: row.dataset)
+    of_models = group_by(board.runs, lambda row: (row.dataset, row.run.model))
     alpha_share = share_of_tests(of_models.values())
     for dataset, rows in by_dataset.items():
         usual = commonest_format(rows)
-        for model, of_model in grouped(rows, lambda row: row.run.model).items():
+        for model, of_model in group_by(rows, lambda row: row.run.model).items():
             order = _best_first(of_model, board, alpha_share)
             if len(order) < 2:
                 continue
@@ -88,7 +88,7 @@ def _best_first(
     if not order:
         return []
     runs = [row.run for row in order]
-    estimates = [estimate(run, board.metrics[:1]) for run in runs]
+    estimates = [estimate_run(run, board.metrics[:1]) for run in runs]
     tests = tests_against(runs, estimates, 0, alpha_share)
     return [ComparedFormat(row, tests.get(at)) for at, row in enumerate(order)]
 
@@ -107,7 +107,7 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
     fields = [
         Field("model"),
         Field("dataset"),
-        count("formats"),
+        count_column("formats"),
         Field("best"),
         Field(metric.name, FieldType.VALUE, interval=True),
         Field("median"),

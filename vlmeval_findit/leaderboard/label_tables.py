@@ -9,7 +9,7 @@ from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
 from ..core import counted, short
 from ..protocol import Answer
 from ..statistics import FAULTS, DoubtCalibration, LabelFault
-from .table_columns import NONE, Field, FieldValue, Note, Table, TableCell, count
+from .table_columns import NONE, Field, FieldValue, Note, Table, TableCell, count_column
 
 _ASKED = 18  # Characters of an expression
 _CHANGE = 24  # Characters of a correction
@@ -28,7 +28,7 @@ _UNCALIBRATED = Note(
 
 def doubts_table(audit: LabelAudit, rows: Sequence[AuditedRow]) -> Table:
     """Make a row for each doubtful label, in their order."""
-    fields = [count("row"), Field("asked"), Field("kind"), Field("models")]
+    fields = [count_column("row"), Field("asked"), Field("kind"), Field("models")]
     if audit.has_probabilities:
         heading = _UNCALIBRATED.title if _fit(audit) is None else _CALIBRATED
         fields.append(Field(heading))

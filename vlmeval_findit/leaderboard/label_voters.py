@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ..analysis import why_no_voter
 from ..core import counted, nearest
 from ..scoring import Run
-from .comparable import ExcludedRun, group_comparable, grouped
-from .reported_formats import choose
+from .comparable import ExcludedRun, group_by, group_comparable
+from .reported_formats import choose_reported
 
 
 class VotersError(ValueError):
@@ -41,7 +41,7 @@ def choose_voters(runs: Sequence[Run], dataset: str | None = None) -> ChosenVote
     left_out = [ExcludedRun(run, why) for run, why in reasons if why]
     datasets, excluded = group_comparable(run for run, why in reasons if not why)
     left_out += excluded
-    chosen = choose(datasets)
+    chosen = choose_reported(datasets)
     for run in (run for each in datasets for run in each.runs):
         voter = chosen[run.model, run.variant.board_dataset]
         if run is not voter:
@@ -55,7 +55,7 @@ def choose_voters(runs: Sequence[Run], dataset: str | None = None) -> ChosenVote
 
 
 def _runs_of(runs: Sequence[Run], dataset: str | None) -> Sequence[Run]:
-    by_dataset = grouped(runs, lambda run: run.variant.board_dataset)
+    by_dataset = group_by(runs, lambda run: run.variant.board_dataset)
     if dataset is None:
         if len(by_dataset) > 1:
             names = ", ".join(sorted(by_dataset))

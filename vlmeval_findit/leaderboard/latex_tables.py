@@ -10,9 +10,9 @@ from .board import Board
 from .board_tables import metric_table, tested_cell
 from .comparable import asked_at
 from .cost_tables import cost_table
-from .legends import elsewhere
+from .legends import elsewhere_column
 from .notes import formats_used, notes_of, signs_of
-from .table_columns import Field, FieldValue, Table, value
+from .table_columns import Field, FieldValue, Table, value_column
 from .table_output import to_booktabs, to_latex
 
 
@@ -54,7 +54,7 @@ def _formats(board: Board) -> dict[str, str]:
     return {model: ", ".join(names) for model, names in by_model.items()}
 
 
-def origin(board: Board) -> str:
+def asked_with(board: Board) -> str:
     """Say with which prompts, and when, the reported runs were asked.
 
     Empty if no run is reported. The date is that of a run's beginning, or of its score where
@@ -88,7 +88,7 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
     if tables:  # None: no run can be compared
         notes = [*notes_of(board, only_reported=True), *costs.notes]
         tables[-1] = replace(tables[-1], notes=notes)
-    source = origin(board)
+    source = asked_with(board)
     return "\n".join(
         [rf"% needs \usepackage{{{packages}}}", *(write(each, source) for each in tables)]
     )
@@ -108,9 +108,9 @@ def _datasets(board: Board) -> Table:
     chosen = {model for model, _ in board.elsewhere}
     fields = [Field("dataset")]
     for model in board.models:
-        fields.append(value(model, formats.get(model, "")))
+        fields.append(value_column(model, formats.get(model, "")))
         if model in chosen:
-            fields.append(value(elsewhere(model)))
+            fields.append(value_column(elsewhere_column(model)))
     rows: list[list[FieldValue]] = []
     for dataset in board.datasets:
         row: list[FieldValue] = [dataset.name]

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis import check_comparable, estimate
+from ..analysis import check_comparable, estimate_run
 from ..protocol import Better, Metric
 from ..scoring import Run
 from ..statistics import (
     INTERVALS_LEGEND,
     TOO_FEW_IMAGES,
-    Choice,
+    BestOf,
     Difference,
     Interval,
     alpha_share,
@@ -25,7 +25,16 @@ from ..statistics import (
 )
 from ..sweeps import name_and_step
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
-from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import (
+    Field,
+    FieldType,
+    FieldValue,
+    Note,
+    Table,
+    TableCell,
+    count_column,
+    value_column,
+)
 
 _NAMED = 5  # Most steps that the verdict names
 
@@ -110,7 +119,7 @@ def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
 
 def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
     metric = next(iter(runs.values())).benchmark.headline_counting_failures
-    estimates = {step: estimate(runs[step], (metric,)) for step in sorted(runs)}
+    estimates = {step: estimate_run(runs[step], (metric,)) for step in sorted(runs)}
     values = {step: each.value(metric.name) for step, each in estimates.items()}
     valued = {step: each for step, each in values.items() if each is not None}
     if not valued:
@@ -121,7 +130,7 @@ def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve
         check_comparable(runs[best], runs[step])
     to_best: dict[int, Difference] = {}
     if len(valued) > 1:
-        choice = Choice(len(valued), alpha_share(len(valued)) / curves)
+        choice = BestOf(len(valued), alpha_share(len(valued)) / curves)
         for step in valued:
             if step != best:
                 tested = choice.difference(estimates[step], estimates[best], metric.name)
@@ -144,7 +153,12 @@ def curve_table(curve: LearningCurve) -> Table:
         else:
             row += _test_cells(point.to_best)
         rows.append(row)
-    fields = [count("step"), count("queries"), count("failed calls"), value(curve.title)]
+    fields = [
+        count_column("step"),
+        count_column("queries"),
+        count_column("failed calls"),
+        value_column(curve.title),
+    ]
     fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
     notes = (
         Note("", [curve.verdict]),

@@ -29,7 +29,7 @@ IN_A_SHEET = (NONE,)
 IN_JSON = (BOLD, ITALIC)
 
 
-def elsewhere(name: str) -> str:
+def elsewhere_column(name: str) -> str:
     """Return the name of the column of values elsewhere beside another column."""
     return f"{name} {ELSEWHERE}"
 
@@ -73,7 +73,7 @@ def _occurring(table: Table) -> Iterator[str]:
     """Yield the signs that occur in a table, its columns, and keys of what has no sign."""
     names = {field.name for field in table.fields}
     yield from names
-    if any(name.endswith(elsewhere("")) for name in names):
+    if any(name.endswith(elsewhere_column("")) for name in names):
         yield ELSEWHERE
     first_quoted = len(table.rows) - table.quoted
     if table.quoted:
@@ -81,7 +81,7 @@ def _occurring(table: Table) -> Iterator[str]:
     for at, row in enumerate(table.cells()):
         for field, cell in row:
             yield from _signs_of(cell)
-            if at < first_quoted and field.interval and elsewhere(field.name) not in names:
+            if at < first_quoted and field.interval and elsewhere_column(field.name) not in names:
                 yield from _interval_of(field, cell)
 
 

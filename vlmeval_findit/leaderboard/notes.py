@@ -23,7 +23,7 @@ from ..scoring import (
 )
 from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
 from .board import OVERALL, Board, BoardCell
-from .comparable import ComparableRuns, grouped
+from .comparable import ComparableRuns, group_by
 from .legends import (
     BOLD,
     INTERVAL,
@@ -91,7 +91,7 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
     Empty if the benchmark has a single format without a name.
     """
-    used = grouped(_on_datasets(board), lambda cell: (cell.model, cell.format))
+    used = group_by(_on_datasets(board), lambda cell: (cell.model, cell.format))
     named = any(name for _, name in used)
     return [(*key, [cell.dataset for cell in group]) for key, group in used.items() if named]
 
@@ -110,7 +110,7 @@ def formats_chosen(board: Board) -> list[str]:
         return []
     chosen = formats_used(board)
     if len(chosen) > MOST:
-        by_format = sorted(grouped(chosen, itemgetter(1)).items(), key=lambda item: -len(item[1]))
+        by_format = sorted(group_by(chosen, itemgetter(1)).items(), key=lambda item: -len(item[1]))
         return [f"{name} ({counted(len(models), 'model')})" for name, models in by_format]
     lines = []
     for model, name, datasets in chosen:
@@ -126,7 +126,7 @@ def formats_tried(board: Board) -> dict[str, int]:
 
     It counts itself, and no run that is not compared. Empty if no format was chosen.
     """
-    cells = grouped(board.ordered_cells(), lambda cell: cell.model)
+    cells = group_by(board.ordered_cells(), lambda cell: cell.model)
     tried = {model: max(cell.tried for cell in group) for model, group in cells.items()}
     return tried if any(number > 1 for number in tried.values()) else {}
 
@@ -138,7 +138,7 @@ def formats_compared(board: Board) -> dict[str, int]:
     most datasets, or on all, no value decided.
     """
     counts = {}
-    for model, rows in grouped(board.runs, lambda row: row.run.model).items():
+    for model, rows in group_by(board.runs, lambda row: row.run.model).items():
         # Reviewed labels count only where a board has no others.
         labelled = [row for row in rows if row.dataset in board.counted_datasets] or rows
         datasets = Counter(row.run.variant.format for row in labelled)
@@ -153,7 +153,7 @@ def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
 
     ``only_reported``: of doubts about runs those of reported formats, which tables of models have.
     """
-    sources = grouped(board.published, lambda each: each.where)
+    sources = group_by(board.published, lambda each: each.where)
     published = [
         f"{where}: {', '.join(dict.fromkeys(each.model for each in group))}"
         for where, group in sources.items()
@@ -211,7 +211,7 @@ def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
     ['A (2 runs): sampled', 'B on x: forced']
     """
     lines = []
-    for (model, remark), runs in grouped(remarks, itemgetter(0, 2)).items():
+    for (model, remark), runs in group_by(remarks, itemgetter(0, 2)).items():
         where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0][1]}"
         lines.append((model, f"{where}: {remark}"))
     return _together(lines)
@@ -224,7 +224,7 @@ def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
     ['A, C: failed', 'B is forced']
     """
     lines = []
-    for remark, group in grouped(dict.fromkeys(remarks), itemgetter(1)).items():
+    for remark, group in group_by(dict.fromkeys(remarks), itemgetter(1)).items():
         more = f" and {len(group) - MOST:,} more" if len(group) > MOST else ""
         lines.append(f"{', '.join(name for name, _ in group[:MOST])}{more}{remark}")
     return lines
@@ -306,7 +306,7 @@ def _answering_lines(board: Board) -> list[str]:
     """Return lines on models whose runs other models answered: a mean over them mixes these."""
     runs = [row.run for row in board.runs if row.run.provenance.answered_by]
     lines = []
-    for model, its_runs in grouped(runs, lambda run: run.model).items():
+    for model, its_runs in group_by(runs, lambda run: run.model).items():
         if len({keys_of(run.provenance.answered_by) for run in its_runs}) < 2:
             continue
         by_name: dict[str, int] = {}
@@ -329,7 +329,7 @@ def _tried_lines(board: Board) -> list[str]:
             if model in chosen:
                 text += f", its value {ELSEWHERE} is not"
             lines.append((model, text))
-    for model, cells in grouped(board.ordered_cells(), lambda cell: cell.model).items():
+    for model, cells in group_by(board.ordered_cells(), lambda cell: cell.model).items():
         if more := max(cell.left_out for cell in cells):
             which = f"{counted(more, 'further format')} that {'was' if more == 1 else 'were'}"
             text = (
@@ -366,7 +366,7 @@ def _failure_lines(board: Board) -> list[str]:
         return f"{failures:,} of {queries:,} calls failed"
 
     failed = [cell for cell in _on_datasets(board) if cell.failures]
-    by_model = grouped(failed, lambda cell: cell.model)
+    by_model = group_by(failed, lambda cell: cell.model)
     if len(by_model) > MOST:
         return [
             f"{len(by_model):,} models: {counts(failed)}, which count as "

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis import HeldOutAnswers, estimate, held_out_answers, is_favoured, ranked
+from ..analysis import HeldOutAnswers, estimate_run, held_out_answers, is_favoured, rank_formats
 from ..core import nearest
 from ..scoring import Run
 from ..statistics import (
-    Choice,
+    BestOf,
     Difference,
     Estimate,
     Interval,
-    correct,
+    correct_by_holm,
     difference,
     metric_intervals,
 )
-from .comparable import ComparableRuns, ExcludedRun, by_model, grouped
+from .comparable import ComparableRuns, ExcludedRun, by_model, group_by
 
 EVERY_MODEL = ""  # The key of a format for every model without a format under its name
 
@@ -68,7 +68,7 @@ def _refuse_excluded(model: str, name: str, excluded: Iterable[ExcludedRun], wha
             raise FormatError(f"{what}: {run.path} exists, but is not compared: {reason}")
 
 
-def choose(
+def choose_reported(
     datasets: Sequence[ComparableRuns], fixed: Mapping[str, str] | None = None
 ) -> dict[tuple[str, str], Run]:
     """Return the reported runs by (model, dataset).
@@ -84,7 +84,7 @@ def choose(
     for model, runs in sorted(runs_by_model.items()):
         # Reviews must not choose: a format would be the best for what reviewers looked at.
         as_labelled = [run for run in runs if run.provenance.reviews is None] or runs
-        averages = ranked(runs[0].benchmark, [(run.variant, run.sums) for run in as_labelled])
+        averages = rank_formats(runs[0].benchmark, [(run.variant, run.sums) for run in as_labelled])
         only = fixed.get(model, fixed.get(EVERY_MODEL))
         order = {average.format: place for place, average in enumerate(averages)}
         for run in sorted(runs, key=lambda run: order.get(run.variant.format, len(order))):
@@ -98,7 +98,7 @@ def named_models(reported: Iterable[tuple[str, str]], fixed: Mapping[str, str]) 
 
     Args:
         reported: the reported runs by (model, dataset).
-        fixed: the formats that the user named, as for :func:`choose`.
+        fixed: the formats that the user named, as for :func:`choose_reported`.
     """
     return frozenset(model for model, _ in reported if model in fixed or EVERY_MODEL in fixed)
 
@@ -113,12 +113,12 @@ def answers_elsewhere(
     Args:
         datasets: comparable runs; no others are candidates, as no others are compared.
         reported: the reported runs by (model, dataset).
-        fixed: the formats that the user named, as for :func:`choose`.
+        fixed: the formats that the user named, as for :func:`choose_reported`.
     """
     comparable = {dataset.name: by_model(dataset.runs) for dataset in datasets}
     answers = {}
     named = named_models(reported, fixed)
-    for model, its in grouped(reported, lambda place: place[0]).items():
+    for model, its in group_by(reported, lambda place: place[0]).items():
         if model in named:
             continue
         runs_of_model = {dataset: reported[model, dataset] for _, dataset in its}
@@ -151,7 +151,7 @@ def make_format_rows(
     Args:
         datasets: comparable runs.
         reported: the reported runs by (model, dataset).
-        fixed: the formats that the user named, as for :func:`choose`.
+        fixed: the formats that the user named, as for :func:`choose_reported`.
     """
     groups = {}
     for dataset in datasets:
@@ -161,7 +161,7 @@ def make_format_rows(
     named = named_models(reported, fixed)
     rows = []
     for (model, dataset_name), runs in groups.items():
-        estimates = [estimate(run) for run in runs]
+        estimates = [estimate_run(run) for run in runs]
         chosen = reported.get((model, dataset_name))
         best = next((at for at, run in enumerate(runs) if run is chosen), None)
         tests = {}
@@ -205,8 +205,8 @@ def tests_against(
     others = [at for at in known if at != chosen and is_favoured(runs[at]) == favoured]
     best = estimates[chosen]
     if alpha_share is None:
-        tests = correct(difference(estimates[at], best, headline) for at in others)
+        tests = correct_by_holm(difference(estimates[at], best, headline) for at in others)
     else:
-        choice = Choice(len(known), alpha_share)
+        choice = BestOf(len(known), alpha_share)
         tests = [choice.difference(estimates[at], best, headline) for at in others]
     return dict(zip(others, tests, strict=True))

@@ -8,8 +8,8 @@ from ..analysis import (
     APValue,
     CalibrationResult,
     SamplesScore,
-    estimate,
-    intervals,
+    estimate_run,
+    run_intervals,
     untested_metrics,
 )
 from ..boxes import CONFIDENCE_MEANINGS
@@ -23,12 +23,22 @@ from ..statistics import (
     WHICH_IMAGES_COUNT,
     Difference,
     Estimate,
-    correct,
+    correct_by_holm,
     metric_intervals,
 )
 from .cost_tables import cost_cells, cost_fields
 from .legends import STAR, TIED_SIGN, PValues
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count, value
+from .table_columns import (
+    NONE,
+    Field,
+    FieldType,
+    FieldValue,
+    Note,
+    Table,
+    TableCell,
+    count_column,
+    value_column,
+)
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
@@ -37,15 +47,15 @@ def runs_table(runs: Sequence[Run]) -> Table:
     rows: list[list[FieldValue]] = []
     for run in runs:
         variant = run.variant
-        bounds = intervals(run) if run.rows else {}
+        bounds = run_intervals(run) if run.rows else {}
         row: list[FieldValue] = [run.model, run.dataset_name, run.board_dataset, variant.format]
         row += [len(run.rows), run.failed]
         row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
         row += cost_cells(run.provenance.costs)
         rows.append([*row, run.provenance.digest, str(run.path)])
     fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
-    fields += [count("queries"), count("failed calls")]
-    fields += [value(metric.name) for metric in metrics]
+    fields += [count_column("queries"), count_column("failed calls")]
+    fields += [value_column(metric.name) for metric in metrics]
     fields += [*cost_fields(), Field("digest"), Field("path")]
     return Table("Runs", fields, rows)
 
@@ -106,7 +116,9 @@ def datasets_table(
             shown.append((run, other, metric, by_metric[metric.name]))
     as_labelled = [each for each in shown if each[0].provenance.reviews is None]
     reviewed = [each for each in shown if each[0].provenance.reviews is not None]
-    tests = correct(test for *_, test in as_labelled) + correct(test for *_, test in reviewed)
+    tests = correct_by_holm(test for *_, test in as_labelled) + correct_by_holm(
+        test for *_, test in reviewed
+    )
     rows = []
     for (run, other, metric, _), test in zip(as_labelled + reviewed, tests, strict=True):
         values = run.value(metric), other.value(metric)
@@ -114,7 +126,7 @@ def datasets_table(
         rows.append([*row, run.failed, other.failed] if any_failed else row)
     fields = _comparison_fields("dataset", _HOLM)
     if any_failed:
-        fields += [count("A failed"), count("B failed")]
+        fields += [count_column("A failed"), count_column("B failed")]
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
     return Table(title, fields, rows, _NOTES, signs={**_SIGNS, **_TOO_FEW})
@@ -162,9 +174,9 @@ def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     rows.append(["lowest sample", *(min(values, default=None) for values in known)])
     rows.append(["highest sample", *(max(values, default=None) for values in known)])
     if consensus is not None:
-        rows.append(row("consensus", estimate(consensus, score.metrics)))
+        rows.append(row("consensus", estimate_run(consensus, score.metrics)))
     rows.append(row("best sample by truth", score.best))
-    fields = [Field("replies"), *(value(metric.title) for metric in score.metrics)]
+    fields = [Field("replies"), *(value_column(metric.title) for metric in score.metrics)]
     return Table("Samples", fields, rows)
 
 
@@ -174,7 +186,7 @@ def passes_table(score: SamplesScore) -> Table:
     bounds = metric_intervals(score.passes)
     names = [metric.name for metric in score.passes.metrics]
     cells = [TableCell(score.passes.value(name), bounds[name]) for name in names]
-    return Table("pass@k", list(map(value, names)), [cells])
+    return Table("pass@k", list(map(value_column, names)), [cells])
 
 
 def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
@@ -197,7 +209,7 @@ def ranking_table(run: CalibrationResult) -> Table:
     rows = [[name, *_with_gain(each.ap), *_with_gain(each.ap50)] for name, each in rankings]
     fields = [Field("boxes ranked")]
     for name in ("AP", "AP50"):
-        fields += [value(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
+        fields += [value_column(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
     signs = {TIED_SIGN: "the gain is not significant"}
     return Table(f"{run.model} on {run.dataset}", fields, rows, signs=signs)
 
@@ -217,7 +229,7 @@ def calibration_table(run: CalibrationResult) -> Table:
         Field("ECE", FieldType.VALUE),
         Field("best cut", FieldType.PROBABILITY, interval=True),
         *(Field(name, FieldType.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
-        count("unsure"),
+        count_column("unsure"),
     ]
     rows: list[list[FieldValue]] = []
     for result in run.by_definition:
@@ -232,7 +244,7 @@ def calibration_table(run: CalibrationResult) -> Table:
     return Table("Calibration", fields, rows)
 
 
-def legend(runs: Sequence[CalibrationResult]) -> Note:
+def explain_tables(runs: Sequence[CalibrationResult]) -> Note:
     """Explain the words of both tables."""
     names = {each.definition for run in runs for each in run.by_definition}
     lines = [f"{name}: {means}" for name, means in CONFIDENCE_MEANINGS.items() if name in names]

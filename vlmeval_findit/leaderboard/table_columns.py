@@ -77,12 +77,12 @@ class Field:
         return self.kind in (FieldType.DIFFERENCE, FieldType.AMOUNT_DIFFERENCE)
 
 
-def count(name: str) -> Field:
+def count_column(name: str) -> Field:
     """Make a column of whole numbers."""
     return Field(name, FieldType.COUNT)
 
 
-def value(name: str, note: str = "", is_mean: bool = False) -> Field:
+def value_column(name: str, note: str = "", is_mean: bool = False) -> Field:
     """Make a column of values with 95 % intervals."""
     return Field(name, FieldType.VALUE, note, interval=True, is_mean=is_mean)
 

@@ -84,7 +84,7 @@ def all_notes(tables: Iterable[Table]) -> list[Note]:
     return [Note(title, list(lines)) for title, lines in lines_by_title.items()]
 
 
-def md(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text for Markdown: nothing of it is markup."""
     return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(printable(text).split()))
 
@@ -99,11 +99,13 @@ def to_markdown(table: Table) -> str:
 
 
 def _md_head(field: Field) -> str:
-    return md(field.name) + (f" <sub>{md(field.note)}</sub>" if field.note else "")
+    return escape_markdown(field.name) + (
+        f" <sub>{escape_markdown(field.note)}</sub>" if field.note else ""
+    )
 
 
 def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
-    text = md(text_of(field, cell))
+    text = escape_markdown(text_of(field, cell))
     if quoted and field.is_key:
         return f"*{text}*" if text else ""
     bounds = bounds_of(field, cell)
@@ -117,13 +119,20 @@ def markdown_page(title: str, tables: Sequence[Table], source: str = "") -> str:
     ``source`` opens the page; then it says how values are read, and what signs mean.
     """
     introduction, *others = sorted(all_notes(tables), key=lambda note: bool(note.title))
-    parts = [f"# {md(title)}", *filter(None, [md(source)]), *introduction.lines]
+    parts = [
+        f"# {escape_markdown(title)}",
+        *filter(None, [escape_markdown(source)]),
+        *introduction.lines,
+    ]
     if signs := legend_of(tables):
-        parts.append("\n".join(f"* {md(line)}" for line in signs))
+        parts.append("\n".join(f"* {escape_markdown(line)}" for line in signs))
     for table in tables:
-        parts += [f"## {md(table.title)}", to_markdown(table)]
+        parts += [f"## {escape_markdown(table.title)}", to_markdown(table)]
     for heading, lines in others:
-        parts += [f"## {md(heading)}", "\n".join(f"* {md(line)}" for line in lines)]
+        parts += [
+            f"## {escape_markdown(heading)}",
+            "\n".join(f"* {escape_markdown(line)}" for line in lines),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

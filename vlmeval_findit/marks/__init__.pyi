@@ -11,7 +11,7 @@ from .style import (
     Style as Style,
     default_style as default_style,
     words_of as words_of,
-    contrasting as contrasting,
+    contrasting_colour as contrasting_colour,
 )
 
 from .mark_drawing import (
@@ -35,8 +35,8 @@ from .shapes import (
 )
 
 from .scribble import (
-    curve as curve,
-    thinned as thinned,
+    skeleton_curve as skeleton_curve,
+    skeleton_of as skeleton_of,
 )
 
 from . import (

@@ -17,7 +17,7 @@ from . import shapes
 from .region import Region
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points
-from .style import COLOURS, CONTRAST, ONLY_VARIANT, Shape, Style, contrasting
+from .style import COLOURS, CONTRAST, ONLY_VARIANT, Shape, Style, contrasting_colour
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -148,7 +148,7 @@ def draw_marks(
             if chosen is None:
                 covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
                 painter.paint_under(covered, piece, (1,), style.width)
-                chosen = contrasting(canvas[covered.view(np.bool_)], used)
+                chosen = contrasting_colour(canvas[covered.view(np.bool_)], used)
             painter.paint(canvas, piece, COLOURS[chosen], style.width)
             used.append(chosen)
     return MarkedImage(canvas, tuple(used), tuple(notes))

@@ -30,8 +30,8 @@ def scribbles(mask: Mask) -> Iterator[Points]:
         area = int(stats[part, cv2.CC_STAT_AREA])
         if area >= SMALLEST:
             eroded = _eroded((parts == part).astype(np.uint8), _kernel_side(area))
-            skeleton = np.argwhere(thinned(eroded))
-            yield curve((skeleton[:, ::-1] + (left, top)).astype(np.int32))
+            skeleton = np.argwhere(skeleton_of(eroded))
+            yield skeleton_curve((skeleton[:, ::-1] + (left, top)).astype(np.int32))
 
 
 def _kernel_side(area: int) -> int:
@@ -66,7 +66,7 @@ SAMPLES = 100  # Points on a curve
 Numbers = npt.NDArray[np.int32]
 
 
-def curve(skeleton: Points) -> Points:
+def skeleton_curve(skeleton: Points) -> Points:
     """Sample the parabola that fits a skeleton's pixels (n x 2) best along its longer side.
 
     It is empty for one pixel.
@@ -126,7 +126,7 @@ def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
 Flags = npt.NDArray[np.bool_]
 
 
-def thinned(mask: Mask) -> Mask:
+def skeleton_of(mask: Mask) -> Mask:
     """Thin a mask (height x width, 0 or 1) to its skeleton, after Zhang and Suen (1984).
 
     >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()

@@ -116,7 +116,7 @@ def words_of(style: Style, colour: str) -> str:
 # --- the colour that stands out -------------------------------------------------------------------
 
 
-def contrasting(under: npt.NDArray[np.uint8], used: Collection[str]) -> str:
+def contrasting_colour(under: npt.NDArray[np.uint8], used: Collection[str]) -> str:
     """Return the unused colour farthest (CIE 1976) from the most frequent of n x 3 RGB pixels.
 
     Black if there are no pixels or every colour is used.

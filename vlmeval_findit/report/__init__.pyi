@@ -15,14 +15,14 @@ from .sweep_progress import (
     SweepState as SweepState,
     CellView as CellView,
     SweepFiles as SweepFiles,
-    Snapshot as Snapshot,
-    Followed as Followed,
+    SweepSnapshot as SweepSnapshot,
+    FollowedSweep as FollowedSweep,
     planned_rows as planned_rows,
 )
 
 from .review_page import (
     make_review_page as make_review_page,
-    differing as differing,
+    differing_boxes as differing_boxes,
 )
 
 from .review_rows import (
@@ -30,8 +30,8 @@ from .review_rows import (
     Source as Source,
     ReviewRow as ReviewRow,
     rows_to_review as rows_to_review,
-    mix as mix,
-    decoy as decoy,
+    mix_rows as mix_rows,
+    decoy_answer as decoy_answer,
 )
 
 from .gallery_choice import (
@@ -97,14 +97,14 @@ from .gallery import (
 
 from .transcripts import (
     Transcript as Transcript,
-    gather as gather,
+    gather_transcripts as gather_transcripts,
     drawn_values as drawn_values,
 )
 
 from .board_charts import (
     forest_of as forest_of,
     format_costs_of as format_costs_of,
-    Details as Details,
+    DetailedCharts as DetailedCharts,
 )
 
 from .setup_section import (

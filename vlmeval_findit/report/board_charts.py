@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..analysis import boxes_of_rows, definitions_in
-from ..leaderboard import Board, FormatRow, grouped, learning_curves
+from ..leaderboard import Board, FormatRow, group_by, learning_curves
 from ..protocol import Curve, Metric, failed_calls, reasons
 from ..scoring import Run, read_details
 from ..statistics import Bin, reliability
@@ -22,7 +22,7 @@ from .transcripts import Transcript
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnCharts:
     """Charts by their titles, shown one at a time; ``key`` is unique on a page."""
 
     key: str
@@ -38,19 +38,19 @@ def short_metrics(board: Board) -> list[Metric]:
     return [metric for metric in board.shown if metric.in_short_tables]
 
 
-def forest_of(board: Board, panels: Sequence[Panel]) -> Drawn | None:
+def forest_of(board: Board, panels: Sequence[Panel]) -> DrawnCharts | None:
     """Draw the dots of models; None if nothing can be compared."""
     if not panels:
         return None
-    return Drawn("standings", (("", forest(board.headline, board.models, panels)),))
+    return DrawnCharts("standings", (("", forest(board.headline, board.models, panels)),))
 
 
-def heat_maps_of(board: Board) -> Drawn | None:
+def heat_maps_of(board: Board) -> DrawnCharts | None:
     """Draw the formats of models, the dataset with most formats first.
 
     None if no model was run in more than one format.
     """
-    runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    runs = group_by(board.runs, lambda row: (row.dataset, row.run.model))
     maps: dict[str, list[list[FormatCell]]] = {}
     for dataset in board.datasets:
         for model in board.models:
@@ -77,7 +77,7 @@ def heat_maps_of(board: Board) -> Drawn | None:
             cells = [cell for map_ in some for cell in map_]
             spec = heat_maps(board.headline, board.benchmark.format_axes, cells, ends)
             charts.append((name + which, spec))
-    return Drawn("formats", tuple(charts)) if charts else None
+    return DrawnCharts("formats", tuple(charts)) if charts else None
 
 
 def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
@@ -105,7 +105,7 @@ def format_costs_of(board: Board) -> CostCharts | None:
     return CostCharts("format-costs", tuple(costs), "tokens out") if costs else None
 
 
-class Details:
+class DetailedCharts:
     """The charts of a board that need the details of all rows of a run.
 
     They show the first :data:`.curve_charts.MOST_CURVES` models of every dataset.
@@ -135,11 +135,11 @@ class Details:
         if names := definitions_in(rows):
             self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}
 
-    def drawn(self) -> list[tuple[str, Drawn]]:
+    def drawn(self) -> list[tuple[str, DrawnCharts]]:
         """Return the charts by their titles, of every dataset that has them."""
         learning = learning_curves([row.run for row in self.board.runs])
         with_curve = [curve for curve in learning if len(curve.points) > 1]
-        by_dataset = grouped(with_curve, lambda curve: curve.dataset)
+        by_dataset = group_by(with_curve, lambda curve: curve.dataset)
         checkpoints = [(name, learning_chart(group)) for name, group in by_dataset.items()]
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
@@ -153,9 +153,9 @@ class Details:
             if bins:
                 calibration.append((name, reliability_chart(bins)))
         kinds = {
-            "Checkpoints": Drawn("checkpoints", tuple(checkpoints)),
-            "IoU thresholds": Drawn("thresholds", tuple(thresholds)),
-            "Calibration": Drawn("calibration", tuple(calibration)),
+            "Checkpoints": DrawnCharts("checkpoints", tuple(checkpoints)),
+            "IoU thresholds": DrawnCharts("thresholds", tuple(thresholds)),
+            "Calibration": DrawnCharts("calibration", tuple(calibration)),
         }
         return [(title, drawn) for title, drawn in kinds.items() if drawn.charts]
 

@@ -26,7 +26,7 @@ from ..leaderboard import (
     Table,
     TableCell,
     cost_words,
-    grouped,
+    group_by,
     mean_costs,
     text_of,
 )
@@ -454,7 +454,7 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
 
 def format_panels(board: Board) -> list[CostPanel]:
     """Return the formats of each model on each dataset that it was run on in several."""
-    runs = grouped(board.runs, lambda row: (row.dataset, row.run.model))
+    runs = group_by(board.runs, lambda row: (row.dataset, row.run.model))
     panels = []
     for dataset in board.datasets:
         for model in board.models[:DRAWN_MAPS]:

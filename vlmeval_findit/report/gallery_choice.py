@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import rows_with_events_of
-from ..leaderboard import grouped
+from ..leaderboard import group_by
 from ..protocol import Array, Query, ScoredRow, indices
 from ..scoring import Run, read_details
 from .doubtful_labels import Doubts
@@ -106,7 +106,7 @@ def _are_among(queries: Collection[int], run: Run) -> NDArray[np.bool_]:
 def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, Array]:
     """Subtract the smallest query score from the largest, over the runs of a group, by row."""
     spreads = {}
-    for members in grouped(runs, group).values():
+    for members in group_by(runs, group).values():
         rows = [np.array(indices(run.rows), dtype=np.intp) for run in members]
         queries = np.unique(np.concatenate(rows))
         low = np.full(len(queries), np.inf)

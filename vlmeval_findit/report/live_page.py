@@ -8,10 +8,10 @@ from math import ceil
 
 from ..benchmarks import benchmark_of
 from ..core import counted, duration
-from ..leaderboard import grouped
+from ..leaderboard import group_by
 from ..protocol import Metric
 from .rendering import render, template_text
-from .sweep_progress import CellView, Snapshot, SweepState
+from .sweep_progress import CellView, SweepSnapshot, SweepState
 
 _STATES = {
     SweepState.WAITING: "Waiting: nobody works on it.",
@@ -20,7 +20,7 @@ _STATES = {
 }
 
 
-def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> str:
+def make_live_page(snapshot: SweepSnapshot, time: datetime, every: float | None) -> str:
     """Make the page of a moment.
 
     Args:
@@ -43,7 +43,7 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
     )
 
 
-def _state_text(snapshot: Snapshot, every: float | None) -> str:
+def _state_text(snapshot: SweepSnapshot, every: float | None) -> str:
     """Describe the state in a sentence or two."""
     state = _STATES[snapshot.state]
     if snapshot.state is not SweepState.ENDED:
@@ -56,7 +56,7 @@ def _state_text(snapshot: Snapshot, every: float | None) -> str:
     return f"{state} Every call was answered."
 
 
-def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _facts(snapshot: SweepSnapshot) -> Iterator[tuple[str, str]]:
     """Yield facts about the whole sweep: name and value."""
     finished = sum(cell.finished for cell in snapshot.cells)
     unknown = sum(cell.left is None for cell in snapshot.cells)
@@ -80,7 +80,7 @@ Block = tuple[str, Sequence[Metric], Sequence[CellView]]
 
 def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
     """Yield each model on each benchmark, with the metrics that its cells have."""
-    groups = grouped(cells, lambda cell: (benchmark_of(cell.variant).name, cell.model))
+    groups = group_by(cells, lambda cell: (benchmark_of(cell.variant).name, cell.model))
     for (_, model), group in groups.items():
         metrics = [m for m in benchmark_of(group[0].variant).metrics if m.in_short_tables]
         present = [m for m in metrics if any(m.name in cell.metric_values for cell in group)]

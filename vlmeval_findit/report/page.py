@@ -11,7 +11,7 @@ from markupsafe import Markup
 from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
 from ..core import counted
 from ..leaderboard import (
-    EXCLUDED,
+    EXCLUDED_COLUMNS,
     Board,
     PValues,
     cheapest_formats,
@@ -21,7 +21,7 @@ from ..leaderboard import (
     format_note,
     format_spreads,
     formats_used,
-    grouped,
+    group_by,
     how_to_read,
     metric_table,
     notes_of,
@@ -33,8 +33,8 @@ from ..leaderboard import (
 from ..scoring import Run
 from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, LabelFault
 from .board_charts import (
-    Details,
-    Drawn,
+    DetailedCharts,
+    DrawnCharts,
     forest_of,
     format_costs_of,
     heat_maps_of,
@@ -57,7 +57,7 @@ from .rendering import fill, joined_script, json_in_html, json_object, render
 from .set_charts import sets_drawn
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
-from .transcripts import Missing, Transcript, gather
+from .transcripts import Missing, Transcript, gather_transcripts
 
 # The parts of the page's script, in this order
 _SCRIPTS = (
@@ -103,14 +103,14 @@ class PageSource:
         return first_pairs(self.board, self.sides)
 
     @cached_property
-    def details(self) -> Details:
+    def details(self) -> DetailedCharts:
         """The charts of details, yet without any."""
-        return Details(self.board)
+        return DetailedCharts(self.board)
 
     @cached_property
     def gathered(self) -> tuple[list[Transcript], list[Missing]]:
         """The transcripts of the runs whose answers or details are shown, and those without."""
-        return gather(self._with_answers())
+        return gather_transcripts(self._with_answers())
 
     def _with_answers(self) -> list[Run]:
         """Return the runs whose answers or details a page shows, by the rank of their models."""
@@ -229,7 +229,7 @@ def _gallery(page: PageSource) -> Contents:
         "shown": len(cards),
         "answers": sum(len(run.rows) for run in page.runs),
         "doubts": doubts,
-        "missing": grouped(missing, lambda each: each.reason),
+        "missing": group_by(missing, lambda each: each.reason),
     }
     return Contents(values, gallery_data(cards, page.runs, by_row))
 
@@ -260,7 +260,7 @@ def _details(page: PageSource) -> Contents:
         page.details.add(transcript)
     drawn = page.details.drawn()
     if sets := tuple(sets_drawn(page.board)):
-        drawn.append(("The sets", Drawn("sets", sets)))
+        drawn.append(("The sets", DrawnCharts("sets", sets)))
     rows = list(reasons_of(page.board))
     values = {
         "details": drawn,
@@ -280,7 +280,7 @@ def _notes(page: PageSource) -> Contents:
         "board": board,
         "note": how_to_read(board),
         "notes": [note for note in notes_of(board) if note.title],
-        "excluded": excluded_table(board).only(*EXCLUDED),
+        "excluded": excluded_table(board).only(*EXCLUDED_COLUMNS),
         "formats": formats_used(board),
         "format_note": format_note(board),
         "runs": page.runs[:_RUNS],

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..core import missing, raised_in, scrub, why
 from ..scoring import RunError
-from .board_charts import Drawn
+from .board_charts import DrawnCharts
 from .cost_charts import CostCharts
 from .rendering import fill, json_in_html
 
@@ -28,7 +28,7 @@ class Contents:
 
     values: Mapping[str, Any]  # For its template
     script: Mapping[str, Any] = field(default_factory=dict)  # For the page's script
-    charts: Sequence[Drawn] = ()
+    charts: Sequence[DrawnCharts] = ()
     costs: Sequence[CostCharts] = ()
 
 

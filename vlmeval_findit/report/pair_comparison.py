@@ -12,14 +12,14 @@ from ..analysis import (
     StatisticsError,
     compare_hits,
     error_estimate,
-    estimate,
+    estimate_run,
     paired_differences,
     scores_by_index,
     untested_metrics,
 )
 from ..protocol import Metric
 from ..scoring import Run
-from ..statistics import ALPHA, Difference, Estimate, correct, difference
+from ..statistics import ALPHA, Difference, Estimate, correct_by_holm, difference
 from .pair_choice import MODELS, Key, Pair, key_of
 from .value_text import ends, rounded
 
@@ -66,7 +66,7 @@ def pair_values(
             losses = error_estimate(run)
         except StatisticsError:
             losses = None
-        scored = estimate(run)
+        scored = estimate_run(run)
         held_out = known.get(key_of(run))
         if held_out is None:
             return _Answers(run, scored, losses, scores_by_index(run), False, scored, run.failed)
@@ -123,7 +123,7 @@ def _row_elsewhere(
     values = [each.value(metric.name) if each is not None else None for each in estimates]
     test = None
     if left is not None and right is not None and None not in values and is_tested:
-        test = correct([difference(left, right, metric.name)])[0]
+        test = correct_by_holm([difference(left, right, metric.name)])[0]
     row: list[Any] = [f"{title} {ELSEWHERE}", *rounded(*values)]
     if test is None:
         return [*row, None, None, None, None]
@@ -160,7 +160,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
         names = {each.key: each.name for each in left.run.benchmark.errors.error_types}
         # As analysis.run_errors.compare_errors does
         keys = [key for key in names if both[0].value(key) or both[1].value(key)]
-        tests = correct(difference(*both, key) for key in keys)
+        tests = correct_by_holm(difference(*both, key) for key in keys)
         for key, test in zip(keys, tests, strict=True):
             losses.append(_difference(names[key], key, *both, test))
     queries = compare_hits(left.scores, right.scores)

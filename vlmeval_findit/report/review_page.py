@@ -95,7 +95,7 @@ def _entry(row: ReviewRow, seed: int, images: Numbered) -> dict[str, Any]:
             {
                 "boxes": answer.boxes,
                 "labels": answer.labels,
-                "differing": differing(answer, other),
+                "differing": differing_boxes(answer, other),
             }
             for answer, other in zip(answers, others, strict=True)
         ],
@@ -103,7 +103,7 @@ def _entry(row: ReviewRow, seed: int, images: Numbered) -> dict[str, Any]:
     }
 
 
-def differing(answer: Answer, other: Answer | None) -> list[int]:
+def differing_boxes(answer: Answer, other: Answer | None) -> list[int]:
     """List the places of the boxes that the other candidate lacks; all, if there is no other.
 
     >>> one = Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "dog"))

@@ -62,7 +62,7 @@ def rows_to_review(
     drawn = draw_rows(audit, listed)
     doubted = [each for each in drawn if each.drawn is Drawn.LISTED]
     others = [each for each in drawn if each.drawn is Drawn.RANDOM]
-    mixed = mix(doubted, others, RANDOM_ROWS_SEED)
+    mixed = mix_rows(doubted, others, RANDOM_ROWS_SEED)
     left = [each for each in mixed if each.row.index not in audit.decided]
     boxes = _boxes_of_images(audit)
     single = audit.asks_for_one
@@ -82,7 +82,7 @@ def _first(rows: Iterable[DrawnRow], most: int) -> Iterator[DrawnRow]:
         yield each
 
 
-def mix(listed: Sequence[RowT], random: Sequence[RowT], seed: int) -> list[RowT]:
+def mix_rows(listed: Sequence[RowT], random: Sequence[RowT], seed: int) -> list[RowT]:
     """Put each random row at a random place within its share of the listed ones.
 
     At regular places (every fifth, say) random rows would be known.
@@ -113,7 +113,7 @@ def _review_row(
     source = Source.MODELS if row.agreeing else Source.DECOY
     if not is_listed and row.proposal.is_like(row.label):
         # As exact as the label: to choose between both would say nothing about the label.
-        other = decoy(row.label, single, boxes, Random(row.index))
+        other = decoy_answer(row.label, single, boxes, Random(row.index))
         source = Source.DECOY
     return ReviewRow(
         index=row.index,
@@ -154,7 +154,9 @@ def _boxes_of_images(audit: LabelAudit) -> dict[tuple[str, ...], list[Box]]:
     return boxes
 
 
-def decoy(label: Answer, single: bool, boxes: Sequence[Box], random: Random) -> Answer | None:
+def decoy_answer(
+    label: Answer, single: bool, boxes: Sequence[Box], random: Random
+) -> Answer | None:
     """Return an answer that looks like a doubt about a label: another object, or one too few.
 
     Args:

@@ -9,7 +9,13 @@ from markupsafe import Markup
 
 from ..core import counted
 from ..leaderboard import Board
-from ..reproduction import ConditionSet, FigureVerdict, StoredReproduction, badge, reproductions_of
+from ..reproduction import (
+    ConditionSet,
+    FigureVerdict,
+    StoredReproduction,
+    reproduction_line,
+    reproductions_of,
+)
 from .value_text import spread
 
 _VERDICTS = {
@@ -77,7 +83,7 @@ class SetupReport:
 
     @property
     def badge(self) -> str:
-        return badge(self.stored)
+        return reproduction_line(self.stored)
 
     @property
     def picture(self) -> Markup:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..analysis import ELSEWHERE
 from ..core import counted
 from ..leaderboard import Board, PValues, RankedValue, formats_compared, formats_tried, formats_used
-from ..statistics import TOO_FEW_IMAGES, Choice, Difference
+from ..statistics import TOO_FEW_IMAGES, BestOf, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
@@ -80,7 +80,7 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     if not order:
         return ()
 
-    choice = Choice(len(ranked))
+    choice = BestOf(len(ranked))
     best = board.tested_estimate(order[0], datasets, (metric,))
 
     def to_best(model: str) -> Difference:

@@ -66,7 +66,7 @@ class SweepFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SweepSnapshot:
     """The state of a sweep at a moment."""
 
     state: SweepState
@@ -99,7 +99,7 @@ class Snapshot:
         return self.left / self.speed if self.speed and self.left else None
 
 
-class Followed:
+class FollowedSweep:
     """A sweep that is followed; every call of :meth:`read` reads new records."""
 
     def __init__(self, files: SweepFiles) -> None:
@@ -109,7 +109,7 @@ class Followed:
         self._start: tuple[float, int] | None = None  # time and attempts, to measure the speed
         self._was_running = False
 
-    def read(self, now: float) -> Snapshot:
+    def read(self, now: float) -> SweepSnapshot:
         """Read new records; return the current state.
 
         Args:
@@ -141,7 +141,7 @@ class Followed:
             state = SweepState.RUNNING
         elif self._was_running or (begun and all(cell.finished for cell in begun)):
             state = SweepState.ENDED
-        return Snapshot(state, cells, speed, unread)
+        return SweepSnapshot(state, cells, speed, unread)
 
     def _speed(self, now: float, cells: tuple[CellView, ...]) -> float | None:
         """Return calls per second since the sweep was first seen running."""

@@ -77,7 +77,7 @@ class Missing(NamedTuple):
     reason: str
 
 
-def gather(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
+def gather_transcripts(runs: Iterable[Run]) -> tuple[list[Transcript], list[Missing]]:
     """Return the transcripts of runs, and the runs without one."""
     datasets: dict[tuple[str, str], AnyDataset] = {}
     hashes = _PromptHashes()

@@ -25,18 +25,18 @@ from .figure_metric import (
     FigureMetricError as FigureMetricError,
     FIGURE_METRICS as FIGURE_METRICS,
     figure_metric as figure_metric,
-    measure as measure,
+    measure_figure as measure_figure,
     measure_in as measure_in,
 )
 
 from .causes import (
     CAUSES as CAUSES,
-    explain as explain,
+    find_causes as find_causes,
 )
 
 from .cause_evidence import (
     Evidence as Evidence,
-    sentence as sentence,
+    capitalised as capitalised,
 )
 
 from .checkpoint_cause import (
@@ -50,7 +50,7 @@ from .engine_cause import (
     engine_faults as engine_faults,
     known_faults as known_faults,
     FEWEST_BOXES as FEWEST_BOXES,
-    placement as placement,
+    box_placement as box_placement,
 )
 
 from .picture_size_causes import (
@@ -97,7 +97,7 @@ from .reproduction_file import (
     write_reproduction as write_reproduction,
     read_reproduction as read_reproduction,
     reproductions_of as reproductions_of,
-    badge as badge,
+    reproduction_line as reproduction_line,
 )
 
 from .two_reproductions import (

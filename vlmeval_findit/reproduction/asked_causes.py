@@ -15,7 +15,7 @@ from ..core import counted
 from ..data import NOT_STATED, Decoding, told_values
 from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
 from ..statistics import ALPHA, Difference, difference
-from .cause_evidence import Evidence, sentence
+from .cause_evidence import Evidence, capitalised
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .reproduction_records import Attempt, Cause, CauseLook, Setup
 
@@ -155,7 +155,7 @@ def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> CauseLook
         result += ", which may be chance"
     if not is_cause:
         return CauseLook(name, result)
-    cause = Cause(name, sentence(result), value, asked.advice, sure=not by_chance)
+    cause = Cause(name, capitalised(result), value, asked.advice, sure=not by_chance)
     return CauseLook(name, "another one than published", cause)
 
 

@@ -150,7 +150,7 @@ class Evidence:
         return [read_in(each, convention) for each in self.attempt.predictions]
 
 
-def sentence(text: str) -> str:
+def capitalised(text: str) -> str:
     """Begin a text with a capital.
 
     >>> sentence("install vllm 0.8.2 or later")

@@ -53,7 +53,7 @@ _ROWS = (
 CAUSES: Mapping[str, CauseCheck] = {row.name: row for row in _ROWS}
 
 
-def explain(
+def find_causes(
     attempt: Attempt, judgement: FigureJudgement, ask: Ask | None = None
 ) -> Iterator[CauseLook]:
     """Look for causes, the cheapest first, until causes explain what is missing.

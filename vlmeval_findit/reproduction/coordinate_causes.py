@@ -15,13 +15,13 @@ from ..boxes import REPRESENTATIONS, SPACE_KINDS, Space
 from ..coords import (
     SPACES,
     Convention,
+    CoordinateVerdict,
     Diagnosis,
     Distortion,
     NotBoxesError,
     PointFit,
     RunFit,
-    Verdict,
-    row_of,
+    space_row_of,
 )
 from ..data import NOT_STATED
 from .cause_evidence import Evidence
@@ -51,16 +51,16 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
     fit = diagnosis.fit
     if fit is None:
         return CauseLook(COORDINATES, "too few boxes to tell")
-    if verdict is Verdict.NONE:
+    if verdict is CoordinateVerdict.NONE:
         return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
     if isinstance(diagnosis, Diagnosis) and isinstance(fit, RunFit):
-        if verdict is Verdict.UNLISTED or diagnosis.drift:
+        if verdict is CoordinateVerdict.UNLISTED or diagnosis.drift:
             return _scaled_or_moved(evidence, fit)
-        if verdict is Verdict.MIXED:
+        if verdict is CoordinateVerdict.MIXED:
             return _two_conventions(evidence, fit)
-    if verdict is Verdict.FITS:
+    if verdict is CoordinateVerdict.FITS:
         return CauseLook(COORDINATES, f"replies are {declared.description}, as declared")
-    return _other_convention(evidence, fit, is_sure=verdict is Verdict.OTHER)
+    return _other_convention(evidence, fit, is_sure=verdict is CoordinateVerdict.OTHER)
 
 
 def _other_convention(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
@@ -273,7 +273,7 @@ def check_space(evidence: Evidence) -> CauseLook:
         order = evidence.runs[0].declared.order
     except NotBoxesError as error:
         return CauseLook(SPACE, str(error))
-    value = evidence.value_of(evidence.replies_in(Convention(row_of(published), order)))
+    value = evidence.value_of(evidence.replies_in(Convention(space_row_of(published), order)))
     if not evidence.matters(value):
         return CauseLook(SPACE, result)
     advice = "Type the same command without --space"

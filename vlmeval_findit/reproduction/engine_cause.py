@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from ..benchmarks.findit import ScoredReply
 from ..boxes import iou, match
-from ..coords import NotBoxesError, Verdict
+from ..coords import CoordinateVerdict, NotBoxesError
 from ..core import Checked, Config, MisplacedError, Name, Text, row_of, validate
 from ..models import MODELS, PROGRAM_NAMES
-from .cause_evidence import Evidence, sentence
+from .cause_evidence import Evidence, capitalised
 from .reproduction_records import Cause, CauseLook
 
 
@@ -88,13 +88,13 @@ def _is_before(version: str, other: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _File(Config):
+class _FaultsFile(Config):
     faults: tuple[EngineFault, ...]
 
 
 def faults_of(values: Any) -> Sequence[EngineFault]:
     """Return the faults of the file's values, or raise a MisplacedError."""
-    file = validate(_File, values)
+    file = validate(_FaultsFile, values)
     for at, fault in enumerate(file.faults):
         for key in ("families", "sources"):
             if not getattr(fault, key):
@@ -146,7 +146,7 @@ _PLACES_HARDLY = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BoxPlacement:
     """How boxes lie that mean one object each."""
 
     boxes: int
@@ -166,7 +166,7 @@ class Placement:
         return self.iou_of_sizes >= _SIZES_FIT_WELL and placed < _PLACES_HARDLY
 
 
-def placement(answers: Floats, truths: Floats) -> Placement:
+def box_placement(answers: Floats, truths: Floats) -> BoxPlacement:
     """Compare sizes and places of boxes with those of their objects.
 
     Args:
@@ -179,7 +179,7 @@ def placement(answers: Floats, truths: Floats) -> Placement:
     (0.0, 1.0)
     """
     if not len(answers):
-        return Placement(0, 0.0, 0.0, 0.0, 0.0)
+        return BoxPlacement(0, 0.0, 0.0, 0.0, 0.0)
     sides = np.abs(answers[:, 2:] - answers[:, :2])
     middles = (truths[:, :2] + truths[:, 2:]) / 2
     moved = np.concatenate([middles - sides / 2, middles + sides / 2], axis=1)
@@ -187,7 +187,7 @@ def placement(answers: Floats, truths: Floats) -> Placement:
     away = np.hypot(*((answers[:, :2] + answers[:, 2:]) / 2 - middles).T)
     distance = away / np.sqrt((truths[:, 2:] - truths[:, :2]).prod(1)).clip(1)
     near = (distance >= _NEAR[0]) & (distance < _NEAR[1])
-    return Placement(
+    return BoxPlacement(
         boxes=len(answers),
         iou=float(iou(answers, truths).mean()),
         iou_of_sizes=float(of_sizes.mean()),
@@ -226,7 +226,7 @@ def check_engine(evidence: Evidence) -> CauseLook:
     has_version = fault.is_in(here) is not None
     if fault.sure != "confirmed" or not has_version:
         return CauseLook(ENGINE, f"{told}; whether it is this is not known")
-    cause = Cause(ENGINE, f"A known fault of {told}", None, sentence(fault.do), sure=False)
+    cause = Cause(ENGINE, f"A known fault of {told}", None, capitalised(fault.do), sure=False)
     return CauseLook(ENGINE, result, cause)
 
 
@@ -248,26 +248,26 @@ def _is_compared(scored: ScoredReply) -> bool:
     return len(scored.match.boxes) == 1 and len(scored.query.truth.boxes) == 1
 
 
-def _lost_places(evidence: Evidence) -> Placement | None:
+def _lost_places(evidence: Evidence) -> BoxPlacement | None:
     """Return how boxes lie that have the sizes of their objects and lie elsewhere; else None."""
     if evidence.are_points:
         return None
     compared = [scored for scored in evidence.scored if _is_compared(scored)]
     boxes = np.array([scored.match.boxes[0] for scored in compared], float).reshape(-1, 4)
     truths = np.array([scored.query.truth.boxes[0] for scored in compared], float).reshape(-1, 4)
-    placed = placement(boxes, truths)
+    placed = box_placement(boxes, truths)
     return placed if placed.is_lost else None
 
 
 def _follow_nothing(evidence: Evidence) -> bool:
     try:
-        return evidence.diagnosis.verdict is Verdict.NONE
+        return evidence.diagnosis.verdict is CoordinateVerdict.NONE
     except NotBoxesError:
         return False
 
 
 def _positions_lost(
-    evidence: Evidence, here: str, faults: Sequence[EngineFault], lost: Placement
+    evidence: Evidence, here: str, faults: Sequence[EngineFault], lost: BoxPlacement
 ) -> CauseLook:
     value = evidence.value_of(
         [
@@ -286,7 +286,7 @@ def _positions_lost(
     if faults:
         fault = faults[0]
         finding = f"{finding}. {here}: {fault.lost} ({fault.sources[0]})"
-        advice = sentence(fault.do)
+        advice = capitalised(fault.do)
     is_known = any(fault.is_in(here) for fault in faults)
     cause = Cause(ENGINE, finding, value, advice, sure=is_known)
     return CauseLook(ENGINE, result, cause)

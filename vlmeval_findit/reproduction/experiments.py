@@ -16,7 +16,7 @@ from ..core import sha256_of, write_text_once
 from ..protocol import Predictions
 from ..storage import PROBE_FILE
 from ..sweeps import Sweep
-from .figure_metric import measure
+from .figure_metric import measure_figure
 from .reproduction_records import Attempt, Setup
 
 # Asks a sweep in the words of a prompt set ("": the benchmark's), and opens its predictions, one
@@ -65,8 +65,8 @@ class Experiments:
         )
 
     def attempt(self, setup: Setup) -> Attempt:
-        """Ask a setup and measure its figure's metric; raises as :func:`.measure`."""
-        return measure(setup, self.ask_sweep(self.sweep(setup), setup.prompts))
+        """Ask a setup and measure its figure's metric; raises as :func:`.measure_figure`."""
+        return measure_figure(setup, self.ask_sweep(self.sweep(setup), setup.prompts))
 
     def ask(self, setup: Setup, pictures: int) -> Attempt:
         """Ask another setup about the first pictures of its sample, so many of each dataset."""
@@ -76,7 +76,7 @@ class Experiments:
         mark = {"written by": "vlmeval_findit reproduce"}
         write_text_once(folder / PROBE_FILE, f"{json.dumps(mark)}\n")
         sweep = self.sweep(smaller, folder / self.folder(smaller).name)
-        return measure(smaller, self.ask_sweep(sweep, smaller.prompts))
+        return measure_figure(smaller, self.ask_sweep(sweep, smaller.prompts))
 
     def _deployment_folder(self, setup: Setup) -> Path:
         """Return the folder of a deployment: another one never goes on with its calls."""

@@ -213,7 +213,7 @@ def figure_value(figure: PublishedFigure, replies: Sequence[ReadReplies]) -> flo
     return estimate_figure(figure, replies).value(figure_metric(figure).metric.name)
 
 
-def measure(setup: Setup, predictions: Sequence[Predictions]) -> Attempt:
+def measure_figure(setup: Setup, predictions: Sequence[Predictions]) -> Attempt:
     """Measure the metric of a setup's figure.
 
     Args:

@@ -17,7 +17,7 @@ from ..benchmarks.findit import FAMILY_PROMPTS, FindItQuery, ScoredReply, box_pr
 from ..boxes import Size, smart_resize
 from ..data import told_values
 from ..models import Grid, Tiles
-from .cause_evidence import Evidence, sentence
+from .cause_evidence import Evidence, capitalised
 from .reproduction_records import Cause, CauseLook
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ def _bounds_words(bounds: Mapping[str, Any]) -> str:
 def _advice(evidence: Evidence, otherwise: str) -> str:
     condition = evidence.condition("bounds")
     if condition is not None and condition.advice:
-        return sentence(condition.advice)
+        return capitalised(condition.advice)
     if evidence.differs("bounds"):
         return "Type the same command without your bounds (--extra-body)"
     return otherwise

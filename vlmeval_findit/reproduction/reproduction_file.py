@@ -319,7 +319,7 @@ def stored_values(stored: StoredReproduction) -> dict[str, Any]:
     for run, written in zip(stored.runs, values["runs"], strict=True):
         written["rows"] = rows_text(run.rows)
     plain: dict[str, Any] = json.loads(json.dumps(values, default=_value_of))
-    return {"format": plain.pop("format"), "badge": badge(stored), **plain}
+    return {"format": plain.pop("format"), "badge": reproduction_line(stored), **plain}
 
 
 def _value_of(member: Enum) -> Any:
@@ -429,7 +429,7 @@ def reproduction_from(values: Any) -> StoredReproduction:
 # --- one line for a model's card ------------------------------------------------------------------
 
 
-def badge(stored: StoredReproduction) -> str:
+def reproduction_line(stored: StoredReproduction) -> str:
     """Say in one line what was reproduced, and how.
 
     The number behind ± is the longer side of the 95 % interval.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 from math import ceil, sqrt
 
-from ..statistics import FEWEST_IMAGES, Interval, bounds, metric_intervals
+from ..statistics import FEWEST_IMAGES, Interval, metric_intervals, share_bounds
 from .reproduction_records import Attempt, FigureJudgement, FigureVerdict
 
 _ONE_SPLIT = 1.3  # Points
@@ -103,7 +103,7 @@ def _enough_without_interval(published: float, tolerance: float) -> int:
     """Return how many pictures of one query would tell it, if the published value is measured."""
     share = published / 100
     for pictures in count(FEWEST_IMAGES):
-        interval = bounds(share, share * (1 - share) / pictures, pictures)
+        interval = share_bounds(share, share * (1 - share) / pictures, pictures)
         if interval is not None and published - interval.low <= tolerance + MOST_LOST:
             break
     return pictures

@@ -69,7 +69,7 @@ from .new_identity import (
 
 from .conversion import (
     convert_file as convert_file,
-    LAYOUTS as LAYOUTS,
+    REPLY_LAYOUTS as REPLY_LAYOUTS,
 )
 
 from .coco_predictions import (
@@ -148,7 +148,7 @@ from .scored_with import (
     PACKAGE_KEY as PACKAGE_KEY,
     versions_now as versions_now,
     scored_with_now as scored_with_now,
-    scorer as scorer,
+    scorer_parts as scorer_parts,
     scorer_now as scorer_now,
     is_present as is_present,
     part_in_words as part_in_words,

@@ -118,7 +118,7 @@ def _of_lmms_eval(record: Record) -> Any:
 
 
 # How programs store replies; a record is read by the first layout whose keys all records have
-LAYOUTS = (
+REPLY_LAYOUTS = (
     ReplyLayout("a batch of OpenAI's or vLLM's", ("custom_id", "response"), "custom_id", _of_batch),
     ReplyLayout("lmms-eval's samples", ("doc_id", "resps"), "doc_id", _of_lmms_eval),
     ReplyLayout("index and response", ("index", "response"), "index", lambda r: r["response"]),
@@ -133,7 +133,7 @@ def layout_of(file: RecordsOfOthers) -> ReplyLayout | None:
     """Return the layout that all records of a file have; None: it is none of these."""
     fitting = (
         layout
-        for layout in LAYOUTS
+        for layout in REPLY_LAYOUTS
         if all(key in record for record in file.records for key in layout.keys)
     )
     return next(fitting, None)

@@ -27,7 +27,7 @@ from ..boxes import (
     Space,
     SpaceKind,
     read,
-    reference,
+    reply_extent,
     to_pixels,
     write,
 )
@@ -373,7 +373,7 @@ def check_space(kind: SpaceKind) -> Findings:
     needs: Mapping[str, Any] = kind.needs
     space = Space(kind.name, **needs)
     for width, height in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
-        where = tuple(round(n, 2) for n in reference(space, width, height))
+        where = tuple(round(n, 2) for n in reply_extent(space, width, height))
         yield Finding(f"{width} x {height} pixels lie at (width, height, left, top) {where}")
     yield from _round_trips(space)
 
@@ -385,7 +385,7 @@ def _round_trips(space: Space) -> Findings:
         width = rng.randint(1, 9000)
         height = rng.randint(1, 9000)
         box = np.array(_random_box(rng, width, height)).reshape(2, 2)
-        full_width, full_height, left, top = reference(space, width, height)
+        full_width, full_height, left, top = reply_extent(space, width, height)
         numbers = box * (full_width / width, full_height / height) + (left, top)
         pixels = to_pixels(space, width, height)
         back = numbers * (pixels.scale_x, pixels.scale_y) + (pixels.left, pixels.top)

@@ -50,7 +50,7 @@ def scored_with_now(
     return versions_now() | {f"{_PLUGIN}{plugin.name}": plugin.code for plugin in plugins}
 
 
-def scorer(scored_with: Mapping[str, str]) -> dict[str, str]:
+def scorer_parts(scored_with: Mapping[str, str]) -> dict[str, str]:
     """Return the parts of a scorer by name: the package, and each plug-in.
 
     numpy and scipy do not decide rows (docs/reference/files.md), nor does a version whose code was
@@ -73,7 +73,7 @@ def scorer_now(names: Iterable[str]) -> dict[str, str]:
 
 def is_present(run: Run) -> bool:
     """Return whether the scorer that is here scored a run."""
-    parts = scorer(run.provenance.scored_with)
+    parts = scorer_parts(run.provenance.scored_with)
     return parts == scorer_now(parts)
 
 
@@ -97,8 +97,8 @@ def other_parts(its: Mapping[str, str], others: Mapping[str, str]) -> list[str]:
         its: what scored a run, of :func:`scored_with_now`.
         others: what scored another.
     """
-    here = scorer(its)
-    there = scorer(others)
+    here = scorer_parts(its)
+    there = scorer_parts(others)
     return [name for name, part in here.items() if there.get(name, part) != part]
 
 

@@ -16,6 +16,6 @@ from .server_process import (
     ServingError as ServingError,
     ServerProcess as ServerProcess,
     LocalServers as LocalServers,
-    serve as serve,
-    end as end,
+    start_servers as start_servers,
+    end_servers as end_servers,
 )

@@ -201,21 +201,21 @@ class LocalServers:
 _running: LocalServers | None = None
 
 
-def serve(servers: LocalServers) -> LocalServers:
+def start_servers(servers: LocalServers) -> LocalServers:
     """Start these servers, and end others; return equal ones if they are running."""
     global _running
     if _running is not None and _running == servers:
         with suppress(ServingError):
             _running.living()
             return _running
-    end()
+    end_servers()
     _running = servers
     servers.start()
     return servers
 
 
-def end(wait: bool = True) -> None:
-    """End what :func:`serve` started."""
+def end_servers(wait: bool = True) -> None:
+    """End what :func:`start_servers` started."""
     global _running
     if _running is not None:
         _running.close(wait)

@@ -18,7 +18,7 @@ from .intervals import (
     INTERVALS_LEGEND as INTERVALS_LEGEND,
     Interval as Interval,
     Difference as Difference,
-    bounds as bounds,
+    share_bounds as share_bounds,
     metric_intervals as metric_intervals,
     difference as difference,
     chance_of_lead as chance_of_lead,
@@ -35,11 +35,11 @@ from .share_intervals import (
 )
 
 from .multiple_tests import (
-    correct as correct,
-    allowance as allowance,
+    correct_by_holm as correct_by_holm,
+    drop_allowance as drop_allowance,
     least_likely as least_likely,
     alpha_share as alpha_share,
-    Choice as Choice,
+    BestOf as BestOf,
     corrected_for_pairs as corrected_for_pairs,
 )
 
@@ -91,5 +91,5 @@ from .held_out_sums import (
     second_half as second_half,
     names_of_sums as names_of_sums,
     totals_of as totals_of,
-    joined as joined,
+    join_rows as join_rows,
 )

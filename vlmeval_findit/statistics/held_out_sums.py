@@ -71,7 +71,9 @@ def _totals_of_slices(
     }
 
 
-def joined(parts: Sequence[tuple[ClusteredSums, Mask]], images: tuple[str, ...]) -> ClusteredSums:
+def join_rows(
+    parts: Sequence[tuple[ClusteredSums, Mask]], images: tuple[str, ...]
+) -> ClusteredSums:
     """Join some rows of each part to the rows of one run over ``images``, which hold them all."""
     place = {name: at for at, name in enumerate(images)}
     image = []

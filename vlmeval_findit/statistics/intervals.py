@@ -70,14 +70,14 @@ class Difference:
     # :mod:`.multiple_tests`: 95 % for all pairs, and where ``corrected`` is below 5 %
     interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
-    corrected: float | None  # After :func:`.correct`
+    corrected: float | None  # After :func:`.correct_by_holm`
 
     @property
     def significant(self) -> bool:
         return self.corrected is not None and self.corrected < ALPHA
 
 
-def bounds(value: float, variance: float, images: float) -> Interval | None:
+def share_bounds(value: float, variance: float, images: float) -> Interval | None:
     """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST_IMAGES`.
 
     All images weigh the same. See :func:`.share_intervals.mean_ends`.

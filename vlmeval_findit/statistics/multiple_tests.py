@@ -26,7 +26,7 @@ from .intervals import ALPHA, Difference, difference
 # --- several tests at once ----------------------------------------------------------------------
 
 
-def correct(differences: Iterable[Difference]) -> list[Difference]:
+def correct_by_holm(differences: Iterable[Difference]) -> list[Difference]:
     """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
     corrected = list(differences)
     tested = sorted(
@@ -46,7 +46,7 @@ def correct(differences: Iterable[Difference]) -> list[Difference]:
 _LATE = 1.5
 
 
-def allowance(stage: int, stages: int, share: float, spent: float) -> float:
+def drop_allowance(stage: int, stages: int, share: float, spent: float) -> float:
     """Return what may be spent on dropping formats after a round.
 
     >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
@@ -102,7 +102,7 @@ _CLOSE = 1e-15  # To a chance of 1
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BestOf:
     """How many values the best was chosen from, by the values that are tested."""
 
     count: int

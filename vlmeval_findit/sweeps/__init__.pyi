@@ -52,6 +52,6 @@ from .checkpoints import (
     unfinished_in as unfinished_in,
     is_complete as is_complete,
     is_refused as is_refused,
-    lacks as lacks,
-    evaluate as evaluate,
+    what_is_missing as what_is_missing,
+    evaluate_checkpoint as evaluate_checkpoint,
 )

@@ -94,10 +94,10 @@ def _has_configuration(folder: Path) -> bool:
 
 def is_complete(folder: Path) -> bool:
     """Return whether a checkpoint is written to its end."""
-    return lacks(folder) is None
+    return what_is_missing(folder) is None
 
 
-def lacks(folder: Path) -> str | None:
+def what_is_missing(folder: Path) -> str | None:
     """Return what a checkpoint still lacks; None if it is written to its end.
 
     Then its configuration is there, every file of weights is as long as its header says, shards
@@ -136,7 +136,7 @@ def is_refused(checkpoint: Checkpoint) -> bool:
     return False
 
 
-def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
+def evaluate_checkpoint(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
     """Run ``findit run`` on a checkpoint in another process; returns the exit status.
 
     Its end frees the memory of the model. ``flags`` are flags of ``run``, among them ``--data``.

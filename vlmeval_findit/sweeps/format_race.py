@@ -18,7 +18,7 @@ from ..engine import Backend, Engine, ModelStoppedError, Output, begin, in_memor
 from ..models import ModelEntry
 from ..protocol import DatasetVariant, Identity
 from ..scoring import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
-from ..statistics import allowance
+from ..statistics import drop_allowance
 from ..storage import read_identity
 
 
@@ -100,7 +100,7 @@ class FormatRace:
             benchmark_of(first[0].whole.cell.variant),
             {name: {s.dataset.variant: s.rows for s in of} for name, of in scores.items()},
             share,
-            allowance(self._done, self.stages, share, self._spent),
+            drop_allowance(self._done, self.stages, share, self._spent),
         )
         dropped, front = [], now.going[0].variant.format
         for out in now.out:

@@ -45,7 +45,7 @@ from vlmeval_findit.protocol import (
     system,
     text,
 )
-from vlmeval_findit.report import gather
+from vlmeval_findit.report import gather_transcripts
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.storage import image_folder, read_identity
 
@@ -271,7 +271,7 @@ def test_other_words_are_told_and_not_ranked_with_the_standard(
     assert not [each for each in remarks(make_board(runs)) if each.title == "Custom prompts"]
 
     world.at_hand(monkeypatch)
-    ((transcript,), missing) = gather([other])
+    ((transcript,), missing) = gather_transcripts([other])
     assert not missing
     assert transcript.prompt(0).startswith(f"[system: {SYSTEM}]\n[image: ")
     assert transcript.prompt(0).splitlines()[-1].startswith("Locate ")

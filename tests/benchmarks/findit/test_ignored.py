@@ -14,14 +14,14 @@ import pytest
 from scored_runs import query
 
 import vlmeval_findit as findit
-from vlmeval_findit.analysis import CocoBoxes, Evaluator, boxes_of_rows
+from vlmeval_findit.analysis import CocoBoxes, CocoEvaluator, boxes_of_rows
 from vlmeval_findit.benchmarks.findit import (
     FindItQuery,
+    box_roles,
     draw,
     find_table,
     read_table,
-    roles,
-    thinned,
+    thinned_query,
     write_table,
 )
 from vlmeval_findit.boxes import (
@@ -160,7 +160,7 @@ def test_they_are_drawn_apart() -> None:
     truth = Truth((REAL,), (0,), ignored=(CROWD,))
     details = {"boxes": [list(IN_CROWD)], "assigned": [None], "hits": [False], "ious": [0.0]}
     row = ScoredRow(0, "a.jpg", {}, details=details | {"ignored": [0]})
-    assert roles(row) == [(Role.UNCOUNTED, None)]
+    assert box_roles(row) == [(Role.UNCOUNTED, None)]
     (picture,) = draw(replace(query(0), truth=truth), row).images
     assert [box.role for box in picture.boxes] == [Role.IGNORED, Role.TRUTH, Role.UNCOUNTED]
 
@@ -182,7 +182,7 @@ def test_a_bad_cell_is_named(tmp_path: Path) -> None:
 def test_thinning_takes_them_along() -> None:
     ignored = tuple(CROWD._replace(frame=at) for at in range(3))
     video = replace(query(0), images=("a", "b", "c"), truth=Truth((), (), ignored=ignored))
-    assert [each.frame for each in thinned(video, 2).truth.ignored] == [0, 1]
+    assert [each.frame for each in thinned_query(video, 2).truth.ignored] == [0, 1]
 
 
 @pytest.fixture
@@ -259,6 +259,6 @@ def test_crowds_come_out_again(imported: Callable[..., int]) -> None:
     pytest.importorskip("pycocotools")
     scored = score_file(run, Settings(space="pixels", force=True))
     coco = CocoBoxes(scored.dataset, scored.rows)
-    result = Evaluator(coco).precision([1.0] * len(coco.results))
+    result = CocoEvaluator(coco).precision([1.0] * len(coco.results))
     # The cat is hit and the box in the crowd costs nothing; the two traffic lights are missed.
     assert result.ap50.tolist() == pytest.approx([0.5])

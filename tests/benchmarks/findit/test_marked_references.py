@@ -19,8 +19,8 @@ from vlmeval_findit.benchmarks.findit import (
     MarkedReference,
     ReferenceOrigin,
     Sighting,
-    marked,
-    references,
+    choose_references,
+    marked_crop,
 )
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.data import load_dataset
@@ -40,7 +40,7 @@ def query(index: int, label: str, image: str, **fields: Any) -> FindItQuery:
 def test_a_crops_source_image_comes_first() -> None:
     seen = (Sighting("a.jpg", BOX), Sighting("c.jpg", BOX), Sighting("d.jpg", BOX))
     queries = [query(0, "cup", "a.jpg", sightings=seen), query(1, "cup", "b.jpg")]
-    assert references(queries, is_video=False) == [
+    assert choose_references(queries, is_video=False) == [
         MarkedReference("c.jpg", BOX, ReferenceOrigin.SHOT),  # not a.jpg: that is the scene
         MarkedReference("a.jpg", (0.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE),
     ]
@@ -56,14 +56,14 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
         query(5, "cup", "e.jpg", truth=Truth(((100.0, 0.0, 120.0, 9.0),), (0,))),  # outside
         query(6, "fork", "a.jpg", support=()),
     ]
-    result = references(queries, is_video=False)
+    result = choose_references(queries, is_video=False)
     shown = [each and each.image for each in result]
     assert shown == ["c.jpg", "shot1.png", "c.jpg", "a.jpg", "a.jpg", "a.jpg", None]
     assert result[0] == MarkedReference(
         "c.jpg", (3.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE
     )
     assert result[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
-    in_a_circle = references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
+    in_a_circle = choose_references([query(i, "cup", f"{i}.jpg") for i in range(3)], is_video=False)
     assert [each and each.image for each in in_a_circle] == ["1.jpg", "2.jpg", "0.jpg"]
 
 
@@ -86,7 +86,7 @@ CHECKSUMS = {
 def test_the_pixels_of_a_mark() -> None:
     """After a change that is meant, raise ``RECIPE`` and write the checksums again."""
     assert REFERENCE_RECIPE == 1
-    drawn = {m: marked(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), m) for m in MARKS}
+    drawn = {m: marked_crop(scenery(700, 500), (300.0, 200.0, 360.0, 290.0), m) for m in MARKS}
     assert {pixels.shape for pixels in drawn.values()} == {(270, 256, 3)}
     checksums = {mark: sha256(pixels.tobytes()).hexdigest() for mark, pixels in drawn.items()}
     assert {mark: checksum[:16] for mark, checksum in checksums.items()} == CHECKSUMS
@@ -94,7 +94,7 @@ def test_the_pixels_of_a_mark() -> None:
 
 def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
     scene = scenery(2000, 1500)
-    drawn = marked(scene, (500.0, 500.0, 900.0, 700.0), "box")
+    drawn = marked_crop(scene, (500.0, 500.0, 900.0, 700.0), "box")
     assert drawn.shape == (512, LONGEST_REFERENCE_SIDE, 3)
     left, top, right, bottom = 341, 171, 683, 341  # from x 100, y 300, by 1024 / 1200
     assert drawn[top, 500].tolist() == drawn[bottom, 500].tolist() == RED

@@ -16,7 +16,13 @@ from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking
 import vlmeval_findit as findit
 from vlmeval_findit.analysis import ranking_rule
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit import RANKING, read_table, thin, thinned, write_table
+from vlmeval_findit.benchmarks.findit import (
+    RANKING,
+    kept_frames,
+    read_table,
+    thinned_query,
+    write_table,
+)
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.leaderboard import boards
@@ -94,9 +100,9 @@ def test_masks_go_with_their_frames_and_through_tables(tmp_path: Path) -> None:
     right = packed_mask(np.fliplr(L_SHAPE))
     truth = Truth((BOX,) * 3, (0, 1, 2), masks=(left, None, right))
     video = replace(query(0), images=("a.png", "b.png", "c.png"), truth=truth)
-    stored = thinned(video, 2).truth
+    stored = thinned_query(video, 2).truth
     assert len(stored.boxes) == 2
-    assert stored.masks == tuple(truth.masks[frame] for frame in thin(3, 2))
+    assert stored.masks == tuple(truth.masks[frame] for frame in kept_frames(3, 2))
     table = write_table(tmp_path, "T", [video, query(1)], {}).path
     assert [each.truth for each in read_table(table)] == [truth, query(1).truth]
     with pytest.raises(

@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.refl4 import (
     PublishedReviews,
     image_number,
     is_published_list,
-    join,
+    join_reviews,
     plain_number,
     read_published,
 )
@@ -56,7 +56,7 @@ class Joining:
         benchmark = benchmark_of(NAME)
         labels = {i: benchmark.label(dataset, query) for i, query in dataset.queries.items()}
         path = write_list(self.folder / "refcoco_testA_reviewed.json", entries)
-        return join(read_published(path), dataset, labels)  # type: ignore[arg-type]
+        return join_reviews(read_published(path), dataset, labels)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_a_second_fetch_downloads_nothing(
     parquet: Path, tmp_path: Path, lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     for module in (known, fetched):  # as if the authors had published the stand-in
-        monkeypatch.setattr(module, "RELEASE", {"expressions of val": 8})
+        monkeypatch.setattr(module, "RELEASE_COUNTS", {"expressions of val": 8})
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
         archive.add(write_images(tmp_path / "images"), "images")

@@ -12,7 +12,7 @@ import pytest
 from refl4_stand_in import TEST, VAL, write_parquet
 
 from vlmeval_findit.benchmarks.refl4 import (
-    RELEASE,
+    RELEASE_COUNTS,
     Annotation,
     RefL4Split,
     RefusedError,
@@ -84,7 +84,7 @@ def test_an_id_of_both_files_is_refused(tmp_path: Path) -> None:
 def test_counts_of_the_release() -> None:
     kinds = {"expressions": 45341, "boxes": 45341, "instances": 18653, "images": 9735}
     for kind, total in kinds.items():
-        assert sum(count for what, count in RELEASE.items() if kind in what) == total
+        assert sum(count for what, count in RELEASE_COUNTS.items() if kind in what) == total
     assert unlike_release([truth()] * 13420, RefL4Split.VAL) == []
     unlike = unlike_release([truth()] * 13420, RefL4Split.ALL)
     assert unlike[0] == "0 expressions of test, the release has 31921"

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4 import (
     AUTHORS_CLASSES,
+    AUTHORS_METRICS,
     CORRECTED_CLASSES,
     CORRECTED_METRICS,
+    IOU_THRESHOLDS,
     MACC,
     METRICS,
     ONE_TOO_LOW,
-    THRESHOLDS,
-    TWELVE,
     Annotation,
     Corners,
     RefL4Split,
@@ -110,7 +110,7 @@ def test_huge_integers_do_not_overflow_into_a_hit() -> None:
 
 
 def test_thresholds_are_strict_and_32_bit() -> None:
-    assert THRESHOLDS == tuple(round(0.5 + 0.05 * i, 2) for i in range(10))
+    assert IOU_THRESHOLDS == tuple(round(0.5 + 0.05 * i, 2) for i in range(10))
     assert passed((0, 0, 10, 10), (0, 0, 10, 10)) == 10
     assert passed((0, 0, 10, 10), (0, 0, 10, 5)) == 0
     # As a 64-bit comparison has it, an IoU of three fifths is above 0.6.
@@ -209,7 +209,7 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         pairs = zip(*map(both, classes.values()), strict=True)
         means = [sum(some, Fraction()) / len(classes) for some in pairs]
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
-    metrics = (*TWELVE, *CORRECTED_METRICS)
+    metrics = (*AUTHORS_METRICS, *CORRECTED_METRICS)
     rows = rows_of(judged)
     actual = totals(rows)
     on_arrays = estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
@@ -252,8 +252,8 @@ def test_values_and_their_two_decimals_are_the_authors(
 ) -> None:
     sums = totals(rows_of(judged))
     expected = authors(judged)
-    assert metric_values(TWELVE, sums) == expected
-    printed = {metric.name: metric.printed(sums) for metric in TWELVE}
+    assert metric_values(AUTHORS_METRICS, sums) == expected
+    printed = {metric.name: metric.printed(sums) for metric in AUTHORS_METRICS}
     assert printed == {k: None if v is None else round(v, 2) for k, v in expected.items()}
 
 
@@ -265,9 +265,9 @@ def test_the_mean_over_thresholds_is_rounded_as_theirs(
     hits: int, asked: int, printed: float
 ) -> None:
     """Of the halves all but 30.625 are exact in their program, and go to the even digit."""
-    tenths = {f"hits_{threshold:g}": 0 for threshold in THRESHOLDS}
+    tenths = {f"hits_{threshold:g}": 0 for threshold in IOU_THRESHOLDS}
     for at in range(hits):
-        tenths[f"hits_{THRESHOLDS[at // asked]:g}"] += 1
+        tenths[f"hits_{IOU_THRESHOLDS[at // asked]:g}"] += 1
     assert MACC.printed({"asked": asked, **tenths}) == printed
 
 

@@ -15,7 +15,7 @@ from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, features, install
 
 from vlmeval_findit import models
-from vlmeval_findit.analysis import StatisticsError, compare
+from vlmeval_findit.analysis import StatisticsError, compare_runs
 from vlmeval_findit.benchmarks.selfretrieval import (
     BENCHMARK,
     ImagePair,
@@ -164,9 +164,9 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     same = rescored(paths["b"], "SigLIP")
     assert same.provenance.scored_under == each.provenance.scored_under
     other = rescored(paths["c"], "owner/another")
-    assert set(compare(each, two)) >= {"Pairs", "Captions as published"}
+    assert set(compare_runs(each, two)) >= {"Pairs", "Captions as published"}
     with pytest.raises(StatisticsError, match="score both again by the same"):
-        compare(each, other)
+        compare_runs(each, other)
     board = make_board([each, same, other])
     assert set(board.models) == {"a", "b"}
     assert [apart.run.model for apart in board.excluded] == ["c"]

@@ -16,9 +16,9 @@ from training.pairs import scene_pair
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.selfretrieval import (
     BASELINES,
-    PAIRS,
+    PAIR_COUNT,
+    PAIR_SETS,
     PROMPTS_NAME,
-    SETS,
     ImagePair,
     describe_scenes,
     message,
@@ -35,8 +35,12 @@ Capture = pytest.CaptureFixture[str]
 
 def test_names_and_the_prompt() -> None:
     """After a change of words that is meant, raise ``VERSION`` and write the checksum again."""
-    assert sorted(SETS) == ["SelfRetrieval", "SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"]
-    for name in SETS:
+    assert sorted(PAIR_SETS) == [
+        "SelfRetrieval",
+        "SelfRetrieval_Scenes",
+        "SelfRetrieval_Scenes_mini",
+    ]
+    for name in PAIR_SETS:
         variant = benchmarks.parse(name)
         assert benchmarks.benchmark_of(name).name == "Self-Retrieval"
         assert (variant.board_dataset, variant.images, variant.frames) == (name, name, 2)
@@ -48,7 +52,7 @@ def test_names_and_the_prompt() -> None:
     assert sha256_of(words.value.encode())[:16] == "fedf8fbf358c4be8"
 
 
-def authors_file(pairs: int = PAIRS) -> dict[str, Any]:
+def authors_file(pairs: int = PAIR_COUNT) -> dict[str, Any]:
     return {
         str(uid): {"left": f"coco/{2 * uid}.jpg", "right": f"coco/{2 * uid + 1}.jpg"}
         for uid in range(pairs)

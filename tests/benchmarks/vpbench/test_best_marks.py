@@ -13,7 +13,7 @@ from scored_runs import World, failing, saying
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import VPQuery, mark_choices, write_table
-from vlmeval_findit.leaderboard import SHAPES, find_best_marks
+from vlmeval_findit.leaderboard import MARK_SHAPES, find_best_marks
 from vlmeval_findit.marks import COLOURS, Shape
 
 
@@ -118,7 +118,7 @@ def test_good_marks_are_good_for_all_models(marks: World) -> None:
             marks.run("Other", "VPBench_Mine", only_boxes)]  # fmt: skip
     result = find_best_marks(runs, 1)
     assert [each.model for each in result.models] == ["Other", "Seer"]
-    assert (result.good(SHAPES), result.good(COLOURS)) == (["box", "oval"], ["red"])
+    assert (result.good(MARK_SHAPES), result.good(COLOURS)) == (["box", "oval"], ["red"])
     assert mark_choices.write_marks(result.values()) == mark_choices.marks_path()
     models, good = mark_choices.read_marks() or ({}, None)
     assert models["Seer"].name == "box-red"

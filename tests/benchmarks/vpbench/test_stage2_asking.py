@@ -19,7 +19,7 @@ from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.analysis import compare
+from vlmeval_findit.analysis import compare_runs
 from vlmeval_findit.benchmarks.vpbench import (
     SOURCE_NAMES,
     VARIANTS,
@@ -270,7 +270,7 @@ def test_different_marks_are_compared_across_models_only(
     (column,), apart = group_comparable([older, newer, other])
     assert column.name == "Stage2_bvp"
     assert {run.model for run in column.runs} == {"Other"}
-    assert set(compare(newer, other)) >= {"Accuracy", "Read"}
+    assert set(compare_runs(newer, other)) >= {"Accuracy", "Read"}
     reasons = {left.run.path: left.reason for left in apart}
     assert "mark of the questions (here oval-blue, there box-black)" in reasons[older.path]
     assert "mark of the questions (here box-black, there oval-blue)" in reasons[newer.path]

@@ -10,11 +10,11 @@ from vlmeval_findit.coords import (
     SPACES,
     AnsweredQuery,
     Convention,
+    CoordinateVerdict,
     Diagnosis,
-    Verdict,
     diagnose,
-    row_of,
     run_arrays,
+    space_row_of,
 )
 
 from .cases import Agreement, Case, each
@@ -34,7 +34,7 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
             should = " or ".join(expected["allowed"])
             differences.append(f"{where}: {diagnosis.verdict.value}{best}, should be {should}")
         alarms += diagnosis.verdict.alarms and not expected["alarm"]
-        if diagnosis.verdict is Verdict.OTHER and diagnosis.fit is not None:
+        if diagnosis.verdict is CoordinateVerdict.OTHER and diagnosis.fit is not None:
             others += 1
             named += diagnosis.fit.best.name in expected["acceptable"]
     agreed = total - len(differences)
@@ -48,7 +48,7 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
 def diagnosis_of(case: Case) -> Diagnosis:
     """Diagnose the run of a case."""
     declared = case["declared"]
-    row = SPACES.get(declared["name"]) or row_of(space_from(declared["space"]))
+    row = SPACES.get(declared["name"]) or space_row_of(space_from(declared["space"]))
     queries = [
         AnsweredQuery(q["width"], q["height"], q["picture"], q["truths"], q["said"])
         for q in case["queries"]

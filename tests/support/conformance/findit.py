@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit import (
     FindItQuery,
     parquet_rows,
     query_from_row,
-    thinned,
+    thinned_query,
 )
 from vlmeval_findit.boxes import (
     DEFAULT_KEY,
@@ -45,7 +45,7 @@ def subset_queries(path: Path) -> list[FindItQuery]:
     """Read the queries of a subset file, thinned to the dataset's frames."""
     dataset, multilabel = SUBSETS[path.stem]
     return [
-        thinned(query_from_row(i, row, dataset, multilabel), dataset.frames)
+        thinned_query(query_from_row(i, row, dataset, multilabel), dataset.frames)
         for i, row in enumerate(parquet_rows(path))
     ]
 
@@ -90,7 +90,7 @@ def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
     def query(subset: str, row: int, frames: int) -> FindItQuery:
         if not 0 <= row < len(rows(subset)):
             raise CaseError(f"{subset} has no row {row}")
-        return thinned(rows(subset)[row], frames)
+        return thinned_query(rows(subset)[row], frames)
 
     def resolved(raw: Row) -> Case:
         reply_format = _reply_format(raw["kwargs"])

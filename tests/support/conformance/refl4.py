@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vlmeval_findit.benchmarks.refl4 import (
+    AUTHORS_METRICS,
     CORRECTED_METRICS,
-    TWELVE,
     Annotation,
     RefL4Split,
     RefusedError,
@@ -47,7 +47,7 @@ def difference(case: Case) -> str | None:
     wrong = unlike(corrected, case.get("corrected_classes") or {}, TOLERANCE)
     if wrong is not None:
         return f"corrected {wrong}"
-    twelve = metric_values(TWELVE, actual)
+    twelve = metric_values(AUTHORS_METRICS, actual)
     rounded = [None if value is None else round(value, 2) for value in twelve.values()]
     return unlike(twelve, expected["figures"], TOLERANCE) or unlike(
         {"rounded": rounded}, {key: expected[key] for key in ("rounded",) if key in expected}

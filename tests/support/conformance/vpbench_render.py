@@ -94,7 +94,7 @@ def _drawn(
 
     lab = style.lab
     compared_by = patch.object(style, "lab", lambda rgb: lab(rgb if true_lab else rgb[::-1]))
-    with compared_by, patch.object(scribble, "curve", curve):
+    with compared_by, patch.object(scribble, "skeleton_curve", curve):
         return draw_marks(image, regions, style_of(case), case["colours"])
 
 

@@ -36,8 +36,8 @@ from .findit_datasets import (
 from .findit_query import (
     Sighting as Sighting,
     FindItQuery as FindItQuery,
-    thin as thin,
-    thinned as thinned,
+    kept_frames as kept_frames,
+    thinned_query as thinned_query,
     with_answer as with_answer,
 )
 
@@ -130,11 +130,11 @@ from .run_space import (
 )
 
 from .box_drawing import (
-    THRESHOLDS as THRESHOLDS,
-    roles as roles,
+    IOU_THRESHOLDS as IOU_THRESHOLDS,
+    box_roles as box_roles,
     draw as draw,
     draw_as as draw_as,
-    curve as curve,
+    threshold_curve as threshold_curve,
 )
 
 from .marked_references import (
@@ -143,8 +143,8 @@ from .marked_references import (
     REFERENCE_SLICES as REFERENCE_SLICES,
     ReferenceOrigin as ReferenceOrigin,
     MarkedReference as MarkedReference,
-    references as references,
-    marked as marked,
+    choose_references as choose_references,
+    marked_crop as marked_crop,
 )
 
 from .release_subsets import (

@@ -30,7 +30,7 @@ from ...storage import (
 )
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
-from .findit_query import FindItQuery, Sighting, thinned
+from .findit_query import FindItQuery, Sighting, thinned_query
 from .marked_references import with_marks
 from .variant import FindItVariant
 
@@ -272,5 +272,5 @@ def load_findit(name: str) -> LoadedFindIt:
     rows = read_table(table)
     if variant.mark is not None:
         rows = with_marks(rows, variant)
-    queries = (thinned(query, variant.frames) for query in rows)
+    queries = (thinned_query(query, variant.frames) for query in rows)
     return LoadedDataset(name, variant, table, {query.index: query for query in queries})

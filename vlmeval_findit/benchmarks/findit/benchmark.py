@@ -31,7 +31,7 @@ from ...protocol import (
 from ...storage import header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
-from .box_drawing import curve, draw
+from .box_drawing import draw, threshold_curve
 from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
@@ -162,7 +162,7 @@ class FindIt(Benchmark):
         return 100.0 if NegativeOutcome.REJECTED.sum in row.sums else super().query_score(row)
 
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> Curve | None:
-        return curve(rows)
+        return threshold_curve(rows)
 
     def host_class(self, variant: FindItVariant) -> str:
         return HOST_CLASSES[variant.data.family]

@@ -13,7 +13,7 @@ from ...protocol import Curve, Drawing, DrawnBox, DrawnImage, Metric, Role, Scor
 from .box_metrics import F1, PRECISION, RECALL
 from .findit_query import FindItQuery
 
-THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
+IOU_THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
 class BoxPair(NamedTuple):
@@ -40,7 +40,7 @@ def pairs(row: ScoredRow) -> list[BoxPair]:
     return result
 
 
-def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
+def box_roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
     """Return each box's role and its IoU (0: no object; None: a point, or not counted)."""
     nothing = 0.0 if "ious" in row.details else None
     result: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
@@ -59,7 +59,7 @@ _MOST = 200  # Boxes of an answer that are drawn
 
 def draw(query: FindItQuery, row: ScoredRow) -> Drawing:
     """Draw an answer on its images."""
-    return draw_as(query, row, roles(row))
+    return draw_as(query, row, box_roles(row))
 
 
 def draw_as(
@@ -104,7 +104,7 @@ def _drawn_boxes(
             yield frames[i], DrawnBox(role, tuple(boxes[i]), labels[i], value)
 
 
-def curve(rows: Sequence[ScoredRow]) -> Curve:
+def threshold_curve(rows: Sequence[ScoredRow]) -> Curve:
     """Compute precision, recall and F1 by IoU threshold, always with the score's assignment."""
     total = add_up(row.sums for row in rows)
     ious: list[float] = []
@@ -113,9 +113,9 @@ def curve(rows: Sequence[ScoredRow]) -> Curve:
             agreeing = [pair for pair in pairs(row) if pair.labels_agree]
             ious += [pair.iou for pair in agreeing if pair.iou is not None]
     values = np.array(ious, dtype=np.float32)
-    hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
+    hits = [int((values >= np.float32(threshold)).sum()) for threshold in IOU_THRESHOLDS]
 
     def values_at(metric: Metric) -> tuple[float, ...]:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
 
-    return Curve(THRESHOLDS, values_at(PRECISION), values_at(RECALL), values_at(F1))
+    return Curve(IOU_THRESHOLDS, values_at(PRECISION), values_at(RECALL), values_at(F1))

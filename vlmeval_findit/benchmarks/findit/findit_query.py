@@ -56,7 +56,7 @@ def video_of(frame: str) -> str:
     return re.sub(r"[_/]f?\d+\.\w+$", "", frame)
 
 
-def thin(count: int, frames: int) -> list[int]:
+def kept_frames(count: int, frames: int) -> list[int]:
     """List the indices that thinning ``count`` frames to ``frames`` keeps (protocol section 2)."""
     if frames >= count:
         return list(range(count))
@@ -64,9 +64,9 @@ def thin(count: int, frames: int) -> list[int]:
     return indices
 
 
-def thinned(query: FindItQuery, frames: int) -> FindItQuery:
+def thinned_query(query: FindItQuery, frames: int) -> FindItQuery:
     """Thin a query to at most ``frames`` frames."""
-    selected = thin(len(query.images), frames)
+    selected = kept_frames(len(query.images), frames)
     if len(selected) == len(query.images):
         return query
     new_frames = {old: new for new, old in enumerate(selected)}

@@ -52,7 +52,9 @@ class MarkedReference(NamedTuple):
     origin: ReferenceOrigin
 
 
-def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedReference | None]:
+def choose_references(
+    queries: Sequence[FindItQuery], is_video: bool
+) -> list[MarkedReference | None]:
     """Choose a reference image for each query of a table; None where nothing shows its object.
 
     It never shows the query's scene or, where ``is_video`` (images are frames), its video:
@@ -113,7 +115,7 @@ def words(mark: str) -> str:
 def with_marks(queries: Sequence[FindItQuery], variant: FindItVariant) -> list[FindItQuery]:
     """Replace each query's shots by a marked image, drawn if missing."""
     assert variant.mark is not None
-    chosen = references(queries, variant.data.family.is_video)
+    chosen = choose_references(queries, variant.data.family.is_video)
     folder = image_folder(variant.images)
     mark = variant.mark
     drawings = {
@@ -138,10 +140,10 @@ def path_of(reference: MarkedReference, mark: str) -> str:
 
 
 def _drawn(reference: MarkedReference, mark: str, folder: Path) -> bytes:
-    return png(marked(decode(folder / reference.image), reference.box, mark))
+    return png(marked_crop(decode(folder / reference.image), reference.box, mark))
 
 
-def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
+def marked_crop(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     """Crop an RGB image around a box (in pixels; None: the whole image), and mark the box."""
     from PIL import Image
 

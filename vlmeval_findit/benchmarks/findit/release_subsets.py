@@ -12,7 +12,7 @@ from ...storage import TableError
 from .annotation_tables import PreparedTable, corners, write_table
 from .dataset_names import group_meant, table_called
 from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset
-from .findit_query import FindItQuery, Sighting, thinned
+from .findit_query import FindItQuery, Sighting, thinned_query
 
 SubsetRow = Mapping[str, Any]  # In the release's column layout
 
@@ -68,7 +68,7 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
         )
     rows = parquet_rows(source)
     queries = [query_from_row(i, row, dataset, multilabel) for i, row in enumerate(rows)]
-    thin = [thinned(query, dataset.frames) for query in queries]
+    thin = [thinned_query(query, dataset.frames) for query in queries]
     origin = {"source": source.name, "source_sha256": checksum}
     return write_table(out, dataset.table_name(multilabel), thin, origin)
 

@@ -22,7 +22,7 @@ from .refl4_annotations import (
     annotation as annotation,
     of_split as of_split,
     read_annotations as read_annotations,
-    RELEASE as RELEASE,
+    RELEASE_COUNTS as RELEASE_COUNTS,
     unlike_release as unlike_release,
     read_box as read_box,
     predictions_from as predictions_from,
@@ -31,7 +31,7 @@ from .refl4_annotations import (
 )
 
 from .accuracy_metrics import (
-    THRESHOLDS as THRESHOLDS,
+    IOU_THRESHOLDS as IOU_THRESHOLDS,
     iou as iou,
     compare_boxes as compare_boxes,
     ANSWERED_SUM as ANSWERED_SUM,
@@ -40,7 +40,7 @@ from .accuracy_metrics import (
     slices_of as slices_of,
     ACC as ACC,
     MACC as MACC,
-    TWELVE as TWELVE,
+    AUTHORS_METRICS as AUTHORS_METRICS,
     CORRECTED_METRICS as CORRECTED_METRICS,
     METRICS as METRICS,
     ONE_TOO_LOW as ONE_TOO_LOW,
@@ -57,7 +57,7 @@ from .published_reviews import (
     read_published as read_published,
     plain_number as plain_number,
     image_number as image_number,
-    join as join,
+    join_reviews as join_reviews,
 )
 
 from . import (

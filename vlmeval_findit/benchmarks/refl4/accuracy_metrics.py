@@ -133,10 +133,10 @@ def source_of(ori_category_id: str) -> str:
 Array = NDArray[np.float32]
 
 # The IoU of a hit is above the threshold.
-THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+IOU_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 # An IoU of "0.6" is float32(0.6), which is more than the 64-bit 0.6 and would pass it.
-_LIMITS = np.array(THRESHOLDS, dtype=np.float32)
+_LIMITS = np.array(IOU_THRESHOLDS, dtype=np.float32)
 _LEAST_UNION = np.float32(1e-6)
 
 
@@ -185,7 +185,9 @@ def _array(boxes: Sequence[Sequence[float]]) -> Array:
 
 
 ANSWERED_SUM = "asked"  # The sum of answered expressions
-HIT_SUMS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # Sums of hits, by threshold
+HIT_SUMS = tuple(
+    f"hits_{threshold:g}" for threshold in IOU_THRESHOLDS
+)  # Sums of hits, by threshold
 HIT_MORE = f"lenient_{HIT_SUMS[0]}"  # The sum of hits of boxes that only a lenient reader takes
 
 
@@ -315,7 +317,7 @@ ACC = AuthorsMetric("acc_0.5", _HITS_AT_HALF, _ASKED, empty=None)
 MACC = AuthorsMetric("macc", _ALL_HITS, _ASKED_AT_ALL, empty=None, percent_last=True, hits=_FOUND)
 
 # The published metrics, by their published names and in their order
-TWELVE = (
+AUTHORS_METRICS = (
     ACC,
     AuthorsMetric("acc_0.75", {"hits_0.75": 1}, _ASKED, empty=None, in_short_tables=False),
     AuthorsMetric("acc_0.9", {"hits_0.9": 1}, _ASKED, empty=None, in_short_tables=False),
@@ -358,7 +360,7 @@ ACC_LENIENT = Metric(
 )
 
 # All metrics of a score, the authors' twelve first
-METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
+METRICS = (*AUTHORS_METRICS, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 
 # No other metric counts failed calls.
 ACC_FAILED_MISSED = Metric(

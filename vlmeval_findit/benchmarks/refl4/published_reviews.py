@@ -231,7 +231,7 @@ def image_number(name: str) -> str:
 # --- joining --------------------------------------------------------------------------------------
 
 
-def join(
+def join_reviews(
     entries: Sequence[PublishedEntry], dataset: AnyDataset, labels: Mapping[int, Answer]
 ) -> PublishedReviews:
     """Join a list with a table's rows, whose labels are known by index."""

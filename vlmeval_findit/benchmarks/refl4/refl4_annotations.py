@@ -199,7 +199,7 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
 # --- the release ----------------------------------------------------------------------------------
 
 # Counts of the release's files, of val and test together but the first two
-RELEASE = {
+RELEASE_COUNTS = {
     "expressions of val": 13420,
     "expressions of test": 31921,
     "small boxes": 9345,
@@ -226,9 +226,9 @@ def unlike_release(annotations: Sequence[Annotation], split: RefL4Split) -> list
             counts[f"instances of {source}"] = len({item.bbox_id for item in of_source})
             counts[f"images of {source}"] = len({item.image_id for item in of_source})
     return [
-        f"{count} {what}, the release has {RELEASE[what]}"
+        f"{count} {what}, the release has {RELEASE_COUNTS[what]}"
         for what, count in counts.items()
-        if count != RELEASE[what]
+        if count != RELEASE_COUNTS[what]
     ]
 
 

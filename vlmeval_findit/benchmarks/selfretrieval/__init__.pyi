@@ -12,10 +12,10 @@ from .image_pairs import (
     PairSide as PairSide,
     PerSide as PerSide,
     ImagePair as ImagePair,
-    SETS as SETS,
+    PAIR_SETS as PAIR_SETS,
     parse as parse,
     write_table as write_table,
-    PAIRS as PAIRS,
+    PAIR_COUNT as PAIR_COUNT,
 )
 
 from .caption_reading import (

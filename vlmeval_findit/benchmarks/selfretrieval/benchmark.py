@@ -32,8 +32,8 @@ from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scor
 from .caption_reading import REASONS, read_captions, replies_of
 from .caption_scoring import encoder_name, judge, load_encoder, scorer_of
 from .image_pairs import (
+    PAIR_SETS,
     RENDERED,
-    SETS,
     ImagePair,
     LoadedPairs,
     PairSide,
@@ -94,7 +94,7 @@ class SelfRetrieval(Benchmark):
         return parse(name)
 
     def variant_names(self) -> Sequence[str]:
-        return list(SETS)
+        return list(PAIR_SETS)
 
     def load(self, name: str) -> LoadedPairs:
         return load_pairs(name)

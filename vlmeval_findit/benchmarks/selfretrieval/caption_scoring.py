@@ -20,7 +20,7 @@ from ...core import missing, nearest
 from ...models import ENCODERS, DualEncoder, EncoderError, Padding
 from ...protocol import ENCODER_VARIABLE, Scorer, Settings, SettingsError, say
 from .caption_reading import Caption, Captions
-from .image_pairs import SETS, ImagePair, PairSide, PerSide
+from .image_pairs import PAIR_SETS, ImagePair, PairSide, PerSide
 
 Floats = NDArray[np.float32]
 Marks = NDArray[np.bool_]
@@ -163,15 +163,15 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
     ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
     """
     if settings.encoder is None:
-        return SETS[table], f"default of {table}"
+        return PAIR_SETS[table], f"default of {table}"
     name, source = settings.encoder
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(
             f"encoder {name!r} ({source}): neither a folder nor an OWNER/NAME of Hugging Face"
             f"{nearest(name, ENCODERS)}"
         )
-    if source == ENCODER_VARIABLE and name != SETS[table]:
-        say(f"{table}: captions are scored by {name} ({source}), in place of {SETS[table]}")
+    if source == ENCODER_VARIABLE and name != PAIR_SETS[table]:
+        say(f"{table}: captions are scored by {name} ({source}), in place of {PAIR_SETS[table]}")
     return name, source
 
 

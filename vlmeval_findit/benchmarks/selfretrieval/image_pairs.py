@@ -71,7 +71,7 @@ LoadedPairs = LoadedDataset[PlainVariant, ImagePair]  # a table's pairs by index
 RENDERED = (f"{PREFIX}_Scenes", f"{PREFIX}_Scenes_mini")  # made on first use
 
 # The default encoder by table; also the keys of their image folders
-SETS = {PREFIX: "SigLIP", **dict.fromkeys(RENDERED, "FindIt-Nano-SigLIP")}
+PAIR_SETS = {PREFIX: "SigLIP", **dict.fromkeys(RENDERED, "FindIt-Nano-SigLIP")}
 
 
 def how_to_make(table: str) -> str:
@@ -87,8 +87,10 @@ def parse(name: str) -> PlainVariant:
     >>> parse("SelfRetrieval").table
     'SelfRetrieval'
     """
-    if name not in SETS:
-        raise DatasetNameError(f"unknown dataset of self-retrieval {name!r}{nearest(name, SETS)}")
+    if name not in PAIR_SETS:
+        raise DatasetNameError(
+            f"unknown dataset of self-retrieval {name!r}{nearest(name, PAIR_SETS)}"
+        )
     return PlainVariant(name, name, images=name, family_name="Self-retrieval", frames=2)
 
 
@@ -113,7 +115,7 @@ def read_table(path: Path) -> list[ImagePair]:
     return table_files.read_table(path, ImagePair, how_to_make(path.stem))
 
 
-PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
+PAIR_COUNT = 247  # published pairs: uids 0 to 246, each of 494 images once
 
 
 def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
@@ -156,10 +158,10 @@ def _image(values: Mapping[str, object], side: PairSide, where: str) -> str:
 
 
 def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:
-    if len(pairs) != PAIRS:
-        yield f"{len(pairs)} pairs, published are {PAIRS}"
-    elif {pair.uid for pair in pairs} != {str(number) for number in range(PAIRS)}:
-        yield f"uids are not 0 to {PAIRS - 1}"
+    if len(pairs) != PAIR_COUNT:
+        yield f"{len(pairs)} pairs, published are {PAIR_COUNT}"
+    elif {pair.uid for pair in pairs} != {str(number) for number in range(PAIR_COUNT)}:
+        yield f"uids are not 0 to {PAIR_COUNT - 1}"
     ((image, most),) = Counter(chain.from_iterable(pair.images for pair in pairs)).most_common(1)
     if most > 1:
         yield f"{image} stands in several places"

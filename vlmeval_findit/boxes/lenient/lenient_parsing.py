@@ -56,7 +56,7 @@ def parse_leniently(
         reply: the text without its thought.
         fmt: the format asked for.
         strict: what :func:`..reading.read` reads; boxes are in the reply's units.
-        extent: where the image lies in these units (:func:`..spaces.reference`). Location
+        extent: where the image lies in these units (:func:`..spaces.reply_extent`). Location
             tokens are fractions of the image; without an extent they are not read.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")

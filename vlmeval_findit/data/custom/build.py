@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit import FindItQuery, PreparedTable, thinned, write_table
+from ...benchmarks.findit import FindItQuery, PreparedTable, thinned_query, write_table
 from ...core import suffix_of, write_text_once
 from ...storage import (
     CustomDataset,
@@ -227,4 +227,4 @@ def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindI
         )
         for index, sample in enumerate(samples)
     )
-    return [thinned(query, frames) for query in queries]
+    return [thinned_query(query, frames) for query in queries]

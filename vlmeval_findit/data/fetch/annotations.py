@@ -16,7 +16,7 @@ from ...benchmarks.findit import (
     read_table,
     tables_of,
 )
-from ...benchmarks.refl4 import RELEASE, file_name, unlike_release
+from ...benchmarks.refl4 import RELEASE_COUNTS, file_name, unlike_release
 from ...benchmarks.refl4 import expression_tables as ref_l4
 from ...core import file_sha256
 from ...storage import Size, TableError, find_table, lmu_data_root, source_checksum
@@ -124,7 +124,7 @@ def _ref_l4_table(name: str) -> FetchableTable:
 
     terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
     problems = {
-        part: partial(_row_problem, rows=RELEASE[f"expressions of {part.value}"])
+        part: partial(_row_problem, rows=RELEASE_COUNTS[f"expressions of {part.value}"])
         for part in split.parts
     }
     return FetchableTable(
