@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
@@ -114,6 +115,12 @@ class _State:
         self.broken: dict[Broken, None] = {}  # In the order in which they were met
         self.reports = True
 
+    @cached_property
+    def installed(self) -> Mapping[Group, Sequence[metadata.EntryPoint]]:
+        """The entry points of packages: reading those of all takes as long as those of a group."""
+        found = metadata.entry_points()
+        return {group: tuple(found.select(group=group.entry_points)) for group in Group}
+
     @contextmanager
     def load_running(self) -> Iterator[None]:
         """Count a load: until it ends, who asks for rows may not get all of them."""
@@ -194,7 +201,7 @@ def _of_entry_points(group: Group) -> Sequence[Offer]:
 
 def _load_entry_points(group: Group) -> Sequence[Offer]:
     offers: list[Offer] = []
-    for entry in sorted(metadata.entry_points(group=group.entry_points), key=_place_of):
+    for entry in sorted(_STATE.installed[group], key=_place_of):
         origin = f"entry point {group.entry_points}: {entry.name}"
         if entry.dist is None:
             plugin = Plugin(entry.module, "", origin, _top_package(entry.module))
@@ -279,7 +286,7 @@ def _distributions() -> dict[str, str]:
     """Return the distributions of plug-ins by the package that is imported, without ours."""
     distributions = {}
     for group in Group:
-        for entry in metadata.entry_points(group=group.entry_points):
+        for entry in _STATE.installed[group]:
             package = _top_package(entry.module)
             distributions[package] = entry.dist.name if entry.dist else package
     distributions.pop(_top_package(__name__), None)

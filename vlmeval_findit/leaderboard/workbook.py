@@ -30,6 +30,7 @@ _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
 _TEXT = Alignment(horizontal="left", indent=1)
+_FOLDED = Alignment(wrap_text=True, vertical="top")
 _NUMBER = Alignment(horizontal="right")
 _WIDEST = 60
 _LONGEST_NAME = 31
@@ -44,16 +45,23 @@ class _Look(NamedTuple):
     alignment: Alignment | None = None
     number_format: str = "General"
     fill: PatternFill | None = None
+    border: Border | None = None
+
+
+_TITLE = _Look(_BOLD)
+_NAME = _Look(_BOLD, _CENTRE, fill=_HEAD, border=_RULE)
+_NOTE_ABOVE = _Look(_FAINT, _CENTRE)
+_NOTE = _Look(_PLAIN, _FOLDED)
 
 
 class _Styles:
     """Styles the cells of a workbook; each look is made once, as openpyxl hashes all its parts."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int | str, ...], Any] = {}
+        self._made: dict[tuple[object, ...], Any] = {}
 
     def apply(self, look: _Look, cell: Any) -> None:
-        parts = id(look.font), id(look.alignment), id(look.fill), look.number_format
+        parts = (*map(id, (look.font, look.alignment, look.fill, look.border)), look.number_format)
         if parts in self._made:
             cell._style = copy(self._made[parts])  # As openpyxl copies a sheet
             return
@@ -63,6 +71,8 @@ class _Styles:
             cell.alignment = look.alignment
         if look.fill is not None:
             cell.fill = look.fill
+        if look.border is not None:
+            cell.border = look.border
         self._made[parts] = cell._style
 
 
@@ -79,8 +89,7 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
     all_lines = ((title, line) for title, lines in shown for line in lines)
     lines = [f"{title}: {line}" if title else line for title, line in all_lines]
     for row, line in enumerate(lines, 1):
-        cell = _put(notes, row, 1, line, _PLAIN)
-        cell.alignment = Alignment(wrap_text=True, vertical="top")
+        styles.apply(_NOTE, _put(notes, row, 1, line))
         # Not every program computes the height of folded text.
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
@@ -96,14 +105,12 @@ def _sheet(book: Workbook, name: str) -> Any:
     return sheet
 
 
-def _put(sheet: Any, row: int, column: int, value: Any, font: Font | None = None) -> Any:
+def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
     """Set a cell; text stays text, even if it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = printable(value) if isinstance(value, str) else value
     if isinstance(value, str):
         cell.data_type = "s"
-    if font is not None:
-        cell.font = font
     return cell
 
 
@@ -113,7 +120,7 @@ _NAMES, _FIRST = 3, 4
 
 def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
     """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
-    _put(sheet, 1, 1, table.title, _BOLD)
+    styles.apply(_TITLE, _put(sheet, 1, 1, table.title))
     rows = [[cell for _, cell in row] for row in table.cells()]
     left = 1
     for at, field in enumerate(table.fields):
@@ -130,7 +137,7 @@ def _fill_column(
     sheet: Any, at: int, field: Field, cells: Sequence[TableCell], quoted: int, styles: _Styles
 ) -> None:
     """Fill the column of a field, whose last ``quoted`` values are published."""
-    _put_head(sheet, at, field.name, field.note)
+    _put_head(sheet, at, styles, field.name, field.note)
     texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
     longest = 6
     if field.kind is FieldType.TEXT:
@@ -139,7 +146,7 @@ def _fill_column(
         longest = max([longest, *(len(text_of(field, cell)) for cell in cells)])
     sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
-        _put_head(sheet, at + 1, "95 % interval")
+        _put_head(sheet, at + 1, styles, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH
     fill = _AVERAGE if field.is_mean else None
     for place, cell in enumerate(cells):
@@ -186,7 +193,6 @@ def _three_digits(number: float) -> str:
     return f"0.{'0' * decimals}" if decimals > 0 else "#,##0"
 
 
-def _put_head(sheet: Any, at: int, name: str, note: str = "") -> None:
-    _put(sheet, _NAMES - 1, at, note, _FAINT).alignment = _CENTRE
-    head = _put(sheet, _NAMES, at, name, _BOLD)
-    head.fill, head.alignment, head.border = _HEAD, _CENTRE, _RULE
+def _put_head(sheet: Any, at: int, styles: _Styles, name: str, note: str = "") -> None:
+    styles.apply(_NOTE_ABOVE, _put(sheet, _NAMES - 1, at, note))
+    styles.apply(_NAME, _put(sheet, _NAMES, at, name))

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ def render(
 
 def fill(template: str, values: Mapping[str, Any]) -> Markup:
     """Fill a template; control characters become visible."""
+    return Markup(_environment().get_template(template).render(values))
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates of this process: to compile them takes longer than to fill them."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -48,7 +55,7 @@ def fill(template: str, values: Mapping[str, Any]) -> Markup:
         lstrip_blocks=True,
     )
     environment.globals["legend_of"] = legend_of
-    return Markup(environment.get_template(template).render(values))
+    return environment
 
 
 def _shown(value: Any) -> Any:
