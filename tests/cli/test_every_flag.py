@@ -7,8 +7,7 @@ import json
 import os
 import re
 import shlex
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -17,6 +16,7 @@ import click
 import pytest
 from chat_server import ChatServer, completion
 from custom_data import coco_values
+from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
 from refusal_files import make_folder
@@ -363,6 +363,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     plugin_rows.forget()
 
 
+@pytest.fixture(scope="module")
+def copy(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshCopy:
+    """Return where lines are typed."""
+    return FreshCopy(folder, tmp_path_factory.mktemp("typed") / "here")
+
+
 def _write_inputs(folder: Path) -> None:
     """Write annotations and sweeps of which flags change what comes."""
     annotations = coco_values()
@@ -380,31 +386,29 @@ def _write_inputs(folder: Path) -> None:
 
 
 class Typist:
-    """Types lines, each in its own copy of the folder."""
+    """Types lines, each in the folder as it was."""
 
     def __init__(
-        self, folder: Path, server: ChatServer, here: Path, capsys: pytest.CaptureFixture[str]
+        self, folder: Path, server: ChatServer, copy: FreshCopy, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        self._folder, self._server, self._here, self._capsys = folder, server, here, capsys
+        self._folder, self._server, self._copy, self._capsys = folder, server, copy, capsys
 
     def facts(self, line: str) -> frozenset[str]:
         """Type a line; return its status, the lines printed, the files changed, the requests."""
-        os.chdir(self._here.parent)
-        shutil.rmtree(self._here, ignore_errors=True)
-        shutil.copytree(self._folder, self._here, symlinks=True)
-        os.chdir(self._here)
+        self._copy.put_back()
         environment = dict(os.environ)
-        before = self._files()
         asked = len(self._server.asked)
         self._capsys.readouterr()
         try:
             status = main(shlex.split(line.replace("SERVER", self._server.url)))
         finally:
+            if plugin_rows.FILES_VARIABLE in os.environ:
+                plugin_rows.forget()
             os.environ.clear()
             os.environ.update(environment)
-            plugin_rows.forget()
         printed = self._capsys.readouterr()
-        changed = self._files() ^ before
+        paths = self._copy.changed()
+        changed = _contents(self._copy.folder, paths) ^ _contents(self._folder, paths)
         requests = [
             json.dumps([each.path, dict(each.headers), each.body], sort_keys=True)
             for each in self._server.asked[asked:]
@@ -412,20 +416,21 @@ class Typist:
         lines = (printed.out + printed.err).splitlines()
         return frozenset([f"status {'abcde'[min(status, 4)]}", *lines, *changed, *requests])
 
-    def _files(self) -> frozenset[str]:
-        paths = (path for path in self._here.rglob("*") if path.is_file())
-        found = chain.from_iterable(map(_content, paths))
-        return frozenset(f"{path.relative_to(self._here)} {content}" for path, content in found)
+
+def _contents(folder: Path, paths: Sequence[str]) -> frozenset[str]:
+    """Return what is in those of the paths that are files."""
+    files = [path for path in paths if (folder / path).is_file()]
+    return frozenset(f"{path} {content}" for path in files for content in _content(folder / path))
 
 
-def _content(path: Path) -> Iterator[tuple[Path, str]]:
+def _content(path: Path) -> Iterator[str]:
     """Yield the digest of a file; of a run's record also each value, as some are times."""
     content = path.read_bytes()
-    yield path, hashlib.sha256(content).hexdigest()
+    yield hashlib.sha256(content).hexdigest()
     if path.stem.endswith(("_identity", "_provenance")):
         with suppress(ValueError, TypeError):
             values = dict(json.loads(content))
-            yield from ((path, f"{key}: {values[key]}") for key in values)
+            yield from (f"{key}: {values[key]}" for key in values)
 
 
 def is_changed(
@@ -452,17 +457,17 @@ def _without_numbers(fact: str) -> str:
 def typist(
     folder: Path,
     server: ChatServer,
-    tmp_path: Path,
+    copy: FreshCopy,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Typist:
-    here = tmp_path / "here"
+    here = copy.folder
     monkeypatch.setenv("LMUData", str(here / "lmu"))
     monkeypatch.setenv("FINDIT_TABLES", str(here))
     monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={here / 'pictures'}")
     monkeypatch.setenv("SOME_KEY", "sk-test")
-    monkeypatch.chdir(tmp_path)
-    return Typist(folder, server, here, capsys)
+    monkeypatch.chdir(here)
+    return Typist(folder, server, copy, capsys)
 
 
 def names_of(command: str) -> dict[str, click.Parameter]:

@@ -11,13 +11,13 @@ import importlib.util
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import make_folder
 
@@ -56,16 +56,21 @@ def _forget_vlmevalkit() -> None:
     vlmevalkit._text.cache_clear()
 
 
-@pytest.fixture
-def environment(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Return the environment of a line; what its command writes, no other sees."""
-    here = tmp_path / "here"
-    shutil.copytree(folder, here, symlinks=True, ignore=shutil.ignore_patterns("lmu"))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
-        monkeypatch.delenv(name)
+@pytest.fixture(scope="module")
+def copy(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshCopy:
+    """Return where lines are typed."""
     # Images of rendered sets are drawn once.
     (folder / "lmu").mkdir(exist_ok=True)
-    (here / "lmu").symlink_to(folder / "lmu")
+    return FreshCopy(folder, tmp_path_factory.mktemp("typed") / "here", shared=["lmu"])
+
+
+@pytest.fixture
+def environment(copy: FreshCopy, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the environment of a line; what its command writes, no other sees."""
+    copy.put_back()
+    here = copy.folder
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("LMUData", str(here / "lmu"))
     monkeypatch.setenv("FINDIT_TABLES", str(here))
     monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={here / 'pictures'}")
@@ -85,9 +90,10 @@ def answered(typed: str, environment: dict[str, str], capsys: pytest.CaptureFixt
     try:
         status = main(words)
     finally:
+        if plugin_rows.FILES_VARIABLE in os.environ:
+            plugin_rows.forget()
         os.environ.clear()
         os.environ.update(environment)
-        plugin_rows.forget()
     printed = capsys.readouterr()
     # An empty line ends an entry of a file.
     text = re.sub(r"\n{2,}", "\n", printed.err.strip() or printed.out.strip())
