@@ -37,6 +37,7 @@ class FreshCopy:
         changed = self.changed()
         for path in changed:
             _remove(self.folder / path)
+        for path in changed:
             if path in self._stamps:
                 self._copy(path)
         if changed:
