@@ -67,6 +67,17 @@ WRONG = {
     "a folder that is a file": ("FullImage", "work_dir: words.txt", ""),
     "a journal that is none": ("FullImage", "journal: words.txt", ""),
     "best formats that are none": ("FullImage", "work_dir: taken", ""),
+    "a server's resource": ("{name: Qwen3-VL, resources: {shade: 3}}", "", AT),
+    "logprobs that are not asked for": (
+        "{name: Qwen3-VL, settings: {logprobs: false}}",
+        "logprobs: true",
+        AT,
+    ),
+    "a flag for logprobs that are not asked for": (
+        "Qwen3-VL",
+        "",
+        f'{AT} --logprobs --extra-body {{"logprobs":false}}',
+    ),
     "plain decoding by a class": ("{name: Mine, space: unit}", f"datasets: {DATA}_constrained", ""),
 }
 

@@ -62,6 +62,17 @@ USED_BY: Mapping[str, frozenset[Access]] = {
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
 
+KEYS_USED_BY: Mapping[str, frozenset[Access]] = {
+    **{key: USED_BY[key] for key in ("samples", "logprobs", "max_usd", "serve")},
+    "batch": frozenset({Access.BATCH}),
+    "threads": USED_BY["api_nproc"],
+    "timeout": USED_BY["timeout"],
+    **dict.fromkeys(("batch_size", "variants"), USED_BY["batch_size"]),
+    "poll": frozenset({Access.BATCH}),
+    **dict.fromkeys(("replicas", "cpus", "gpus"), frozenset({Access.RAY})),
+}
+"""Keys of a whole sweep's file that not every access uses; those in ``inference``, too."""
+
 USED_BY_EACH = (
     "temperature",
     "samples",
@@ -171,6 +182,25 @@ def refuse_unused_keys(entry: ModelEntry, access: Access) -> None:
                 f"{entry.where}{key} has no effect: {entry.name} is {access.value}; only these "
                 f"use it: {_named(used_by)}. Leave the key out"
             )
+
+
+def refuse_unused_sweep_keys(
+    places: Mapping[str, str], accesses: Sequence[tuple[str, Access]]
+) -> None:
+    """Refuse the first key of a whole sweep that none of its models uses.
+
+    ``places`` begin messages: file and line of each key that says another value than its default.
+    """
+    for key, where in places.items():
+        used_by = KEYS_USED_BY.get(key, frozenset(Access))
+        if any(access in used_by for _, access in accesses):
+            continue
+        model, access = accesses[0]
+        more = " (--executor ray)" if Access.RAY in used_by else ""
+        raise ValueError(
+            f"{where}{key} has no effect: {model} is {access.value}; only these use it: "
+            f"{_named(used_by)}{more}. Leave the key out"
+        )
 
 
 def _named(accesses: frozenset[Access]) -> str:

@@ -240,6 +240,7 @@ def _sweep(run: RunLine) -> Sweep:
         models=tuple(replace(entry, **reading) for entry, _ in run.entries),
         variants=tuple(run.variants),
         limit=run.limit,
+        logprobs=wants_logprobs(),
         work_dir=run.work_dir,
         journal=run.work_dir / "calls.jsonl",
         skip_missing=skips_missing(),

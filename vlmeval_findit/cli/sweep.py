@@ -41,9 +41,10 @@ from ..engine import (
     StoppedError,
     Watcher,
     cancelled_by_signals,
+    naming_model,
     policy_of,
 )
-from ..models import Budget, ModelEntry, ModelOptions
+from ..models import Budget, ModelEntry, ModelOptions, with_logprobs
 from ..scoring import CellResult
 from ..serving import PROGRAMS, end_servers
 from ..sweeps import (
@@ -55,7 +56,15 @@ from ..sweeps import (
     refuse_samples,
     run_sweep,
 )
-from .access import LOCAL, USED_BY_EACH, Access, access_of, refuse_unused, refuse_unused_keys
+from .access import (
+    LOCAL,
+    USED_BY_EACH,
+    Access,
+    access_of,
+    refuse_unused,
+    refuse_unused_keys,
+    refuse_unused_sweep_keys,
+)
 from .command_base import PATH, Command, is_quiet, is_verbose, option, print_note, say
 from .early_checks import (
     check_amounts,
@@ -186,7 +195,7 @@ def backends_for(
     all else is checked as in a run. Models of VLMEvalKit's own have no backend then.
     """
     accesses = [(entry, _access(sweep, entry)) for entry in sweep.models]
-    _refuse_unused(options, accesses)
+    _refuse_unused(sweep, options, accesses)
     check_folder(sweep.work_dir)
     tables = CellBuilder(sweep.skip_missing if asks else None)
     needs_device = asks and options.executor == "local"
@@ -248,6 +257,11 @@ def servers_for(
         threads = replace(inference, threads=calls)
         started = ServedModelBackends(serving, threads, sweep.work_dir, policy, asks=asks)
         factories |= dict.fromkeys(served, started)
+    if sweep.logprobs:
+        for entry, access in accesses:
+            if access in (*_WITHOUT_HOST, Access.SERVED):
+                with naming_model(entry):
+                    with_logprobs(entry.settings)
     if over_http:
         if batch is not None and sweep.logprobs and batch.is_plain:
             raise ValueError(f"--logprobs: the {batch.value} interface gives none")
@@ -267,8 +281,12 @@ def _inference(sweep: Sweep, options: ModelOptions) -> CallOptions:
     return replace(sweep.inference, **{k: v for k, v in values.items() if v is not None})
 
 
-def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
-    """Refuse flags that no model uses, and flags that every model must use but some do not."""
+def _refuse_unused(
+    sweep: Sweep, options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]
+) -> None:
+    """Refuse flags and keys that no model uses, and flags that every model must use but some do
+    not.
+    """
     by_name = [(entry.name, access) for entry, access in accesses]
     on_ray = list[tuple[str, Access]]()
     if options.executor == "ray":
@@ -277,6 +295,7 @@ def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, A
     of_each = [name for name in options.specified if name in USED_BY_EACH]
     refuse_unused([name for name in options.specified if name not in of_each], [*by_name, *on_ray])
     refuse_unused(of_each, by_name)
+    refuse_unused_sweep_keys(sweep.places, [*by_name, *on_ray])
 
 
 def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> BackendFactory:

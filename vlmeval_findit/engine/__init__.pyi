@@ -68,6 +68,7 @@ from .server_backends import (
     policy_of as policy_of,
     ServerBackends as ServerBackends,
     chat_of as chat_of,
+    naming_model as naming_model,
 )
 
 from .served_model import (

@@ -81,6 +81,12 @@ class ServerBackends:
                         f"{name} is of a model on this machine, but a server is asked, which "
                         "decides it. Leave it out"
                     )
+            if entry.resources:
+                raise ValueError(
+                    f"{next(iter(entry.resources))} has no effect: resources are of a model on "
+                    "this machine, but a server is asked. Leave it out, or write it in `settings` "
+                    "if it is a field of the server's requests"
+                )
             if self.batch is not None:
                 _refuse_batches(self.batch, entry.provider, self._urls_of(entry))
             servers = self._endpoints(entry, needs_key=self.asks)

@@ -50,7 +50,7 @@ from ..engine import (
     prediction_rows,
     prepare_output,
 )
-from ..models import GenerateClient, ModelEntry, find_model, refuse_unreachable
+from ..models import GenerateClient, ModelEntry, find_model, refuse_unreachable, with_logprobs
 from ..protocol import CallResult, ModelClient, error_line, wants_logprobs
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name, write_rows
@@ -202,6 +202,8 @@ def prepare_run(
     described_run = factory.describe(entry, dataset.loaded.variant)
     cell = dataset.cell(model, factory.settings(entry), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
+    if cell.logprobs:
+        with_logprobs(entry.settings)
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
     settings = replace(dataset.settings, space=entry.space)
     is_theirs = described_run.answering.in_vlmevalkit

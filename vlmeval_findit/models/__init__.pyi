@@ -219,6 +219,7 @@ from .http.schema import (
 )
 
 from .http.reply_logprobs import (
+    with_logprobs as with_logprobs,
     reply_logprobs as reply_logprobs,
 )
 

@@ -54,6 +54,8 @@ class Sweep(SweepOptions):
     pictures: PictureSample | None = None  # Of each table; None: all its pictures
     skip_missing: bool = False
     force: bool = False  # override what runs recorded
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of each option that its file sets, also in ``inference``: what begins messages about it."""
 
     def __post_init__(self) -> None:
         refuse_same_names(self.models)

@@ -142,11 +142,30 @@ def _sweep(text: YamlText, file: SweepFile, work_dir: Path | None) -> Sweep:
         work_dir=work_dir,
         journal=Path(file.journal).expanduser() if file.journal else work_dir / "calls.jsonl",
         skip_missing=bool(file.skip_missing_images),
+        places=_places(text, file),
     )
     _refuse_several_judgements(sweep, file)
     _refuse_unused(sweep, file)
     refuse_race(sweep)
     return sweep
+
+
+def _places(text: YamlText, file: SweepFile) -> dict[str, str]:
+    """Return file and line of the options that are not as they are without a file's key."""
+    usual = SweepOptions()
+    places = dict[str, str]()
+    for option in fields(SweepOptions):
+        value = getattr(file, option.name)
+        if option.name == "inference":
+            set_here = [
+                each.name
+                for each in fields(value)
+                if getattr(value, each.name) != getattr(usual.inference, each.name)
+            ]
+            places |= {name: text.place("inference", name, is_key=True) for name in set_here}
+        elif value != getattr(usual, option.name):
+            places[option.name] = text.place(option.name, is_key=True)
+    return places
 
 
 _NO_BEST = "have no common best format: make a sweep of each, or name the variants in full"
@@ -253,6 +272,18 @@ def _refuse_unused(sweep: Sweep, file: SweepFile) -> None:
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(
             f"{STAGE_WINNER}: `datasets` names no table whose formats are compared", "datasets"
+        )
+    shaping = [
+        key
+        for key in ("stages", *AXIS_VALUES, "frames", "captions")
+        if getattr(file, key) is not None
+    ]
+    if not sweep.tables and shaping:
+        raise MisplacedError(
+            f"{shaping[0]} has no effect: `datasets` names no table whose formats it chooses. "
+            "Leave the key out",
+            shaping[0],
+            is_key=True,
         )
     cells = cells_by_stage(sweep)
     for table in sweep.tables:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.models import chat_model, find_provider, merged_fields
+from vlmeval_findit.models import chat_model, find_provider, merged_fields, with_logprobs
 from vlmeval_findit.protocol import text
 
 FREE = parse("FindIt_Pascal_xyxy_json_bbox_2d")
@@ -124,3 +124,14 @@ def test_no_value_is_lost_however_deep() -> None:
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"^a\.b\.c: 1 is given, but FindIt sends 3"):
         merged_fields(theirs, {"a": {"b": {"c": 3}}})
+
+
+@pytest.mark.parametrize("given", [False, None, 0])
+def test_fields_without_logprobs_contradict_asking_for_them(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"logprobs: \S+ is given, .* run without --logprobs"):
+        with_logprobs({"logprobs": given})
+
+
+def test_more_logprobs_than_asked_for_are_sent() -> None:
+    given = {"logprobs": True, "top_logprobs": 5}
+    assert with_logprobs(given) == given

@@ -26,7 +26,7 @@ from .completion import CallError, Completion
 from .endpoint import LIMIT_FIELDS
 from .http_endpoint import HttpEndpoint, is_unknown
 from .refused_fields import advise_on_fields
-from .reply_logprobs import LOGPROBS_FIELDS, refuses_logprobs
+from .reply_logprobs import refuses_logprobs, with_logprobs
 from .response_verdict import read_completion
 from .schema import (
     SchemaCheck,
@@ -169,7 +169,7 @@ class ChatCall:
         """Return the answer of a server, with log-probabilities if they are requested."""
         if not self.logprobs:
             return await self._send(server, client, request.body)
-        body = {**LOGPROBS_FIELDS, **request.body, "logprobs": True}
+        body = with_logprobs(request.body)
         try:
             return await self._send(server, client, body, logprobs=True)
         except CallError as error:

@@ -8,11 +8,23 @@ from typing import Any
 from ...core import mapping, shown
 from ...protocol import LOG_OF_ZERO, USUAL_THOUGHTS, ThoughtRule, TokenLogprobs
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
+from .request_fields import merged_fields
 
-# llama.cpp gives none without top_logprobs.
-LOGPROBS_FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
 _REFUSALS = frozenset({400, 422, 501})
 _ABOVE_NOUGHT = 1e-3  # rounding error of log(1)
+
+
+def with_logprobs(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request that asks for log-probabilities.
+
+    >>> with_logprobs({"temperature": 0})
+    {'temperature': 0, 'logprobs': True, 'top_logprobs': 1}
+
+    Raises ValueError where the user's fields ask for none.
+    """
+    asked = merged_fields(fields, {"logprobs": True}, "Leave yours out, or run without --logprobs")
+    # llama.cpp gives none without top_logprobs.
+    return {**asked, "top_logprobs": asked.get("top_logprobs", 1)}
 
 
 def refuses_logprobs(status: int, message: str) -> bool:

@@ -22,7 +22,7 @@ from ..client import HttpClient, HttpRequest
 from ..completion import CallError, Completion
 from ..endpoint import Endpoint
 from ..providers.anthropic_messages import anthropic_headers, messages_request, reply_of_messages
-from ..reply_logprobs import LOGPROBS_FIELDS
+from ..reply_logprobs import with_logprobs
 from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, pieces
 from ..service_errors import error_of
@@ -82,7 +82,7 @@ class BatchService:
         asked = await call.build_request(self._images)
         fields = dict(asked.body)
         if call.logprobs:
-            fields |= LOGPROBS_FIELDS
+            fields = with_logprobs(fields)
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))
