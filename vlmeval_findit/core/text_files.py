@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, TextIOWrapper
@@ -94,8 +95,8 @@ def read_json(path: Path) -> Any:
     return parse_json(read_text(path))
 
 
-def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
-    """Parse JSON; with ``only_numbers`` NaN and infinity are refused.
+def parse_json(text: str | bytes, *, only_numbers: bool = False, unique: bool = False) -> Any:
+    """Parse JSON; with ``only_numbers`` NaN and infinity are refused, with ``unique`` equal keys.
 
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
@@ -104,7 +105,13 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
     if not text.strip():
         raise TextError("not JSON: it is empty")
     try:
-        return json.loads(text, parse_constant=_refuse_constant if only_numbers else None)
+        return json.loads(
+            text,
+            parse_constant=_refuse_constant if only_numbers else None,
+            object_pairs_hook=_refuse_equal_keys if unique else None,
+        )
+    except TextError:
+        raise
     except RecursionError:
         raise TextError("not JSON: it is nested too deeply") from None
     except ValueError as error:
@@ -113,6 +120,15 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
+
+
+def _refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice, _ = names.most_common(1)[0]
+        raise TextError(f"duplicate key {shown(twice)}: give each its own name")
+    return values
 
 
 # --- YAML -----------------------------------------------------------------------------------------

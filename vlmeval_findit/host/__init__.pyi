@@ -4,6 +4,7 @@ from .registration import (
     register_models as register_models,
     register as register,
     run_host as run_host,
+    check_config as check_config,
 )
 
 from .outcomes import (
