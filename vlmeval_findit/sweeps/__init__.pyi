@@ -1,6 +1,7 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .sweep_cells import (
+    SweepOptions as SweepOptions,
     Sweep as Sweep,
     stage_variants as stage_variants,
     all_variants as all_variants,

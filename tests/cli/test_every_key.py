@@ -1,0 +1,472 @@
+"""Every key of a sweep's file, argument of Python and variable of FindIt changes something.
+
+They are read from the code: a new one has a row that sets it, a test that does, or a reason.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import ChatServer, completion
+from paths import ROOT
+from PIL import Image
+
+import vlmeval_findit as findit
+from vlmeval_findit.cli import KEYS_USED_BY, Access, main, refuse_unused_sweep_keys
+from vlmeval_findit.data import prepare_demo
+from vlmeval_findit.engine import CallOptions
+from vlmeval_findit.models import MODEL_KEYS
+from vlmeval_findit.serving import ServeOptions
+from vlmeval_findit.sweeps import SweepFile, SweepOptions, all_variants, parse_sweep
+
+DATA = "FindIt_Demo_xyxy_json"
+
+# --- keys of a sweep ------------------------------------------------------------------------------
+
+GRID = {"models": "FullImage", "datasets": "Demo"}
+JSON_BOXES = {**GRID, "outputs": "json"}
+
+# Key -> the file without it, and its value: other variants are asked
+VARIANTS: Mapping[str, tuple[Mapping[str, Any], Any]] = {
+    "datasets": (GRID, ["Demo", "Demo_refexp"]),
+    "representations": (GRID, "xyxy"),
+    "outputs": (GRID, "json"),
+    "keys": (JSON_BOXES, "all"),
+    "structures": (GRID, "all"),
+    "centres": (GRID, "all"),
+    "marks": ({**GRID, "datasets": "Demo_insdet"}, "all"),
+    "decodings": (JSON_BOXES, "all"),
+    "stages": (GRID, [{"outputs": "json"}]),
+    "frames": ({**GRID, "datasets": "Demo_video"}, 2),
+    "captions": ({**GRID, "datasets": "Flickr30k"}, True),
+}
+
+MINE = {"name": "mine", "space": "unit", "base_url": "SERVER"}
+ASKED = {"models": [MINE], "datasets": DATA, "limit": 1}
+SAMPLED = {**ASKED, "models": [{**MINE, "temperature": 0.5}]}
+
+# Key -> the file without it, and its value: other requests, or other files
+REQUESTS: Mapping[str, tuple[Mapping[str, Any], Any]] = {
+    "models": (ASKED, [MINE, {**MINE, "name": "other"}]),
+    "limit": (ASKED, 2),
+    "samples": (SAMPLED, 2),
+    "logprobs": (ASKED, True),
+    "work_dir": (ASKED, "elsewhere"),
+    "journal": (ASKED, "elsewhere.jsonl"),
+}
+
+# Key of a model at a server -> its value
+OF_A_MODEL: Mapping[str, Any] = {
+    "name": "other",
+    "settings": {"top_k": 3},
+    "space": "grid1000",
+    "like": "Qwen3-VL",
+    "served": "theirs",
+    "base_url": "SERVER/v1",
+    "system": "system.txt",
+    "prompt_template": "template.txt",
+    "headers": {"x-team": "a"},
+    "temperature": 0.5,
+}
+
+# Key of a sweep, of its models, of `serve` or of `inference` -> the test that sees its effect
+KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "batch": ("engine/test_batches.py", "test_batches_give_the_same_records_as_single_calls"),
+    "poll": ("engine/test_batches.py", "test_batches_give_the_same_records_as_single_calls"),
+    "threads": ("engine/test_way_of_a_call.py", ""),
+    **dict.fromkeys(
+        ("variants", "batch_size"),
+        ("sweeps/test_sweep.py", "test_the_calls_of_a_failed_batch_are_made_singly"),
+    ),
+    **dict.fromkeys(
+        ("replicas", "cpus"),
+        ("engine/test_ray.py", "test_it_listens_on_this_machine_alone_and_leaves_nothing"),
+    ),
+    "provider": ("models/http/test_providers_runs.py", ""),
+    "gpus": ("engine/test_ray_cluster.py", "test_the_gpus_of_a_replica_share_a_machine"),
+    **dict.fromkeys(
+        ("serve", "program", "serve gpus", "tensor_parallel", "arguments"),
+        ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
+    ),
+    "skip_missing_images": (
+        "cli/test_limited_runs.py",
+        "test_left_out_are_only_rows_before_the_last_asked",
+    ),
+    "reads_like": ("benchmarks/findit/test_reply_format.py", "test_reads_like_another_model"),
+    "thought_marks": ("sweeps/test_sweep.py", "test_an_entry_names_the_marks_of_thoughts"),
+    **dict.fromkeys(
+        ("checkpoint", "dtype", "device", "resources"),
+        ("engine/test_every_setting.py", "test_a_setting_here_is_recorded_and_in_the_key"),
+    ),
+}
+
+KEYS_UNSEEN = {
+    "inference": "its keys have rows of their own",
+    "timeout": "a test of it would rest on time",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lmu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        prepare_demo()
+    return folder
+
+
+class Asker:
+    """Runs sweeps and other lines, each in a folder of its own."""
+
+    def __init__(self, folder: Path, server: ChatServer) -> None:
+        self._folder, self._server, self._number = folder, server, 0
+
+    def facts(self, line: str, sweep: Mapping[str, Any] | None = None) -> set[str]:
+        """Return the requests of a line, its scores, and the names of the files that it leaves."""
+        self._number += 1
+        here = self._folder / str(self._number)
+        here.mkdir()
+        os.chdir(here)
+        Path("system.txt").write_text("Be short.")
+        Path("template.txt").write_text("{{ request }} Now.")
+        text = json.dumps(sweep).replace("SERVER", self._server.url)
+        Path("sweep.yaml").write_text(text)
+        before = len(self._server.asked)
+        assert main(line.replace("SERVER", self._server.url).split()) == 0
+        asked = self._server.asked[before:]
+        requests = [
+            f"{at} {each.path} {json.dumps(each.body)} {_own(each.headers)}"
+            for at, each in enumerate(asked)
+        ]
+        scores = [path.read_text() for path in here.rglob("*_score.csv")]
+        return {*requests, *scores, *(str(path.relative_to(here)) for path in here.rglob("*"))}
+
+
+def _own(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the headers that are not of every request."""
+    usual = {"host", "content-length", "content-type", "connection", "accept", "accept-encoding"}
+    return sorted((name, value) for name, value in headers.items() if name.lower() not in usual)
+
+
+@pytest.fixture
+def asker(server: ChatServer, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asker:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.chdir(tmp_path)
+    for name in ("FINDIT_LOGPROBS", "FINDIT_FORCE", "FINDIT_SKIP_MISSING"):
+        monkeypatch.setenv(name, "")
+    return Asker(tmp_path, server)
+
+
+def variants_of(values: Mapping[str, Any]) -> set[str]:
+    return {variant.name for variant in all_variants(parse_sweep(json.dumps(values)), "FullImage")}
+
+
+@pytest.mark.parametrize("key", VARIANTS)
+def test_a_key_changes_which_variants_are_asked(key: str) -> None:
+    values, value = VARIANTS[key]
+    assert variants_of(values) != variants_of({**values, key: value})
+
+
+@pytest.mark.parametrize("key", REQUESTS)
+def test_a_key_changes_requests_or_files(key: str, asker: Asker) -> None:
+    values, value = REQUESTS[key]
+    line = "sweep sweep.yaml"
+    assert asker.facts(line, values) != asker.facts(line, {**values, key: value})
+
+
+def test_keys_of_models_change_what_is_asked(asker: Asker) -> None:
+    line = "sweep sweep.yaml"
+    once = asker.facts(line, ASKED)
+    assert asker.facts(line, ASKED) == once, "nothing else changes it"
+    same = [
+        key
+        for key, value in OF_A_MODEL.items()
+        if asker.facts(line, {**ASKED, "models": [{**MINE, key: value}]}) == once
+    ]
+    assert same == []
+
+
+def test_keys_that_print_or_stop(asker: Asker, capsys: pytest.CaptureFixture[str]) -> None:
+    """Races are counted otherwise, and costs need prices."""
+
+    def printed(values: Mapping[str, Any]) -> str:
+        capsys.readouterr()
+        asker.facts("sweep sweep.yaml --dry-run", values)
+        return capsys.readouterr().out
+
+    grid = {**ASKED, "datasets": "Demo"}
+    assert printed({**grid, "race": True}) != printed(grid)
+    priced = {**MINE, "prices": "1,2"}
+    limited = {**ASKED, "max_usd": 2.0}
+    assert printed({**limited, "models": [priced]}) != printed(ASKED)
+
+
+SHOWN_TOGETHER = {"race", "max_usd", "prices"}
+
+
+def test_every_key_of_a_sweep_is_seen_to_change_something() -> None:
+    of_serve = {key.name for key in fields(ServeOptions)} - {"gpus"} | {"serve gpus"}
+    keys = {key.name for key in fields(SweepFile)} | {*MODEL_KEYS} | of_serve
+    keys |= {key.name for key in fields(CallOptions)}
+    rows = {*VARIANTS, *REQUESTS, *OF_A_MODEL, *KEYS_ELSEWHERE, *KEYS_UNSEEN, *SHOWN_TOGETHER}
+    assert keys - rows == set(), "keys without a row"
+    assert rows - keys == set(), "of no sweep any more"
+
+
+USED_BY_ALL = {"limit"}
+"""Keys of a whole sweep that act whoever answers."""
+
+OPTIONS = {key.name for key in fields(SweepOptions)} - {"inference"} | {
+    key.name for key in fields(CallOptions)
+}
+
+
+@pytest.mark.parametrize("key", sorted(OPTIONS))
+def test_a_key_that_no_model_uses_is_refused(key: str) -> None:
+    """Whether a key acts is known of each access; where none uses it, it is refused."""
+    assert key in USED_BY_ALL or key == "race" or key in KEYS_USED_BY
+    for access in Access:
+        uses = access in KEYS_USED_BY.get(key, set(Access))
+        if uses:
+            refuse_unused_sweep_keys({key: "s.yaml, line 3: "}, [("A", access)])
+            continue
+        with pytest.raises(ValueError, match=f"s.yaml, line 3: {key} has no effect: A is "):
+            refuse_unused_sweep_keys({key: "s.yaml, line 3: "}, [("A", access)])
+
+
+UNUSED: Mapping[str, Any] = {
+    "logprobs": True,
+    "max_usd": 2.0,
+    "serve": "vllm",
+    **{f"inference {key}": 3 for key in CallOptions.__dataclass_fields__},
+}
+
+
+@pytest.mark.parametrize("key", UNUSED)
+def test_a_file_with_a_key_without_effect_is_refused(
+    key: str, lmu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.chdir(tmp_path)
+    first, _, inner = key.partition(" ")
+    value = {inner: UNUSED[key]} if inner else UNUSED[key]
+    Path("s.yaml").write_text(f"models: FullImage\ndatasets: Demo\n{first}: {json.dumps(value)}\n")
+    assert main(["sweep", "s.yaml", "--dry-run"]) == 2
+    assert f"s.yaml, line 3: {inner or first} has no effect: FullImage is a baseline" in (
+        " ".join(capsys.readouterr().err.split())
+    )
+
+
+@pytest.mark.parametrize("key", [*VARIANTS][1:])
+def test_a_choice_of_formats_needs_a_table(key: str) -> None:
+    values = {"models": "FullImage", "datasets": DATA, key: VARIANTS[key][1]}
+    with pytest.raises(ValueError, match=f"{key} has no effect: `datasets` names no table"):
+        parse_sweep(json.dumps(values))
+
+
+# --- arguments of Python --------------------------------------------------------------------------
+
+IMAGE = Image.new("RGB", (100, 50), (90, 120, 60))
+BOX = '[{"bbox": [10, 10, 50, 40], "label": "dog"}]'
+READ = {"text": BOX, "format": "xyxy_json", "size": (100, 50), "space": "pixels"}
+SCORED = {
+    "replies": [BOX, "[]"],
+    "truths": [[[10, 10, 50, 40]], [[0, 0, 9, 9]]],
+    "format": "xyxy_json",
+    "sizes": (100, 50),
+    "space": "pixels",
+}
+IN_GRID = {**SCORED, "replies": [BOX.replace("10, 10, 50, 40", "100, 200, 500, 800"), "[]"]}
+IN_GRID |= {"space": "grid1000"}
+FIVE = {**SCORED, "replies": [BOX, "[]"] * 5, "truths": [[[10, 10, 50, 40]]] * 10}
+THOUGHT = f"<plan>[] or not</plan>{BOX}"
+PROMPT = {"label": "dog", "format": "xyxy_json", "images": "park.jpg"}
+PHRASE = {**PROMPT, "family": "refexp_all"}
+DRAWN = {"image": IMAGE, "truth": [[5, 5, 60, 30]], "answer": [[9, 9, 20, 20]]}
+
+# Name of the door -> its arguments without one, by that one, and its value
+ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
+    "read": {
+        "text": (READ, "[]"),
+        "format": (READ, "xywh_json"),
+        "size": ({**READ, "space": "grid1000"}, (20, 20)),
+        "space": (READ, "grid1000"),
+        "frames": (READ, 2),
+        "multilabel": (READ, True),
+        "thought_marks": ({**READ, "text": THOUGHT}, "<plan> </plan>"),
+    },
+    "score": {
+        "replies": (SCORED, ["[]", "[]"]),
+        "truths": (SCORED, [[], []]),
+        "format": (SCORED, "cxcywh_json"),
+        "sizes": (IN_GRID, (20, 20)),
+        "space": (SCORED, "grid1000"),
+        "images": (FIVE, [f"{at // 2}.png" for at in range(10)]),
+        "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
+    },
+    "reward": {
+        "replies": (SCORED, ["[]", "[]"]),
+        "truths": (SCORED, [[], []]),
+        "format": (SCORED, "cxcywh_json"),
+        "sizes": (IN_GRID, (20, 20)),
+        "space": (SCORED, "grid1000"),
+        "by": ({**SCORED, "truths": [[[10, 10, 50, 30]], []]}, "iou"),
+        "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
+    },
+    "prompt": {
+        "label": (PROMPT, "cat"),
+        "format": (PROMPT, "xywh_json"),
+        "images": (PROMPT, "other.jpg"),
+        "family": (PROMPT, "refexp"),
+        "references": ({**PROMPT, "family": "insdet", "references": ["a.jpg"]}, ["b.jpg"]),
+        "caption": (PHRASE, "A dog runs."),
+    },
+    "truth": {
+        "boxes": ({"boxes": [[1, 2, 3, 4]]}, [[1, 2, 3, 5]]),
+        "labels": ({"boxes": [[1, 2, 3, 4]]}, ["dog"]),
+        "frames": ({"boxes": [[1, 2, 3, 4]]}, [1]),
+        "ignored": ({"boxes": [[1, 2, 3, 4]]}, [[5, 5, 9, 9]]),
+    },
+    "draw": {
+        "image": (DRAWN, Image.new("RGB", (80, 40))),
+        "truth": (DRAWN, [[5, 5, 70, 30]]),
+        "answer": (DRAWN, [[8, 8, 40, 40]]),
+    },
+}
+
+# Name of the door -> the file of tests that see the effects of other arguments, and which
+OTHER_ARGUMENTS: Mapping[str, tuple[str, set[str]]] = {
+    "score": ("api/test_reply_scores.py", {"frames", "multilabel"}),
+    "reward": ("api/test_rewards.py", {"frames", "multilabel"}),
+    "draw": ("api/test_answer_drawing.py", {"frame"}),
+    "draw_answer": ("api/test_answer_drawing.py", {"row", "frame"}),
+    "open_model": (
+        "api/test_open_models.py",
+        {"name", "base_url", "provider", "space", "key", "like", "temperature", "system"}
+        | {"prompt_template", "settings"},
+    ),
+    "load_runs": ("api/test_dataframes.py", {"paths", "reviews"}),
+    "load_scores": ("api/test_dataframes.py", {"paths", "reviews"}),
+    "open_runs": ("api/test_dataframes.py", {"paths", "reviews"}),
+    "compare": ("api/test_dataframes.py", {"run", "other", "within", "reviews"}),
+    "reward_function": ("api/test_trainers.py", {"trainer", "by", "fixed"}),
+    "checkpoint_callback": (
+        "api/test_trainers.py",
+        {"data", "name", "like", "work_dir", "flags"},
+    ),
+}
+
+
+def shown_value(value: Any) -> str:
+    if isinstance(value, Image.Image):
+        return repr((value.size, value.tobytes()))
+    if isinstance(value, findit.Score):
+        return repr(
+            (dict(value.metric_values), dict(value.intervals), value.failed, dict(value.reasons))
+        )
+    return repr(value)
+
+
+CALLS = [(name, argument) for name, rows in ARGUMENTS.items() for argument in rows]
+
+
+@pytest.mark.parametrize(("name", "argument"), CALLS)
+def test_an_argument_changes_what_comes(name: str, argument: str) -> None:
+    given, value = ARGUMENTS[name][argument]
+    function = getattr(findit, name)
+    assert shown_value(function(**given)) != shown_value(function(**{**given, argument: value}))
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    door = {name: getattr(findit, name) for name in findit.__all__ if name[0].islower()}
+    return {name: value for name, value in door.items() if inspect.isfunction(value)}
+
+
+def test_every_argument_of_python_has_a_row() -> None:
+    unseen = []
+    for name, function in functions().items():
+        _, elsewhere = OTHER_ARGUMENTS.get(name, ("", set()))
+        rows = {*ARGUMENTS.get(name, {}), *elsewhere}
+        arguments = {*inspect.signature(function).parameters}
+        unseen += [f"{name}: {argument}" for argument in sorted(arguments ^ rows)]
+    assert unseen == []
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+# Variable -> the test that sees its effect
+VARIABLES: Mapping[str, tuple[str, str]] = {
+    "FINDIT_CONFIG": ("storage/test_folders.py", ""),
+    "FINDIT_ENCODER": ("benchmarks/selfretrieval/test_selfretrieval_scoring.py", ""),
+    "FINDIT_FORCE": ("benchmarks/findit/test_scoring.py", ""),
+    "FINDIT_IMAGES": ("storage/test_folders.py", ""),
+    "FINDIT_PLUGINS": ("engine/test_finished_cells.py", "test_a_changed_file_is_scored_and_mended"),
+    "FINDIT_PROMPTS": (
+        "benchmarks/findit/test_family_prompts.py",
+        "test_the_expression_is_asked_and_the_answer_is_read",
+    ),
+    **dict.fromkeys(
+        ("FINDIT_READS_LIKE", "FINDIT_THOUGHT_MARKS"),
+        ("cli/test_who_states_what.py", "test_variables_of_reading_are_for_unknown_models"),
+    ),
+    **dict.fromkeys(
+        ("FINDIT_SERVER_HEADERS", "FINDIT_SERVER_KEY"),
+        ("models/http/test_endpoint.py", "test_headers_come_from_the_environment_and_from_flags"),
+    ),
+    "FINDIT_SKIP_MISSING": ("cli/test_limited_runs.py", ""),
+    "FINDIT_SPACE": (
+        "cli/test_who_states_what.py",
+        "test_a_variable_is_for_models_whose_space_is_not_known",
+    ),
+    "FINDIT_TABLES": ("storage/test_folders.py", "test_the_first_folder_that_has_a_table_wins"),
+    "FINDIT_VP_MARK": (
+        "cli/test_who_states_what.py",
+        "test_a_best_mark_that_is_known_goes_before_the_variable",
+    ),
+}
+
+SEEN_HERE = {"FINDIT_LOGPROBS"}
+
+
+def test_a_variable_asks_for_logprobs(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"run --data {DATA} --model mine --space unit --base-url SERVER --limit 1"
+    monkeypatch.delenv("FINDIT_LOGPROBS")
+    without = asker.facts(line)
+    monkeypatch.setenv("FINDIT_LOGPROBS", "1")
+    assert any('"logprobs": true' in fact for fact in asker.facts(line) - without)
+
+
+def test_every_variable_has_a_row() -> None:
+    package = ROOT / "vlmeval_findit"
+    texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+    named = {*chain.from_iterable(re.findall(r'"(FINDIT_[A-Z_]+)"', text) for text in texts)}
+    assert named == {*VARIABLES, *SEEN_HERE}
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    assert [name for name in named if name not in page] == []
+
+
+ALL_ELSEWHERE = {**KEYS_ELSEWHERE, **VARIABLES}
+
+
+@pytest.mark.parametrize("name", ALL_ELSEWHERE)
+def test_a_test_elsewhere_names_it(name: str) -> None:
+    path, test = ALL_ELSEWHERE[name]
+    text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+    assert f"def {test}" in text
+    assert name in VARIABLES or test or name in text
+    assert name not in VARIABLES or name in text
