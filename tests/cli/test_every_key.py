@@ -259,7 +259,11 @@ UNUSED: Mapping[str, Any] = {
 
 @pytest.mark.parametrize("key", UNUSED)
 def test_a_file_with_a_key_without_effect_is_refused(
-    key: str, lmu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys
+    key: str,
+    lmu: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.chdir(tmp_path)
@@ -393,7 +397,7 @@ def test_an_argument_changes_what_comes(name: str, argument: str) -> None:
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    door = {name: getattr(findit, name) for name in findit.__all__ if name[0].islower()}
+    door = {name: getattr(findit, name) for name in dir(findit) if name[0].islower()}
     return {name: value for name, value in door.items() if inspect.isfunction(value)}
 
 
