@@ -66,7 +66,7 @@ def register_inference(inference_module: ModuleType) -> None:
         try:
             check_config(sys.argv[1:])
         except ValueError as error:
-            print(f"error: {error}", file=sys.stderr)
+            sys.stderr.write(f"error: {error}\n")
             raise SystemExit(EXIT_REFUSED) from None
         leave_with_a_status()
         make_logs_printable()
