@@ -500,7 +500,10 @@ WITHOUT_WEIGHTS = ("Processor", "Config", "Tokenizer")
 
 def unjudged(path: Path) -> list[str]:
     """Return the places of a module that load weights in a function that asks for no verdict."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if not any(loader in text for loader in LOADERS):
+        return []
+    tree = ast.parse(text)
     asking: set[ast.AST] = set()
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-LONG = 200_000
-LENIENT = 80_000  # Short of where lenient reading stops
+LONG = 100_000
+LENIENT = 40_000  # Short of where lenient reading stops
 
 TIMES = 8  # As long as the short text
 MOST = 3 * TIMES  # Times the short text's time; a reader that looks back at every letter: 64 times

@@ -6,6 +6,8 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -38,13 +40,21 @@ class Picture:
 
 
 def draw(folder: Path, name: str, size: tuple[int, int] = (640, 480), orientation: int = 1) -> Path:
-    """Write an image that EXIF turns as the orientation says."""
+    """Write a black image that EXIF turns as the orientation says."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_black(path.suffix.lower(), size, orientation))
+    return path
+
+
+@cache
+def _black(suffix: str, size: tuple[int, int], orientation: int) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    Image.fromarray(np.zeros((size[1], size[0], 3), np.uint8)).save(path, exif=exif)
-    return path
+    file = BytesIO()
+    kind = Image.registered_extensions()[suffix]
+    Image.fromarray(np.zeros((size[1], size[0], 3), np.uint8)).save(file, kind, exif=exif)
+    return file.getvalue()
 
 
 def _json(path: Path, value: Any) -> Path:

@@ -20,8 +20,14 @@ from vlmeval_findit.benchmarks.findit import (
 
 
 def test_the_grid_has_unique_names_that_parse_back() -> None:
-    variants = list(grid(marks=(None, *MARKS)))
-    assert len(variants) > 10_000
+    """Each number of frames in one format; in all formats the least, the most and two between."""
+    variants = [
+        v
+        for v in grid(marks=(None, *MARKS))
+        if v.frames in (1, 2, 10, DATASETS[v.dataset].frames)
+        or (v.representation, v.output) == ("xyxy", "text")
+    ]
+    assert len(variants) > 4_000
     assert len({v.name for v in variants}) == len(variants)
     assert [v for v in variants if parse(v.name) != v] == []
 
