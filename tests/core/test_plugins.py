@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,23 @@ def test_builtin_rows_look_for_no_plugin() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_installed_packages_are_read_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes 20 ms in a full environment, and there are several groups."""
+    asked: list[dict[str, str]] = []
+
+    def counted(**groups: str) -> metadata.EntryPoints:
+        asked.append(groups)
+        return metadata.EntryPoints()
+
+    with known_here():
+        with monkeypatch.context() as patch:
+            patch.setattr(plugin_rows.metadata, "entry_points", counted)
+            assert [plugin_rows.offered(group) for group in plugin_rows.Group] == [
+                () for _ in plugin_rows.Group
+            ]
+        assert asked == [{}]
 
 
 def test_of_two_equal_names_the_first_counts(
