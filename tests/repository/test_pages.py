@@ -79,7 +79,7 @@ def test_commands_run(page: str, tmp_path: Path) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         assert done.returncode == 0, f"{block.text}\n{done.stdout}"
