@@ -37,7 +37,7 @@ JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-SECONDS, TOKENS, DOLLARS, PIXELS, GPU_SECONDS, CPU_SECONDS = range(len(COST_AXES))
+SECONDS, TOKENS, DOLLARS, GPU_SECONDS, CPU_SECONDS, PIXELS = range(len(COST_AXES))
 
 
 def model_panel(*runs: Run) -> CostPanel:

@@ -2,49 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..protocol import Better, Metric, ScoredRow
-from ..scoring import QueryCost, Run, RunCosts, cost_in, read_details
+from ..scoring import COSTS, Cost, Run, cost_in, read_details
 from ..statistics import Difference, Estimate, clustered_sums, difference, estimate_metrics
-
-
-class _PairedCost(NamedTuple):
-    """A cost whose mean is compared.
-
-    ``known``: of how many answers of a run it is known. ``scale`` is what a query's value is
-    multiplied by.
-    """
-
-    name: str
-    value: Callable[[QueryCost], float | None]
-    known: Callable[[RunCosts], int]
-    scale: float = 1.0
-
-    @property
-    def metric(self) -> Metric:
-        """The mean over queries."""
-        part, whole = {self.name: self.scale}, {_QUERIES: 1.0}
-        return Metric(self.name, part, whole, empty=None, better=Better.LOWER, unit="")
-
 
 _QUERIES = "queries"  # The sum that counts the queries of which a cost is known
 
-_PAIRED = (
-    _PairedCost("seconds", lambda cost: cost.seconds, lambda costs: costs.seconds_known),
-    _PairedCost("tokens in", lambda cost: cost.tokens_in, lambda costs: costs.tokens_in_known),
-    _PairedCost("tokens out", lambda cost: cost.tokens_out, lambda costs: costs.tokens_out_known),
-    _PairedCost("USD per 1000", lambda cost: cost.usd, lambda costs: costs.usd_known, 1000.0),
-    _PairedCost(
-        "GPU seconds", lambda cost: cost.gpu_seconds, lambda costs: costs.gpu_seconds_known
-    ),
-    _PairedCost(
-        "CPU seconds", lambda cost: cost.cpu_seconds, lambda costs: costs.cpu_seconds_known
-    ),
-    _PairedCost("pixels", lambda cost: cost.pixels, lambda costs: costs.pixels_known),
-)
+
+def _mean_of(cost: Cost) -> Metric:
+    """Return the mean over queries, as a metric."""
+    part, whole = {cost.name: cost.scale}, {_QUERIES: 1.0}
+    return Metric(cost.mean or cost.name, part, whole, empty=None, better=Better.LOWER, unit="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +38,7 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
         RunError: details are gone, or damaged.
     """
     of_runs = run.provenance.costs, other.provenance.costs
-    compared = [paired for paired in _PAIRED if all(map(paired.known, of_runs))]
+    compared = [cost for cost in COSTS if all(map(cost.known, of_runs))]
     if not compared:
         return []  # Details may be large, and would be read for nothing
     rows = [_answered(each) for each in (run, other)]
@@ -75,18 +46,19 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
     pairs = [(rows[0][index], rows[1][index]) for index in shared]
     costs = [(cost_in(left.details), cost_in(right.details)) for left, right in pairs]
     differences = []
-    for paired in compared:
+    for cost in compared:
         sides: tuple[list[ScoredRow], list[ScoredRow]] = ([], [])
         for pair, (left, right) in zip(pairs, costs, strict=True):
-            values = paired.value(left), paired.value(right)
+            values = cost.of_query(left), cost.of_query(right)
             if None in values:
                 continue
             for side, row, value in zip(sides, pair, values, strict=True):
-                sums = {paired.name: value or 0.0, _QUERIES: 1}
+                sums = {cost.name: value or 0.0, _QUERIES: 1}
                 side.append(ScoredRow(row.index, row.source, sums))
         if sides[0]:
-            estimates = [_estimate(side, run.variant.images, paired.metric) for side in sides]
-            differences.append(_difference(paired.name, estimates, len(sides[0])))
+            mean = _mean_of(cost)
+            estimates = [_estimate(side, run.variant.images, mean) for side in sides]
+            differences.append(_difference(mean.name, estimates, len(sides[0])))
     return differences
 
 

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..analysis import CostDifference
-from ..scoring import RunCosts
+from ..scoring import COSTS, Cost, RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
 from .legends import STAR, PValues
@@ -37,34 +37,17 @@ class CostColumn(NamedTuple):
         return None if value is None else self.short_value(value)
 
 
+def _column(cost: Cost) -> CostColumn:
+    return CostColumn(cost.column, cost.short_column, cost.of_run, cost.note, cost.short_value)
+
+
+_SECONDS, *_OTHERS = map(_column, COSTS)
+
 # The costs of a query
 COST_COLUMNS = (
-    CostColumn(
-        "seconds (median)",
-        "s median",
-        lambda costs: costs.seconds_median,
-        "seconds are of the attempt that was answered",
-    ),
+    _SECONDS,
     CostColumn("seconds (p95)", "s p95", lambda costs: costs.seconds_p95),
-    CostColumn("tokens in", "tokens in", lambda costs: costs.tokens_in),
-    CostColumn(
-        "tokens out", "tokens out", lambda costs: costs.tokens_out, "tokens out have thoughts"
-    ),
-    CostColumn(
-        "USD per 1000",
-        "USD/1000",
-        lambda costs: costs.usd_per_1000,
-        "USD/1000: for 1,000 queries, of all attempts of the command that got the answer",
-    ),
-    CostColumn("GPU seconds", "GPU s", lambda costs: costs.gpu_seconds),
-    CostColumn("CPU seconds", "CPU s", lambda costs: costs.cpu_seconds),
-    CostColumn(
-        "pixels",
-        "Mpx",
-        lambda costs: costs.pixels,
-        "Mpx: megapixels sent",
-        lambda pixels: pixels / 1e6,
-    ),
+    *_OTHERS,
 )
 
 
@@ -77,15 +60,7 @@ class CountColumn(NamedTuple):
 
 
 # Of how many answers each cost is known
-KNOWN = (
-    CountColumn("seconds known", lambda costs: costs.seconds_known, "seconds"),
-    CountColumn("tokens in known", lambda costs: costs.tokens_in_known, "tokens in"),
-    CountColumn("tokens out known", lambda costs: costs.tokens_out_known, "tokens out"),
-    CountColumn("USD known", lambda costs: costs.usd_known, "dollars"),
-    CountColumn("GPU seconds known", lambda costs: costs.gpu_seconds_known, "GPU seconds"),
-    CountColumn("CPU seconds known", lambda costs: costs.cpu_seconds_known, "CPU seconds"),
-    CountColumn("pixels known", lambda costs: costs.pixels_known, "pixels"),
-)
+KNOWN = tuple(CountColumn(f"{cost.name} known", cost.known, cost.words) for cost in COSTS)
 
 # The answers whose costs are of another kind
 KINDS = (

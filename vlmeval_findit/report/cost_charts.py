@@ -31,7 +31,7 @@ from ..leaderboard import (
     text_of,
 )
 from ..protocol import Metric
-from ..scoring import RunCosts
+from ..scoring import COSTS, RunCosts
 from ..statistics import Interval
 from .charts import (
     COLOURS,
@@ -327,44 +327,10 @@ class CostAxis:
 
 
 # Costs that a chart may have as its horizontal axis
-COST_AXES = (
-    CostAxis(
-        "seconds",
-        "seconds a query (median)",
-        lambda costs: costs.seconds_median,
-        lambda costs: costs.seconds_known,
-    ),
-    CostAxis(
-        "tokens out",
-        "tokens out a query",
-        lambda costs: costs.tokens_out,
-        lambda costs: costs.tokens_out_known,
-    ),
-    CostAxis(
-        "dollars",
-        "dollars for 1,000 queries",
-        lambda costs: costs.usd_per_1000,
-        lambda costs: costs.usd_known,
-        lambda costs: costs.usd_source,
-    ),
-    CostAxis(
-        "pixels",
-        "pixels sent a query",
-        lambda costs: costs.pixels,
-        lambda costs: costs.pixels_known,
-    ),
-    CostAxis(
-        "GPU seconds",
-        "GPU seconds a query",
-        lambda costs: costs.gpu_seconds,
-        lambda costs: costs.gpu_seconds_known,
-    ),
-    CostAxis(
-        "CPU seconds",
-        "CPU seconds a query",
-        lambda costs: costs.cpu_seconds,
-        lambda costs: costs.cpu_seconds_known,
-    ),
+COST_AXES = tuple(
+    CostAxis(cost.words, cost.axis, cost.of_run, cost.known, cost.source)
+    for cost in COSTS
+    if cost.axis
 )
 
 

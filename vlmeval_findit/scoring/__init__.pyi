@@ -97,6 +97,8 @@ from .query_costs import (
     cost_in as cost_in,
     RunCosts as RunCosts,
     sum_up as sum_up,
+    Cost as Cost,
+    COSTS as COSTS,
 )
 
 from .reviewed_runs import (

@@ -7,9 +7,9 @@ Calls that failed are left out: they brought nothing that a score is of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -142,6 +142,110 @@ class RunCosts:
     batched: Whole = 0  # By a batch service
     shared: Whole = 0  # An equal call of another row or dataset brought the answer
     guessed: Whole = 0  # An attempt counts with the most that it can have cost
+
+
+class Cost(NamedTuple):
+    """A cost of a query: what tables and charts call it, and where its values are.
+
+    ``of_query`` is a query's, ``of_run`` a run's in the unit of ``column``; ``known`` is the number
+    of answers of a run that it is known of.
+    """
+
+    name: str
+    words: str  # In sentences
+    column: str  # In files
+    short_column: str  # In tables for people, which have 80 characters
+    of_query: Callable[[QueryCost], float | None]
+    of_run: Callable[[RunCosts], float | None]
+    known: Callable[[RunCosts], int]
+    mean: str = ""  # Its mean, where that has another unit; what a query's value is multiplied by
+    scale: float = 1.0
+    axis: str = ""  # In charts; empty: none has it
+    source: Callable[[RunCosts], str] = lambda costs: ""  # Who states it
+    note: str = ""  # What the reader of a table may take for something else
+    short_value: Callable[[float], float] = lambda value: value  # In the unit of the short column
+
+
+# Tables, notes, charts and comparisons of runs have each of them, in this order.
+COSTS = (
+    Cost(
+        "seconds",
+        "seconds",
+        "seconds (median)",
+        "s median",
+        lambda cost: cost.seconds,
+        lambda costs: costs.seconds_median,
+        lambda costs: costs.seconds_known,
+        axis="seconds a query (median)",
+        note="seconds are of the attempt that was answered",
+    ),
+    Cost(
+        "tokens in",
+        "tokens in",
+        "tokens in",
+        "tokens in",
+        lambda cost: cost.tokens_in,
+        lambda costs: costs.tokens_in,
+        lambda costs: costs.tokens_in_known,
+    ),
+    Cost(
+        "tokens out",
+        "tokens out",
+        "tokens out",
+        "tokens out",
+        lambda cost: cost.tokens_out,
+        lambda costs: costs.tokens_out,
+        lambda costs: costs.tokens_out_known,
+        axis="tokens out a query",
+        note="tokens out have thoughts",
+    ),
+    Cost(
+        "USD",
+        "dollars",
+        "USD per 1000",
+        "USD/1000",
+        lambda cost: cost.usd,
+        lambda costs: costs.usd_per_1000,
+        lambda costs: costs.usd_known,
+        mean="USD per 1000",
+        scale=1000.0,
+        axis="dollars for 1,000 queries",
+        source=lambda costs: costs.usd_source,
+        note="USD/1000: for 1,000 queries, of all attempts of the command that got the answer",
+    ),
+    Cost(
+        "GPU seconds",
+        "GPU seconds",
+        "GPU seconds",
+        "GPU s",
+        lambda cost: cost.gpu_seconds,
+        lambda costs: costs.gpu_seconds,
+        lambda costs: costs.gpu_seconds_known,
+        axis="GPU seconds a query",
+    ),
+    Cost(
+        "CPU seconds",
+        "CPU seconds",
+        "CPU seconds",
+        "CPU s",
+        lambda cost: cost.cpu_seconds,
+        lambda costs: costs.cpu_seconds,
+        lambda costs: costs.cpu_seconds_known,
+        axis="CPU seconds a query",
+    ),
+    Cost(
+        "pixels",
+        "pixels",
+        "pixels",
+        "Mpx",
+        lambda cost: cost.pixels,
+        lambda costs: costs.pixels,
+        lambda costs: costs.pixels_known,
+        axis="pixels sent a query",
+        note="Mpx: megapixels sent",
+        short_value=lambda pixels: pixels / 1e6,
+    ),
+)
 
 
 def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
