@@ -22,8 +22,8 @@ from vlmeval_findit.data import (
     SHAPES,
     TEXTURES,
     Look,
+    ObjectPlacement,
     Placed,
-    Placement,
     Rng,
     paint_all,
     pair_stream,
@@ -80,7 +80,7 @@ class _Object(NamedTuple):
 
     look: Look
     size: str
-    place: Placement
+    place: ObjectPlacement
     tint: int
 
 
@@ -238,10 +238,10 @@ def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
     return _Object(look, size, place, rng.randint(2**31 - 1))
 
 
-def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Placement:
+def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> ObjectPlacement:
     """Return a random place where an object of ``half`` its size lies in the frame."""
     x, y = (rng.uniform(half + 1, side - half - 1) for side in frame)
-    return Placement(x, y, half)
+    return ObjectPlacement(x, y, half)
 
 
 def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bool:

@@ -40,12 +40,12 @@ from vlmeval_findit.coords import NotBoxesError
 from vlmeval_findit.leaderboard import VotersError, choose_voters
 from vlmeval_findit.protocol import (
     FAILED_ANSWER,
-    Drawn,
     Identity,
     Review,
     Reviews,
+    ReviewVerdict,
+    RowChoice,
     ScoredRow,
-    Verdict,
     row_hash,
 )
 from vlmeval_findit.scoring import Run, ScoreReviews
@@ -415,9 +415,9 @@ def audit(world: World) -> LabelAudit:
 def test_every_fifth_row_is_a_random_one(audit: LabelAudit, most: int) -> None:
     listed = audit.listed(most)
     drawn = draw_rows(audit, listed)
-    in_turn = [at for at, each in enumerate(drawn) if each.drawn is Drawn.RANDOM]
+    in_turn = [at for at, each in enumerate(drawn) if each.drawn is RowChoice.RANDOM]
     unlisted = ROWS - len(listed)
-    assert [each.row for each in drawn if each.drawn is Drawn.LISTED] == list(listed)
+    assert [each.row for each in drawn if each.drawn is RowChoice.LISTED] == list(listed)
     assert all(at in in_turn for at in range(4, len(listed), 5)[: len(in_turn)])
     assert len(in_turn) >= min(FEWEST_RANDOM, unlisted)
     indices = [each.row.index for each in drawn]
@@ -430,14 +430,14 @@ def test_the_record_adds_up_to_the_rows(audit: LabelAudit) -> None:
     assert (record.rows, set(record.listed), record.unlisted) == (ROWS, {7, 21}, ROWS - 2)
 
 
-def review(audit: LabelAudit, row: AuditedRow, drawn: Drawn, verdict: Verdict) -> Review:
+def review(audit: LabelAudit, row: AuditedRow, drawn: RowChoice, verdict: ReviewVerdict) -> Review:
     query = audit.dataset.queries[row.index]
     return Review(
         table=audit.table,
         index=row.index,
         row=row_hash(query, row.label),
         verdict=verdict,
-        accept=(row.label,) if verdict is Verdict.LABEL else (row.proposal,),
+        accept=(row.label,) if verdict is ReviewVerdict.LABEL else (row.proposal,),
         kind="",
         reviewer="ab",
         date="2026-01-31",
@@ -448,7 +448,7 @@ def review(audit: LabelAudit, row: AuditedRow, drawn: Drawn, verdict: Verdict) -
 def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
     """No label was wrong: what seemed likely is so no more, but not impossible either."""
     drawn = draw_rows(audit, audit.listed(30))
-    reviews = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
+    reviews = [review(audit, each.row, each.drawn, ReviewVerdict.LABEL) for each in drawn]
     first = audit.rows[0]
     few = with_reviews(audit, Reviews(tuple(reviews[1:])))
     assert few.calibration == ReviewedRows(listed=29, random=20, fit=None)
@@ -464,23 +464,25 @@ def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
 
 def test_published_lists_calibrate_nothing(audit: LabelAudit) -> None:
     drawn = draw_rows(audit, audit.listed(30))
-    published = [review(audit, each.row, Drawn.PUBLISHED, Verdict.LABEL) for each in drawn]
+    published = [
+        review(audit, each.row, RowChoice.PUBLISHED, ReviewVerdict.LABEL) for each in drawn
+    ]
     after = with_reviews(audit, Reviews(tuple(published)))
     assert after.calibration == ReviewedRows(listed=0, random=0, fit=None)
-    ours = [review(audit, each.row, each.drawn, Verdict.LABEL) for each in drawn]
+    ours = [review(audit, each.row, each.drawn, ReviewVerdict.LABEL) for each in drawn]
     known = {each.row.index for each in drawn}
     rest = [row for row in audit.rows if row.index not in known]
-    theirs = [review(audit, row, Drawn.PUBLISHED, Verdict.MODEL) for row in rest]
+    theirs = [review(audit, row, RowChoice.PUBLISHED, ReviewVerdict.MODEL) for row in rest]
     with_theirs = with_reviews(audit, Reviews((*ours, *theirs)))
     assert with_theirs.calibration == with_reviews(audit, Reviews(tuple(ours))).calibration
 
 
 @pytest.mark.parametrize(
     ("verdict", "rises"),
-    [(Verdict.MODEL, True), (Verdict.LABEL, False), (Verdict.BOTH, False)],
+    [(ReviewVerdict.MODEL, True), (ReviewVerdict.LABEL, False), (ReviewVerdict.BOTH, False)],
 )
 def test_verdicts_decide_which_way_probabilities_move(
-    audit: LabelAudit, verdict: Verdict, rises: bool
+    audit: LabelAudit, verdict: ReviewVerdict, rises: bool
 ) -> None:
     """Where both boxes are right, the label is."""
     drawn = draw_rows(audit, audit.listed(30))
@@ -492,7 +494,7 @@ def test_verdicts_decide_which_way_probabilities_move(
 
 def test_reviews_change_no_list(world: World) -> None:
     audit = audit_labels(two_models(world, EXPRESSIONS, expressions(world, {7: ELSEWHERE})))
-    reviews = Reviews((review(audit, audit.rows[0], Drawn.LISTED, Verdict.LABEL),))
+    reviews = Reviews((review(audit, audit.rows[0], RowChoice.LISTED, ReviewVerdict.LABEL),))
     after = with_reviews(audit, reviews)
     assert after.listed() == audit.listed()
     assert set(after.decided) == {7}
@@ -500,7 +502,8 @@ def test_reviews_change_no_list(world: World) -> None:
 
 def test_reviews_of_another_row_are_refused(audit: LabelAudit) -> None:
     wrong = replace(
-        review(audit, audit.rows[0], Drawn.LISTED, Verdict.LABEL), row=f"sha256:{'0' * 64}"
+        review(audit, audit.rows[0], RowChoice.LISTED, ReviewVerdict.LABEL),
+        row=f"sha256:{'0' * 64}",
     )
     with pytest.raises(ValueError, match="has another image, expression or box"):
         with_reviews(audit, Reviews((wrong,)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.analysis import estimate_wrong, reviews_by_table, summarise_reviews
-from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.protocol import Answer, AuditRecord, Review, Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.statistics import cohens_kappa
 
 TABLE = f"sha256:{64 * 'a'}"
@@ -28,7 +28,7 @@ def review(index: int, verdict: str, drawn: str = "listed", **others: Any) -> Re
         "date": "2026-01-31",
     }
     fields |= others
-    return Review(index=index, verdict=Verdict(verdict), drawn=Drawn(drawn), **fields)
+    return Review(index=index, verdict=ReviewVerdict(verdict), drawn=RowChoice(drawn), **fields)
 
 
 def judged(wrong: int, right: int, drawn: str, first: int) -> list[Review]:

@@ -10,7 +10,7 @@ from scored_runs import World, failing, speaking
 
 import vlmeval_findit as findit
 from vlmeval_findit.analysis import run_intervals
-from vlmeval_findit.protocol import Answer, Verdict
+from vlmeval_findit.protocol import Answer, ReviewVerdict
 from vlmeval_findit.scoring import RunError
 
 pytest.importorskip("pandas")
@@ -100,7 +100,7 @@ def test_reviewed_scores_follow_the_others(world: World) -> None:
     poor = world.run("Poor", JSON, speaking(JSON, 0.2))
     reviewer = Reviewer(JSON)
     path = world.folder / "reviews.jsonl"
-    write(path, reviewer.review(3, Verdict.MODEL, Answer(((5.0, 65.0, 45.0, 95.0),))))
+    write(path, reviewer.review(3, ReviewVerdict.MODEL, Answer(((5.0, 65.0, 45.0, 95.0),))))
     assert [run.model for run in findit.open_runs(world.runs, [path])] == ["Good", "Poor"] * 2
     scores = findit.load_scores(world.runs, reviews=path)
     columns = ["Pascal", "Pascal", *[scores.column[2]] * 2]

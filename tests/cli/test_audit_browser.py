@@ -13,7 +13,7 @@ from scored_runs import World
 from waits import until
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import Drawn, Reviews, Verdict
+from vlmeval_findit.protocol import Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.storage import read_reviews
 
 __all__ = ["browser"]
@@ -71,9 +71,9 @@ def test_a_review_gives_the_true_scores(
     assert main(["audit", "runs", "--review", "review.html"]) == 0
     reviews = review(browser, tmp_path / "review.html", right)
     decisions = reviews.decisions()
-    changed = {index for index, each in decisions.items() if each.verdict is Verdict.MODEL}
+    changed = {index for index, each in decisions.items() if each.verdict is ReviewVerdict.MODEL}
     assert changed == {*WRONG}
-    assert {each.drawn for each in decisions.values()} == {Drawn.LISTED, Drawn.RANDOM}
+    assert {each.drawn for each in decisions.values()} == {RowChoice.LISTED, RowChoice.RANDOM}
     assert len(decisions) == 24
     assert main(["data", "reviews", "reviews.jsonl"]) == 0
     assert main(["audit", "runs", "--reviews", "reviews.jsonl"]) == 0

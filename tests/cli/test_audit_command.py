@@ -16,7 +16,7 @@ from scored_runs import World
 from vlmeval_findit.analysis import FEWEST_RANDOM, audit_labels, draw_rows
 from vlmeval_findit.cli import main, printing
 from vlmeval_findit.leaderboard import choose_voters
-from vlmeval_findit.protocol import Review, Reviews, Verdict, row_hash
+from vlmeval_findit.protocol import Review, Reviews, ReviewVerdict, row_hash
 from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.storage import write_reviews
 
@@ -99,8 +99,8 @@ def test_a_dataset_is_chosen(right: dict[int, Right], capsys: Capture) -> None:
     assert "The most doubtful row has <0.01; --top 20 lists the first 20 all the same" in out
 
 
-def review_of(verdict: Verdict, **values: Any) -> Review:
-    accept = () if verdict is Verdict.EXCLUDE else values["accept"]
+def review_of(verdict: ReviewVerdict, **values: Any) -> Review:
+    accept = () if verdict is ReviewVerdict.EXCLUDE else values["accept"]
     return Review(
         verdict=verdict, kind="", reviewer="ab", date="2026-01-31", **{**values, "accept": accept}
     )
@@ -114,7 +114,7 @@ def test_reviews_calibrate_and_mark_rows(right: dict[int, Right], capsys: Captur
         is_wrong = row.index == 7
         reviews.append(
             review_of(
-                Verdict.MODEL if is_wrong else Verdict.LABEL,
+                ReviewVerdict.MODEL if is_wrong else ReviewVerdict.LABEL,
                 table=audit.table,
                 index=row.index,
                 row=row_hash(audit.dataset.queries[row.index], row.label),

@@ -13,7 +13,7 @@ from doubtful_labels import EXPRESSIONS, ROWS, answering, expressions
 from scored_runs import World
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import Drawn, Review, Reviews, Verdict
+from vlmeval_findit.protocol import Review, Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.storage import write_reviews
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
@@ -63,8 +63,8 @@ def test_the_next_page_begins_where_reviews_end(capsys: Capture) -> None:
     assert len(first) == 26
     reviews = []
     for row in first[:10]:
-        known = (row["table"], row["index"], row["row"], Verdict.UNSURE, (), row["kind"])
-        reviews.append(Review(*known, "ab", "2026-01-31", Drawn(row["drawn"])))
+        known = (row["table"], row["index"], row["row"], ReviewVerdict.UNSURE, (), row["kind"])
+        reviews.append(Review(*known, "ab", "2026-01-31", RowChoice(row["drawn"])))
     write_reviews(Path("reviews.jsonl"), Reviews(tuple(reviews)))
     assert main([*command, "--reviews", "reviews.jsonl"]) == 0
     second = rows_of(Path("review.html"))
@@ -77,8 +77,8 @@ def test_a_page_without_rows_is_not_written(capsys: Capture) -> None:
     assert main(command) == 0
     reviews = []
     for row in rows_of(Path("review.html")):
-        known = (row["table"], row["index"], row["row"], Verdict.UNSURE, (), row["kind"])
-        reviews.append(Review(*known, "ab", "2026-01-31", Drawn(row["drawn"])))
+        known = (row["table"], row["index"], row["row"], ReviewVerdict.UNSURE, (), row["kind"])
+        reviews.append(Review(*known, "ab", "2026-01-31", RowChoice(row["drawn"])))
     assert len(reviews) == ROWS
     write_reviews(Path("reviews.jsonl"), Reviews(tuple(reviews)))
     Path("review.html").unlink()

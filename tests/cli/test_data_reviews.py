@@ -13,7 +13,7 @@ from published_lists import entries_of, write_list
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.protocol import Answer, AuditRecord, Review, Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.storage import read_reviews, table_hash, write_reviews
 
 NAME = "FindIt_Scenes_mini_refexp_xyxy_json"
@@ -39,11 +39,11 @@ class Reviewing:
             "row": self.rows[index],
             "kind": "wrong object" if index < 3 else "",
             "date": "2026-01-31",
-            "drawn": Drawn.LISTED if index < 3 else Drawn.RANDOM,
+            "drawn": RowChoice.LISTED if index < 3 else RowChoice.RANDOM,
         }
         return Review(
             index=index,
-            verdict=Verdict(verdict),
+            verdict=ReviewVerdict(verdict),
             accept=accept.get(verdict, ()),
             reviewer=reviewer,
             **(fields | others),
@@ -182,7 +182,7 @@ def test_a_published_list_becomes_reviews(
     ]
     reviews = read_reviews([Path("reviews.jsonl")])
     verdicts = [review.verdict for review in reviews.reviews]
-    assert verdicts == [Verdict.EXCLUDE] * 7 + [Verdict.LABEL] * 41
+    assert verdicts == [ReviewVerdict.EXCLUDE] * 7 + [ReviewVerdict.LABEL] * 41
     before = Path("reviews.jsonl").read_bytes()
     again = ["reviews.jsonl", path, "--data", "Scenes_mini_refexp", "--out", "reviews.jsonl"]
     printed(capsys, *again)

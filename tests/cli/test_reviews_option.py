@@ -18,7 +18,7 @@ from vlmeval_findit.boxes import BoxToWrite
 from vlmeval_findit.boxes import write as write_boxes
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Answer, Drawn, Verdict
+from vlmeval_findit.protocol import Answer, ReviewVerdict, RowChoice
 from vlmeval_findit.scoring import load_runs, reviewed_runs
 from vlmeval_findit.storage import (
     RunFiles,
@@ -68,8 +68,8 @@ def digest_of(world: World, model: str) -> str:
 def reviews_of(world: World, name: str = "reviews.jsonl", random: Sequence[int] = ()) -> Path:
     """Write the reviews of all rows whose label is wrong, and of random ones."""
     reviewer = Reviewer(NAME, tuple(digest_of(world, model) for model in ("First", "Second")))
-    reviews = [reviewer.review(at, Verdict.MODEL, Answer((TRUE,))) for at in WRONG_ROWS]
-    reviews += [reviewer.review(at, Verdict.LABEL, drawn=Drawn.RANDOM) for at in random]
+    reviews = [reviewer.review(at, ReviewVerdict.MODEL, Answer((TRUE,))) for at in WRONG_ROWS]
+    reviews += [reviewer.review(at, ReviewVerdict.LABEL, drawn=RowChoice.RANDOM) for at in random]
     return write(world.folder / name, *reviews, audits=[reviewer.audit(list(WRONG_ROWS))])
 
 
@@ -194,7 +194,7 @@ def test_voters_have_a_sign_and_no_rank_among_others(audited: World) -> None:
 def test_another_format_of_a_voters_model_votes_too(audited: World) -> None:
     audited.run("First", TEXT, finding(5))
     reviewer = Reviewer(NAME, (digest_of(audited, "Second"),))
-    reviews = [reviewer.review(at, Verdict.MODEL, Answer((TRUE,))) for at in WRONG_ROWS]
+    reviews = [reviewer.review(at, ReviewVerdict.MODEL, Answer((TRUE,))) for at in WRONG_ROWS]
     audit = reviewer.audit(list(WRONG_ROWS), models=["First", "Second"])
     path = write(audited.folder / "reviews.jsonl", *reviews, audits=[audit])
     scored = reviewed_runs(load_runs([audited.runs]), read_reviews([path]))
@@ -280,8 +280,8 @@ def test_published_lists_have_no_voters_and_rank_all(audited: World) -> None:
     reviews = [
         reviewer.review(
             at,
-            Verdict.EXCLUDE if at in WRONG_ROWS else Verdict.LABEL,
-            drawn=Drawn.PUBLISHED,
+            ReviewVerdict.EXCLUDE if at in WRONG_ROWS else ReviewVerdict.LABEL,
+            drawn=RowChoice.PUBLISHED,
         )
         for at in range(ROWS)
     ]

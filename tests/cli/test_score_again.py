@@ -13,7 +13,7 @@ from scored_runs import World, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import program
-from vlmeval_findit.protocol import SPACE_SETTING, Known, Verdict, choose, forget_remarks
+from vlmeval_findit.protocol import SPACE_SETTING, Known, ReviewVerdict, choose, forget_remarks
 from vlmeval_findit.scoring import load_run, score_again
 from vlmeval_findit.storage import RunFiles, run_of
 
@@ -167,7 +167,7 @@ def test_every_file_of_a_reviewed_score_can_be_scored(kind: str, space: str, wor
         for name in ("First", "Second")
     )
     reviewer = Reviewer(NAME, voters)
-    review = reviewer.review(0, Verdict.LABEL)
+    review = reviewer.review(0, ReviewVerdict.LABEL)
     reviews = write(world.folder / "reviews.jsonl", review, audits=[reviewer.audit([0])])
     more = ["--space", space] if space else []
     assert main(["score", str(path), "--reviews", str(reviews), *more]) == 0

@@ -25,11 +25,11 @@ from vlmeval_findit.core import (
     open_text,
     parse_json,
     parse_yaml,
-    plain,
+    plain_value,
     printable,
+    quoted_value,
     read_json,
     read_text,
-    shown,
 )
 from vlmeval_findit.data import text_of
 from vlmeval_findit.engine import JournalView
@@ -265,7 +265,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.integers(min_value=5, max_value=100))
 def test_a_shown_value_is_one_short_printable_line(value: Any, most: int) -> None:
-    for text in (shown(value, most), plain(value, most)):
+    for text in (quoted_value(value, most), plain_value(value, most)):
         assert len(text) <= most
         assert printable(text) == text
 
@@ -281,7 +281,7 @@ def test_a_shown_value_is_never_written_out_whole() -> None:
     ring.append(ring)
     with bounded(5):
         for value in (bomb, deep, ring, 10**100_000, "x" * 10**7, {1: "a", "b": 2, None: bomb}):
-            assert 0 < len(shown(value)) <= 60
+            assert 0 < len(quoted_value(value)) <= 60
     while deep:
         deep = deep[0]
 

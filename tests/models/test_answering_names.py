@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.models import resembles
+from vlmeval_findit.models import may_be_same_model
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
@@ -73,11 +73,11 @@ TWO_MODELS = [
 
 @pytest.mark.parametrize(("asked", "answered"), ONE_MODEL)
 def test_what_services_add_is_no_other_model(asked: str, answered: str) -> None:
-    assert resembles(asked, answered)
-    assert resembles(answered, asked)
+    assert may_be_same_model(asked, answered)
+    assert may_be_same_model(answered, asked)
 
 
 @pytest.mark.parametrize(("asked", "answered"), TWO_MODELS)
 def test_another_member_of_a_family_is_another_model(asked: str, answered: str) -> None:
-    assert not resembles(asked, answered)
-    assert not resembles(answered, asked)
+    assert not may_be_same_model(asked, answered)
+    assert not may_be_same_model(answered, asked)

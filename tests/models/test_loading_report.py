@@ -16,7 +16,7 @@ from vlmeval_findit.models import (
     LoadingReport,
     Shapes,
     adapters_report,
-    checked,
+    checked_loading,
     judge_loading,
     refuse_missing,
     refuse_unloadable,
@@ -55,9 +55,9 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
 ) -> None:
     report = LoadingReport(NAMES, superfluous=(head,))
     assert judge_loading(report) == (None, (head,))
-    assert checked("ft", report) == f"all there; ignored: {head}"
+    assert checked_loading("ft", report) == f"all there; ignored: {head}"
     assert f"ft: its model has no place for {head}" in caplog.text
-    assert checked("ft", LoadingReport(NAMES)) == "all there"
+    assert checked_loading("ft", LoadingReport(NAMES)) == "all there"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_superfluous_weights_beside_the_model_pass_with_a_word(
 )
 def test_all_else_is_refused_with_cause_and_remedy(report: LoadingReport, said: str) -> None:
     with pytest.raises(ValueError, match=f"^ft: .*{said}"):
-        checked("ft", report)
+        checked_loading("ft", report)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_weights_under_other_names_are_told_from_missing_ones(old: str, new: str
     there = tuple(name.replace(old, new, 1) for name in lost)
     said = r"\d+ of the missing are there under other names, .*transformers_version"
     with pytest.raises(ValueError, match=f"^ft: {len(lost)} of its 11 weights .*: {said}"):
-        checked("ft", LoadingReport(NAMES, lost, there))
+        checked_loading("ft", LoadingReport(NAMES, lost, there))
     with pytest.raises(ValueError, match="a part of the model was not saved"):
-        checked("ft", LoadingReport(NAMES, lost, ("audio.conv.weight",)))
+        checked_loading("ft", LoadingReport(NAMES, lost, ("audio.conv.weight",)))
 
 
 @pytest.mark.parametrize("attribute", ["_orig_mod", "module"])
@@ -208,14 +208,14 @@ def test_adapters_are_refused_with_their_own_causes(
     stored: dict[str, tuple[int, ...]], said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        checked("ft", of_adapter(stored))
+        checked_loading("ft", of_adapter(stored))
 
 
 @pytest.mark.parametrize("head", ["v_head.weight", "v_head.summary.weight", "score.weight"])
 def test_a_head_beside_an_adapter_passes_with_a_word(head: str) -> None:
     name = f"base_model.model.{head}"
-    assert checked("ft", of_adapter(OWN)) == "all there"
-    assert checked("ft", of_adapter({**OWN, name: (1, 4)})) == f"all there; ignored: {name}"
+    assert checked_loading("ft", of_adapter(OWN)) == "all there"
+    assert checked_loading("ft", of_adapter({**OWN, name: (1, 4)})) == f"all there; ignored: {name}"
 
 
 def test_a_server_that_transformers_loaded_is_judged_by_its_log() -> None:

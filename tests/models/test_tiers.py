@@ -21,7 +21,7 @@ from vlmeval_findit.models import (
     SONNET_4_5,
     TokenPrices,
     Usage,
-    charge,
+    charge_for,
     chat_model,
     prices_from,
     provider_endpoints,
@@ -76,7 +76,7 @@ def test_a_tier_is_a_multiple_of_the_price(
     prices: TokenPrices, place: Mapping[str, object], multiple: float
 ) -> None:
     assert surcharge(tiers_in(place), prices).multiple == pytest.approx(multiple)
-    charged = charge(Usage(None, TOKENS, tiers_in(place)), prices, 9.0)
+    charged = charge_for(Usage(None, TOKENS, tiers_in(place)), prices, 9.0)
     assert charged.cost == pytest.approx((prices.cost_of(TOKENS) or 0.0) * multiple)
 
 
@@ -90,19 +90,19 @@ def test_several_words_of_a_field_count_as_the_dearest() -> None:
 )
 def test_a_batch_has_its_discount_once(tier: str, multiple: float) -> None:
     usage = Usage(None, TOKENS, tiers_in({"service_tier": tier}))
-    charged = charge(usage, GPT_5_4, 9.0, share=0.5)
+    charged = charge_for(usage, GPT_5_4, 9.0, share=0.5)
     assert charged.cost == pytest.approx((GPT_5_4.cost_of(TOKENS) or 0.0) * multiple)
 
 
 def test_a_stated_cost_without_the_tier_is_not_believed() -> None:
     usage = Usage(0.00001, TOKENS, tiers_in({"service_tier": "priority"}))
-    assert charge(usage, GPT_5_4, 9.0).cost == pytest.approx(2 * 0.0028)
+    assert charge_for(usage, GPT_5_4, 9.0).cost == pytest.approx(2 * 0.0028)
     dear = Usage(0.5, TOKENS, tiers_in({"service_tier": "priority"}))
-    assert charge(dear, GPT_5_4, 9.0).cost == 0.5
+    assert charge_for(dear, GPT_5_4, 9.0).cost == 0.5
 
 
 def test_an_unknown_tier_is_a_guess_and_is_named() -> None:
-    charged = charge(Usage(None, TOKENS, tiers_in({"service_tier": "turbo"})), GPT_5_4, 9.0)
+    charged = charge_for(Usage(None, TOKENS, tiers_in({"service_tier": "turbo"})), GPT_5_4, 9.0)
     assert charged.is_guess
     assert list(map(str, charged.unknown)) == ["service_tier turbo"]
     assert charged.source == "prices of November 2026, service_tier turbo x 6"
@@ -125,7 +125,7 @@ def test_hour_long_caches_and_long_prompts_cost_more(
 ) -> None:
     assert SONNET_4_5.cost_of(tokens) == pytest.approx(dollars / 1e6)
     is_long = tokens["prompt"] > 200_000
-    assert charge(Usage(None, tokens), SONNET_4_5, 9.0).is_guess is is_long
+    assert charge_for(Usage(None, tokens), SONNET_4_5, 9.0).is_guess is is_long
 
 
 def test_a_user_prices_long_prompts() -> None:

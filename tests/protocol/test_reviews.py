@@ -13,11 +13,11 @@ from vlmeval_findit.core import MisplacedError, validate
 from vlmeval_findit.protocol import (
     Answer,
     AuditRecord,
-    Drawn,
     Review,
     Reviews,
     ReviewsError,
-    Verdict,
+    ReviewVerdict,
+    RowChoice,
     iou,
     row_hash,
 )
@@ -34,12 +34,12 @@ def row(index: int) -> str:
     return f"sha256:{index:064}"
 
 
-def review(number: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) -> Review:
+def review(number: int = 17, verdict: ReviewVerdict = ReviewVerdict.LABEL, **others: Any) -> Review:
     accept = {
-        Verdict.LABEL: (LABEL,),
-        Verdict.MODEL: (FAR,),
-        Verdict.BOTH: (LABEL, FAR),
-        Verdict.EDITED: (NEAR,),
+        ReviewVerdict.LABEL: (LABEL,),
+        ReviewVerdict.MODEL: (FAR,),
+        ReviewVerdict.BOTH: (LABEL, FAR),
+        ReviewVerdict.EDITED: (NEAR,),
     }
     defaults: dict[str, Any] = {
         "table": TABLE,
@@ -49,7 +49,7 @@ def review(number: int = 17, verdict: Verdict = Verdict.LABEL, **others: Any) ->
         "kind": "box",
         "reviewer": "ab",
         "date": "2026-01-31",
-        "drawn": Drawn.LISTED,
+        "drawn": RowChoice.LISTED,
     }
     return Review(verdict=verdict, **(defaults | others))
 
@@ -71,8 +71,8 @@ VALUES = {
 
 def test_values_of_a_line_become_a_review() -> None:
     actual = validate(Review, VALUES)
-    assert actual.verdict is Verdict.MODEL
-    assert actual.drawn is Drawn.LISTED
+    assert actual.verdict is ReviewVerdict.MODEL
+    assert actual.drawn is RowChoice.LISTED
     assert actual.accept == (Answer(((10.0, 20.0, 50.0, 80.0),), ("dog",)),)
 
 
@@ -119,27 +119,27 @@ def test_counts_of_an_audit_add_up(change: dict[str, Any], says: str) -> None:
 
 
 def test_a_new_line_takes_the_old_one_back() -> None:
-    lines = (review(verdict=Verdict.MODEL), review(verdict=Verdict.EXCLUDE), review())
+    lines = (review(verdict=ReviewVerdict.MODEL), review(verdict=ReviewVerdict.EXCLUDE), review())
     actual = Reviews(lines)
-    assert actual.decisions()[17].verdict is Verdict.LABEL
+    assert actual.decisions()[17].verdict is ReviewVerdict.LABEL
     assert actual.digest == Reviews(lines[2:]).digest
     assert actual.digest != Reviews(lines[:2]).digest
 
 
 def test_reviewers_who_disagree_leave_the_label() -> None:
-    both = Reviews((review(verdict=Verdict.MODEL), review(reviewer="cd")))
+    both = Reviews((review(verdict=ReviewVerdict.MODEL), review(reviewer="cd")))
     decision = both.decisions()[17]
     assert decision.is_disputed
-    assert (decision.verdict, decision.accept) == (Verdict.UNSURE, ())
+    assert (decision.verdict, decision.accept) == (ReviewVerdict.UNSURE, ())
     assert [each.reviewer for each in decision.reviews] == ["ab", "cd"]
 
 
 def test_two_edits_agree_where_their_boxes_nearly_do() -> None:
-    mine = review(verdict=Verdict.EDITED, accept=(LABEL,), voters=("m2",))
+    mine = review(verdict=ReviewVerdict.EDITED, accept=(LABEL,), voters=("m2",))
     near = replace(mine, reviewer="cd", accept=(NEAR,), voters=("m1", "m2"))
     far = replace(near, accept=(FAR,))
     decision = Reviews((mine, near)).decisions()[17]
-    assert decision.verdict is Verdict.EDITED
+    assert decision.verdict is ReviewVerdict.EDITED
     assert set(decision.accept) == {LABEL, NEAR}
     assert decision.voters == ("m1", "m2")
     assert Reviews((mine, far)).decisions()[17].is_disputed
@@ -186,10 +186,10 @@ lines = st.lists(
     st.builds(
         review,
         number=st.integers(0, 4),
-        verdict=st.sampled_from(Verdict),
+        verdict=st.sampled_from(ReviewVerdict),
         reviewer=st.sampled_from(["ab", "cd"]),
         date=st.sampled_from(["2026-01-31", "2026-02-01"]),
-        drawn=st.sampled_from(Drawn),
+        drawn=st.sampled_from(RowChoice),
         p=st.none() | st.floats(0, 1),
     ),
     max_size=8,
@@ -202,7 +202,7 @@ def test_order_and_dates_do_not_change_the_digest(written: list[Review], random:
     last = {(each.index, each.reviewer): each for each in written}
     others = [replace(each, date="2027-01-01", p=None) for each in last.values()]
     random.shuffle(others)
-    before = [replace(each, verdict=Verdict.UNSURE, accept=()) for each in others]
+    before = [replace(each, verdict=ReviewVerdict.UNSURE, accept=()) for each in others]
     random.shuffle(before)
     assert Reviews(tuple(written)).digest == Reviews((*before, *others)).digest
 
@@ -225,9 +225,9 @@ def test_joining_again_changes_nothing(one: list[Review], other: list[Review]) -
 
 
 def test_an_old_copy_takes_nothing_back() -> None:
-    old = Reviews((review(verdict=Verdict.MODEL),))
+    old = Reviews((review(verdict=ReviewVerdict.MODEL),))
     new = old.joined(Reviews((review(),)))
-    again = Reviews((*new.reviews, review(verdict=Verdict.MODEL)))
+    again = Reviews((*new.reviews, review(verdict=ReviewVerdict.MODEL)))
     assert new.joined(old) == new
     assert new.joined(again) == again
 
@@ -238,7 +238,9 @@ def test_what_changes_a_score_changes_the_digest(written: list[Review]) -> None:
     if not written:
         return
     last = written[-1]
-    verdict = Verdict.EXCLUDE if last.verdict is not Verdict.EXCLUDE else Verdict.UNSURE
+    verdict = (
+        ReviewVerdict.EXCLUDE if last.verdict is not ReviewVerdict.EXCLUDE else ReviewVerdict.UNSURE
+    )
     after = before.joined(Reviews((replace(last, verdict=verdict, accept=()),)))
     now = after.decisions()[last.index].verdict
     was = before.decisions()[last.index].verdict

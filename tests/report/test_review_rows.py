@@ -22,7 +22,7 @@ from review_pages import LABEL, PROPOSAL, random_row, row_of
 from scored_runs import World
 
 from vlmeval_findit.analysis import LabelAudit, audit_labels, audit_record, with_reviews
-from vlmeval_findit.protocol import Answer, Box, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.protocol import Answer, Box, Review, Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.report import ReviewRow, Source, decoy_answer, mix_rows, rows_to_review
 from vlmeval_findit.scoring import load_runs
 
@@ -50,7 +50,7 @@ def audit(world: World) -> LabelAudit:
     return audited(world, EXPRESSIONS, expressions(world, dict.fromkeys(WRONG, ELSEWHERE)))
 
 
-def by_drawn(rows: list[ReviewRow], drawn: Drawn) -> list[ReviewRow]:
+def by_drawn(rows: list[ReviewRow], drawn: RowChoice) -> list[ReviewRow]:
     return [row for row in rows if row.drawn is drawn]
 
 
@@ -58,7 +58,7 @@ def by_drawn(rows: list[ReviewRow], drawn: Drawn) -> list[ReviewRow]:
 
 
 def test_listed_rows_have_what_the_models_say(audit: LabelAudit) -> None:
-    listed = by_drawn(rows_to_review(audit, audit.listed()), Drawn.LISTED)
+    listed = by_drawn(rows_to_review(audit, audit.listed()), RowChoice.LISTED)
     assert {row.index for row in listed} == {*WRONG}
     row = next(row for row in listed if row.index == 7)
     assert (row.asked, row.kind, row.votes, len(row.voters)) == ("object 7", "wrong object", 2, 2)
@@ -72,7 +72,7 @@ def test_listed_rows_have_what_the_models_say(audit: LabelAudit) -> None:
 
 
 def test_random_rows_tell_neither_kind_nor_probability(audit: LabelAudit) -> None:
-    random = by_drawn(rows_to_review(audit, audit.listed()), Drawn.RANDOM)
+    random = by_drawn(rows_to_review(audit, audit.listed()), RowChoice.RANDOM)
     assert len(random) == 20
     assert not {row.index for row in random} & {*WRONG}
     assert {(row.kind, row.p) for row in random} == {("", None)}
@@ -80,10 +80,18 @@ def test_random_rows_tell_neither_kind_nor_probability(audit: LabelAudit) -> Non
 
 def test_what_is_decided_leaves_the_page(audit: LabelAudit) -> None:
     first = rows_to_review(audit, audit.listed(), 2)
-    assert len(by_drawn(first, Drawn.LISTED)) == 2
+    assert len(by_drawn(first, RowChoice.LISTED)) == 2
     decided = [
         Review(
-            audit.table, row.index, row.row, Verdict.UNSURE, (), "", "ab", "2026-01-31", row.drawn
+            audit.table,
+            row.index,
+            row.row,
+            ReviewVerdict.UNSURE,
+            (),
+            "",
+            "ab",
+            "2026-01-31",
+            row.drawn,
         )
         for row in first
     ]
@@ -91,13 +99,13 @@ def test_what_is_decided_leaves_the_page(audit: LabelAudit) -> None:
     later = with_reviews(audit, Reviews(tuple(decided), (record,)))
     second = rows_to_review(later, later.listed())
     assert not {row.index for row in first} & {row.index for row in second}
-    assert {row.index for row in (*first, *second) if row.drawn is Drawn.LISTED} == {*WRONG}
+    assert {row.index for row in (*first, *second) if row.drawn is RowChoice.LISTED} == {*WRONG}
     assert audit_record(later, later.listed()) == record, "both files are of one draw"
 
 
 def test_an_object_of_a_set_is_all_that_differs(world: World) -> None:
     audit = audited(world, OBJECTS, objects(world, {5: pair(5)[:1]}))
-    (row,) = by_drawn(rows_to_review(audit, audit.listed()), Drawn.LISTED)
+    (row,) = by_drawn(rows_to_review(audit, audit.listed()), RowChoice.LISTED)
     assert row.other is not None
     assert row.other.boxes[:1] == row.label.boxes
     assert (row.kind, len(row.other.boxes), row.single) == ("missing", 2, False)
@@ -106,7 +114,7 @@ def test_an_object_of_a_set_is_all_that_differs(world: World) -> None:
 
 def test_classes_to_choose_from_are_those_asked_for(world: World) -> None:
     audit = audited(world, CLASSES, classes(world, {5: ("cat", "cat")}))
-    (row,) = by_drawn(rows_to_review(audit, audit.listed()), Drawn.LISTED)
+    (row,) = by_drawn(rows_to_review(audit, audit.listed()), RowChoice.LISTED)
     assert (row.kind, row.classes) == ("wrong class", ("cat", "dog"))
 
 
@@ -118,8 +126,8 @@ def test_random_rows_are_mixed_in(tmp_path: Path, listed: int, random: int) -> N
     doubted = [row_of(tmp_path, index) for index in range(listed)]
     others = [random_row(tmp_path, 1000 + index) for index in range(random)]
     mixed = mix_rows(doubted, others, 3)
-    assert by_drawn(mixed, Drawn.LISTED) == doubted
-    assert by_drawn(mixed, Drawn.RANDOM) == others
+    assert by_drawn(mixed, RowChoice.LISTED) == doubted
+    assert by_drawn(mixed, RowChoice.RANDOM) == others
     assert mix_rows(doubted, others, 3) == mixed
 
 
@@ -127,7 +135,7 @@ def test_random_rows_have_no_regular_place(tmp_path: Path) -> None:
     doubted = [row_of(tmp_path, index) for index in range(80)]
     others = [random_row(tmp_path, 1000 + index) for index in range(20)]
     mixed = mix_rows(doubted, others, 3)
-    places = [place for place, row in enumerate(mixed) if row.drawn is Drawn.RANDOM]
+    places = [place for place, row in enumerate(mixed) if row.drawn is RowChoice.RANDOM]
     assert len({place % 5 for place in places}) == 5
 
 

@@ -20,7 +20,7 @@ from reproductions import (
 from simulated_deployments import PROFILES, Habit, convention, run
 
 from vlmeval_findit.coords import AnsweredQuery
-from vlmeval_findit.data import Conditions, Decoding, ImageBounds
+from vlmeval_findit.data import Conditions, ImageBounds, PublishedDecoding
 from vlmeval_findit.reproduction import (
     CAUSES,
     PICTURES_A_DATASET,
@@ -41,7 +41,9 @@ TOLD = Conditions(
     prompt="qwen3-vl-1",
     format="xyxy_json_bbox_2d",
     bounds=ImageBounds(min_pixels=786_432, max_pixels=13_107_200),
-    decoding=Decoding(temperature=0.7, top_p=0.8, top_k=20, max_tokens=32768, thinking=False),
+    decoding=PublishedDecoding(
+        temperature=0.7, top_p=0.8, top_k=20, max_tokens=32768, thinking=False
+    ),
 )
 
 

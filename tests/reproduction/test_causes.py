@@ -13,7 +13,7 @@ from reproductions import dataset_of, deployed, figure, predictions, query
 from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
 
 from vlmeval_findit.coords import Convention
-from vlmeval_findit.data import Conditions, Decoding
+from vlmeval_findit.data import Conditions, PublishedDecoding
 from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.reproduction import (
     CAUSES,
@@ -259,8 +259,11 @@ def cut(reply: Reply) -> Reply:
     ("told", "advice"),
     [
         (None, "--max-tokens 6144"),
-        (Conditions(decoding=Decoding(max_tokens=32768)), "--max-tokens 32768, as published"),
-        (Conditions(decoding=Decoding(max_tokens=100)), "--max-tokens 6144"),
+        (
+            Conditions(decoding=PublishedDecoding(max_tokens=32768)),
+            "--max-tokens 32768, as published",
+        ),
+        (Conditions(decoding=PublishedDecoding(max_tokens=100)), "--max-tokens 6144"),
     ],
 )
 def test_cut_replies_count_as_the_whole_ones(told: Conditions | None, advice: str) -> None:

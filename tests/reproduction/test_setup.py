@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.data import Decoding, ImageBounds, PublishedFigure
+from vlmeval_findit.data import ImageBounds, PublishedDecoding, PublishedFigure
 from vlmeval_findit.models import ModelEntry, ModelOptions, RunningProgram
 from vlmeval_findit.protocol import PictureSample
 from vlmeval_findit.reproduction import (
@@ -97,18 +97,19 @@ def test_what_this_process_cannot_sample_is_said() -> None:
     ("told", "options", "stated", "settings", "agreement", "here"),
     [
         ("unknown", {}, None, {}, NOT_TOLD, "greedy"),
-        (Decoding(max_tokens=9), {}, None, {"max_new_tokens": 9}, NOT_TOLD, "greedy, max_tokens 9"),
-        (Decoding(temperature=0), {}, None, {}, AS_PUBLISHED, "greedy"),
-        (Decoding(temperature=0, top_p=0.8, seed=4), {}, None, {}, AS_PUBLISHED, "greedy"),
-        (Decoding(temperature=0), {"temperature": 0.5}, None, {"temperature": 0.5}, YOURS,
+        (PublishedDecoding(max_tokens=9), {}, None, {"max_new_tokens": 9}, NOT_TOLD,
+         "greedy, max_tokens 9"),
+        (PublishedDecoding(temperature=0), {}, None, {}, AS_PUBLISHED, "greedy"),
+        (PublishedDecoding(temperature=0, top_p=0.8, seed=4), {}, None, {}, AS_PUBLISHED, "greedy"),
+        (PublishedDecoding(temperature=0), {"temperature": 0.5}, None, {"temperature": 0.5}, YOURS,
          "temperature 0.5"),
-        (Decoding(temperature=0.5), {"temperature": 0.5}, None, {"temperature": 0.5}, AS_PUBLISHED,
-         "temperature 0.5"),
-        (Decoding(temperature=1), {"temperature": 0.0}, None, {"temperature": 0.0}, YOURS,
+        (PublishedDecoding(temperature=0.5), {"temperature": 0.5}, None, {"temperature": 0.5},
+         AS_PUBLISHED, "temperature 0.5"),
+        (PublishedDecoding(temperature=1), {"temperature": 0.0}, None, {"temperature": 0.0}, YOURS,
          "greedy"),
-        (Decoding(temperature=0, max_tokens=9), {}, Stated(max_tokens=5), {"max_new_tokens": 5},
-         YOURS, "greedy, max_tokens 5"),
-        (Decoding(temperature=1, top_k=5), {"extra_body": '{"top_k": 3}'}, None,
+        (PublishedDecoding(temperature=0, max_tokens=9), {}, Stated(max_tokens=5),
+         {"max_new_tokens": 5}, YOURS, "greedy, max_tokens 5"),
+        (PublishedDecoding(temperature=1, top_k=5), {"extra_body": '{"top_k": 3}'}, None,
          {"temperature": 1, "top_k": 3}, YOURS, "temperature 1, top_k 3"),
     ],
 )  # fmt: skip
@@ -134,7 +135,7 @@ def test_what_is_stated_wins_over_what_is_published(
 def test_a_model_that_was_told_not_to_think_is_yours(
     model: str, agreement: ConditionAgreement
 ) -> None:
-    figure = figure_of("InternVL3-8B", decoding=Decoding(temperature=0, thinking=True))
+    figure = figure_of("InternVL3-8B", decoding=PublishedDecoding(temperature=0, thinking=True))
     setup = plan_setup(figure, ModelEntry(model), HERE, SAMPLE)
     assert condition(setup, "decoding").agreement is agreement
 

@@ -17,12 +17,12 @@ from vlmeval_findit.boxes import write as write_boxes
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import (
     Answer,
-    Drawn,
     Review,
     Reviews,
     ReviewsError,
+    ReviewVerdict,
+    RowChoice,
     ScoredRow,
-    Verdict,
     settings_from,
 )
 from vlmeval_findit.scoring import RunScore, load_run, score_file, score_file_reviewed, write_score
@@ -66,14 +66,14 @@ def scored(path: Path, *reviews: Review) -> RunScore:
 @pytest.mark.parametrize(
     ("verdict", "accept_label", "truthful_finds", "misplaced_finds"),
     [
-        (Verdict.LABEL, True, (2, 2), (0, 2)),
-        (Verdict.MODEL, False, (0, 1), (1, 1)),
-        (Verdict.EDITED, False, (0, 1), (1, 1)),
-        (Verdict.BOTH, True, (2, 2), (1, 1)),
+        (ReviewVerdict.LABEL, True, (2, 2), (0, 2)),
+        (ReviewVerdict.MODEL, False, (0, 1), (1, 1)),
+        (ReviewVerdict.EDITED, False, (0, 1), (1, 1)),
+        (ReviewVerdict.BOTH, True, (2, 2), (1, 1)),
     ],
 )
 def test_the_best_accepted_answer_counts_for_every_model(
-    verdict: Verdict,
+    verdict: ReviewVerdict,
     accept_label: bool,
     truthful_finds: tuple[int, int],
     misplaced_finds: tuple[int, int],
@@ -81,7 +81,7 @@ def test_the_best_accepted_answer_counts_for_every_model(
 ) -> None:
     reviewer = Reviewer(NAME)
     accept = [reviewer.label(3)] if accept_label else []
-    if verdict is not Verdict.LABEL:
+    if verdict is not ReviewVerdict.LABEL:
         accept.append(Answer((ELSEWHERE,)))
     review = reviewer.review(3, verdict, *accept)
     for model, answer, expected in (
@@ -99,7 +99,7 @@ def test_the_best_accepted_answer_counts_for_every_model(
 def test_details_say_which_accepted_answer_counted(world: World) -> None:
     reviewer = Reviewer(NAME)
     label = reviewer.label(3)
-    review = reviewer.review(3, Verdict.BOTH, label, Answer((ELSEWHERE,)))
+    review = reviewer.review(3, ReviewVerdict.BOTH, label, Answer((ELSEWHERE,)))
     truthful_row = row_of(scored(world.predict("Truthful", NAME, truthful), review), 3)
     misplaced_row = row_of(scored(world.predict("Misplaced", NAME, misplaced), review), 3)
     decided = {tuple(map(tuple, row.details["review"]["boxes"])) for row in (truthful_row,)}
@@ -123,14 +123,14 @@ def test_excluded_rows_are_left_out_and_unsure_ones_stay(world: World) -> None:
     other = Answer((ELSEWHERE,))
     run = scored(
         world.predict("Truthful", NAME, truthful),
-        reviewer.review(0, Verdict.EXCLUDE),
-        reviewer.review(1, Verdict.UNSURE),
-        reviewer.review(2, Verdict.MODEL, other, reviewer="ab"),
-        reviewer.review(2, Verdict.LABEL, reviewer="cd"),
-        reviewer.review(3, Verdict.MODEL, other),
+        reviewer.review(0, ReviewVerdict.EXCLUDE),
+        reviewer.review(1, ReviewVerdict.UNSURE),
+        reviewer.review(2, ReviewVerdict.MODEL, other, reviewer="ab"),
+        reviewer.review(2, ReviewVerdict.LABEL, reviewer="cd"),
+        reviewer.review(3, ReviewVerdict.MODEL, other),
         # Taken back: the last line of a reviewer counts.
-        reviewer.review(4, Verdict.EXCLUDE),
-        reviewer.review(4, Verdict.LABEL),
+        reviewer.review(4, ReviewVerdict.EXCLUDE),
+        reviewer.review(4, ReviewVerdict.LABEL),
     )
     assert [row.index for row in run.rows] == list(range(1, 12))
     assert [found(run, index) for index in (1, 2, 3, 4)] == [(2, 2), (2, 2), (0, 1), (2, 2)]
@@ -143,7 +143,7 @@ def test_excluded_rows_are_left_out_and_unsure_ones_stay(world: World) -> None:
 
 def test_failed_calls_stay_failed_whatever_is_accepted(world: World) -> None:
     reviewer = Reviewer(NAME)
-    review = reviewer.review(0, Verdict.MODEL, Answer((ELSEWHERE,)))
+    review = reviewer.review(0, ReviewVerdict.MODEL, Answer((ELSEWHERE,)))
     row = row_of(scored(world.predict("Down", NAME, failing), review), 0)
     assert row.failed
     assert row.sums["n_gt"] == 0
@@ -157,7 +157,7 @@ def test_classes_of_an_accepted_answer_count(world: World) -> None:
     label = reviewer.label(2)
     swapped = Answer(label.boxes, label.labels[::-1])
     path = world.predict("Truthful", name, speaking(name, 1.0))
-    run = scored(path, reviewer.review(2, Verdict.MODEL, swapped))
+    run = scored(path, reviewer.review(2, ReviewVerdict.MODEL, swapped))
     plain = score_file(path)
     assert row_of(plain, 2).details["labels_agree"] == [True, True]
     assert row_of(run, 2).details["labels_agree"] == [False, False]
@@ -173,9 +173,9 @@ def test_random_rows_stand_for_the_rows_that_were_not_listed(world: World) -> No
     other = Answer((ELSEWHERE,))
     reviews = Reviews(
         (
-            reviewer.review(0, Verdict.MODEL, other),
-            reviewer.review(5, Verdict.MODEL, other, drawn=Drawn.RANDOM),
-            reviewer.review(6, Verdict.LABEL, drawn=Drawn.RANDOM),
+            reviewer.review(0, ReviewVerdict.MODEL, other),
+            reviewer.review(5, ReviewVerdict.MODEL, other, drawn=RowChoice.RANDOM),
+            reviewer.review(6, ReviewVerdict.LABEL, drawn=RowChoice.RANDOM),
         ),
         (reviewer.audit(listed=[0, 1]),),
     )
@@ -197,8 +197,8 @@ def test_excluded_random_rows_stand_for_others(world: World) -> None:
     reviewer = Reviewer(NAME)
     reviews = Reviews(
         (
-            reviewer.review(5, Verdict.EXCLUDE, drawn=Drawn.RANDOM),
-            reviewer.review(6, Verdict.LABEL, drawn=Drawn.RANDOM),
+            reviewer.review(5, ReviewVerdict.EXCLUDE, drawn=RowChoice.RANDOM),
+            reviewer.review(6, ReviewVerdict.LABEL, drawn=RowChoice.RANDOM),
         ),
         (reviewer.audit(listed=[]),),
     )
@@ -215,7 +215,9 @@ def test_random_rows_have_one_order_in_all_runs(world: World) -> None:
     reviewer = Reviewer(NAME)
     reviews = Reviews(
         tuple(
-            reviewer.review(index, Verdict.MODEL, Answer((ELSEWHERE,)), drawn=Drawn.RANDOM)
+            reviewer.review(
+                index, ReviewVerdict.MODEL, Answer((ELSEWHERE,)), drawn=RowChoice.RANDOM
+            )
             for index in (5, 3, 8)
         ),
         (reviewer.audit(listed=[]),),
@@ -233,7 +235,7 @@ def test_all_rows_reviewed_favour_nobody(world: World) -> None:
     reviewer = Reviewer(NAME, voters=("ab12",))
     path = world.predict("Truthful", NAME, truthful)
     for known, favours in ((12, False), (11, True)):
-        reviews = tuple(reviewer.review(index, Verdict.LABEL) for index in range(known))
+        reviews = tuple(reviewer.review(index, ReviewVerdict.LABEL) for index in range(known))
         audit = reviewer.audit(listed=range(12))
         run = score_file_reviewed(path, settings_from({}), None, Reviews(reviews, (audit,)))
         assert run.reviews is not None
@@ -242,7 +244,7 @@ def test_all_rows_reviewed_favour_nobody(world: World) -> None:
 
 def test_random_rows_of_an_unknown_list_stand_for_themselves(world: World) -> None:
     reviewer = Reviewer(NAME)
-    review = reviewer.review(5, Verdict.MODEL, Answer((ELSEWHERE,)), drawn=Drawn.RANDOM)
+    review = reviewer.review(5, ReviewVerdict.MODEL, Answer((ELSEWHERE,)), drawn=RowChoice.RANDOM)
     run = scored(world.predict("Misplaced", NAME, misplaced), review)
     assert run.reviews is not None
     assert run.reviews.random_rows(run.rows) is None
@@ -254,7 +256,7 @@ def test_random_rows_of_an_unknown_list_stand_for_themselves(world: World) -> No
 
 def test_reviews_of_another_table_are_refused(world: World) -> None:
     world.table("PhraseCut", [query(i, f"{i}.jpg", label="red dog") for i in range(6)])
-    other = Reviewer("FindIt_PhraseCut_xyxy_json").review(3, Verdict.EXCLUDE)
+    other = Reviewer("FindIt_PhraseCut_xyxy_json").review(3, ReviewVerdict.EXCLUDE)
     path = world.predict("Truthful", NAME, truthful)
     with pytest.raises(ReviewsError, match=r"no review is of a row of .*Pascal\.tsv") as raised:
         scored(path, other)
@@ -263,7 +265,7 @@ def test_reviews_of_another_table_are_refused(world: World) -> None:
 
 def test_a_row_that_changed_after_its_review_is_refused(world: World) -> None:
     reviewer = Reviewer(NAME)
-    reviews = [reviewer.review(index, Verdict.LABEL) for index in (3, 4)]
+    reviews = [reviewer.review(index, ReviewVerdict.LABEL) for index in (3, 4)]
     moved = [query(i, picture=f"{i // 2}.jpg") for i in range(12)]
     moved[4] = query(4, picture="2.jpg", boxes=[(0.0, 0.0, WIDTH / 2, HEIGHT / 2)])
     world.table("Pascal", moved)
@@ -279,7 +281,7 @@ def test_a_row_that_changed_after_its_review_is_refused(world: World) -> None:
 def test_files_with_reviews_lie_beside_the_others(world: World) -> None:
     path = world.predict("Truthful", NAME, truthful)
     before = {file: file.read_bytes() for file in world.runs.iterdir()}
-    run = scored(path, Reviewer(NAME).review(3, Verdict.MODEL, Answer((ELSEWHERE,))))
+    run = scored(path, Reviewer(NAME).review(3, ReviewVerdict.MODEL, Answer((ELSEWHERE,))))
     assert run.reviews is not None
     files = write_score(run, path)
     assert files == RunFiles(path, f".reviewed-{run.reviews.digest}")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from vlmeval_findit.protocol import (
     Answer,
     AuditRecord,
-    Drawn,
     Review,
     Reviews,
     ReviewsError,
-    Verdict,
+    ReviewVerdict,
+    RowChoice,
 )
 from vlmeval_findit.storage import read_review_file, read_reviews, write_reviews
 
@@ -29,12 +29,12 @@ FIRST = Review(
     table=TABLE,
     index=3,
     row=f"sha256:{64 * '3'}",
-    verdict=Verdict.MODEL,
+    verdict=ReviewVerdict.MODEL,
     accept=(Answer(((10.0, 20.0, 50.5, 80.0),), ("dög",)),),
     kind="wrong object",
     reviewer="ab",
     date="2026-01-31",
-    drawn=Drawn.LISTED,
+    drawn=RowChoice.LISTED,
     p=0.93,
     voters=("m1", "m2"),
 )
@@ -42,12 +42,12 @@ SECOND = Review(
     table=TABLE,
     index=7,
     row=f"sha256:{64 * '7'}",
-    verdict=Verdict.UNSURE,
+    verdict=ReviewVerdict.UNSURE,
     accept=(),
     kind="",
     reviewer="ab",
     date="2026-01-31",
-    drawn=Drawn.RANDOM,
+    drawn=RowChoice.RANDOM,
 )
 BOTH = Reviews((FIRST, SECOND), (AUDIT,))
 

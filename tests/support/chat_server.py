@@ -11,7 +11,7 @@ from typing import Any
 
 from json_replies import JsonReplies, ServerProcess
 
-from vlmeval_findit.models import WORDS
+from vlmeval_findit.models import PROBE_REQUEST
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ChatServer(ServerProcess):
 
 def is_first(asked: Asked) -> bool:
     """Return whether it is the question that comes before constrained ones."""
-    return WORDS in json.dumps(asked.body)
+    return PROBE_REQUEST in json.dumps(asked.body)
 
 
 def holding(script: Script) -> Script:

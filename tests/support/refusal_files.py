@@ -16,7 +16,7 @@ from review_files import Reviewer
 from scored_runs import World, scored_outputs
 from weight_headers import write_index, write_numbers, write_weights
 
-from vlmeval_findit.protocol import Answer, Verdict
+from vlmeval_findit.protocol import Answer, ReviewVerdict
 from vlmeval_findit.scoring import load_runs
 
 NAME = "FindIt_Pascal_xyxy_json"
@@ -214,10 +214,10 @@ def _reviews_of_runs(folder: Path, outputs: Path) -> None:
     (good,) = (run for run in load_runs([outputs]) if run.model == "Good")
     reviewer = Reviewer(good.variant.name, (good.provenance.digest,))
     box = (5.0, 65.0, 45.0, 95.0)
-    changed = reviewer.review(3, Verdict.MODEL, Answer((box,)))
+    changed = reviewer.review(3, ReviewVerdict.MODEL, Answer((box,)))
     review_files.write(folder / "voted.jsonl", changed)
     review_files.write(folder / "other_row.jsonl", replace(changed, row=_HASH))
-    classes = reviewer.review(3, Verdict.EDITED, Answer((box,), ("cat",)))
+    classes = reviewer.review(3, ReviewVerdict.EDITED, Answer((box,), ("cat",)))
     review_files.write(folder / "classes.jsonl", classes)
 
 

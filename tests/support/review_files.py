@@ -10,7 +10,7 @@ from typing import Any
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Answer, AuditRecord, Drawn, Review, Reviews, Verdict
+from vlmeval_findit.protocol import Answer, AuditRecord, Review, Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.storage import table_hash, write_reviews
 
 Boxes = Sequence[tuple[float, float, float, float]]
@@ -44,13 +44,13 @@ class Reviewer:
     def review(
         self,
         index: int,
-        verdict: Verdict,
+        verdict: ReviewVerdict,
         *accept: Answer,
-        drawn: Drawn = Drawn.LISTED,
+        drawn: RowChoice = RowChoice.LISTED,
         reviewer: str = "ab",
     ) -> Review:
         """Review a row; the label is accepted where the verdict is that it is right."""
-        if verdict is Verdict.LABEL and not accept:
+        if verdict is ReviewVerdict.LABEL and not accept:
             accept = (self.label(index),)
         return Review(
             table=self.table,

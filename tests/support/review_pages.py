@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-from vlmeval_findit.protocol import Answer, AuditRecord, Box, Drawn
+from vlmeval_findit.protocol import Answer, AuditRecord, Box, RowChoice
 from vlmeval_findit.report import ReviewRow, Source, make_review_page
 
 TABLE = "sha256:" + "7" * 64
@@ -36,7 +36,7 @@ def row_of(
     values = {
         "asked": f"the thing number {index}",
         "source": Source.MODELS,
-        "drawn": Drawn.LISTED,
+        "drawn": RowChoice.LISTED,
         "voters": VOTERS,
         "votes": 2,
         "kind": "wrong object",
@@ -56,14 +56,14 @@ def row_of(
 
 
 def random_row(folder: Path, index: int, **fields: object) -> ReviewRow:
-    return row_of(folder, index, drawn=Drawn.RANDOM, kind="", p=None, votes=0, **fields)  # type: ignore[arg-type]
+    return row_of(folder, index, drawn=RowChoice.RANDOM, kind="", p=None, votes=0, **fields)  # type: ignore[arg-type]
 
 
 def write_page(
     path: Path, rows: Sequence[ReviewRow], dataset: str = "Fruit", seed: int = 3
 ) -> Path:
     """Write the page of rows, and return it."""
-    listed = tuple(row.index for row in rows if row.drawn is Drawn.LISTED)
+    listed = tuple(row.index for row in rows if row.drawn is RowChoice.LISTED)
     audit = AuditRecord(TABLE, 1000, listed, 1000 - len(listed), seed, VOTERS)
     html = make_review_page(dataset, audit, rows, datetime.now(UTC))
     path.write_text(html, encoding="utf-8")

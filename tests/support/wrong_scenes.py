@@ -17,7 +17,7 @@ from vlmeval_findit.analysis import LabelAudit, audit_record, classed_boxes, dra
 from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Answer, Review, Reviews, Settings, Verdict, row_hash
+from vlmeval_findit.protocol import Answer, Review, Reviews, ReviewVerdict, Settings, row_hash
 from vlmeval_findit.scoring import load_runs, score_file, write_score
 from vlmeval_findit.statistics import LabelFault
 from vlmeval_findit.storage import RunFiles, image_folder, read_identity, write_identity
@@ -81,10 +81,10 @@ def scripted_reviews(wrong: WrongScenes, audit: LabelAudit, listed: int) -> Revi
     reviews = []
     for row, drawn in ((each.row, each.drawn) for each in draw_rows(audit, rows)):
         right = wrong.truth[table][row.index]
-        verdict, accepted = Verdict.LABEL, row.label
+        verdict, accepted = ReviewVerdict.LABEL, row.label
         if row.index in wrong.faults[table]:
             is_proposed = row.proposal.is_like(right)
-            verdict = Verdict.MODEL if is_proposed else Verdict.EDITED
+            verdict = ReviewVerdict.MODEL if is_proposed else ReviewVerdict.EDITED
             accepted = row.proposal if is_proposed else right
         review = Review(
             table=audit.table,

@@ -24,11 +24,11 @@ from ..protocol import (
     AnyDataset,
     AuditRecord,
     Decision,
-    Drawn,
     Reviews,
+    ReviewVerdict,
+    RowChoice,
     ScoredRow,
     SumName,
-    Verdict,
     indices,
     settings_from,
     totals,
@@ -342,23 +342,23 @@ def with_reviews(audit: LabelAudit, reviews: Reviews) -> LabelAudit:
     usable = [
         (row, decided[row.index])
         for row in audit.rows
-        if row.index in decided and decided[row.index].verdict is not Verdict.UNSURE
+        if row.index in decided and decided[row.index].verdict is not ReviewVerdict.UNSURE
     ]
     counts = Counter(decision.drawn for _, decision in usable)
     fit = None
-    enough = counts[Drawn.LISTED] >= FEWEST_LISTED and counts[Drawn.RANDOM] >= FEWEST_RANDOM
+    enough = counts[RowChoice.LISTED] >= FEWEST_LISTED and counts[RowChoice.RANDOM] >= FEWEST_RANDOM
     if audit.has_probabilities and enough:
-        drawn = [pair for pair in usable if pair[1].drawn is not Drawn.PUBLISHED]
+        drawn = [pair for pair in usable if pair[1].drawn is not RowChoice.PUBLISHED]
         p = np.array([row.p for row, _ in drawn], float)
         wrong = np.array([_was_wrong(row, decision) for row, decision in drawn])
         fit = calibrate_doubts(p, wrong)
-    calibration = ReviewedRows(counts[Drawn.LISTED], counts[Drawn.RANDOM], fit)
+    calibration = ReviewedRows(counts[RowChoice.LISTED], counts[RowChoice.RANDOM], fit)
     return replace(audit, decided=decided, calibration=calibration)
 
 
 def _was_wrong(row: AuditedRow, decision: Decision) -> bool:
     """Return whether a doubt was justified: two right answers make a label ambiguous."""
-    if decision.verdict is Verdict.BOTH:
+    if decision.verdict is ReviewVerdict.BOTH:
         return row.fault is LabelFault.AMBIGUOUS
     return decision.verdict.is_error
 
@@ -371,7 +371,7 @@ class DrawnRow:
     """A row to review, and how it was drawn."""
 
     row: AuditedRow
-    drawn: Drawn
+    drawn: RowChoice
 
 
 def draw_rows(
@@ -384,14 +384,14 @@ def draw_rows(
     """
     rest = _unlisted(audit, listed)
     shuffled = np.random.default_rng(seed).permutation(len(rest)).tolist()
-    random = [DrawnRow(rest[at], Drawn.RANDOM) for at in shuffled]
+    random = [DrawnRow(rest[at], RowChoice.RANDOM) for at in shuffled]
     drawn: list[DrawnRow] = []
     taken = 0
     for row in listed:
         if len(drawn) % _EVERY == _EVERY - 1 and taken < len(random):
             drawn.append(random[taken])
             taken += 1
-        drawn.append(DrawnRow(row, Drawn.LISTED))
+        drawn.append(DrawnRow(row, RowChoice.LISTED))
     return (*drawn, *random[taken : max(taken, FEWEST_RANDOM)])
 
 
@@ -445,9 +445,9 @@ def _decision(row: AuditedRow) -> Decision:
     return Decision(
         index=row.index,
         row="",
-        verdict=Verdict.BOTH if is_both else Verdict.MODEL,
+        verdict=ReviewVerdict.BOTH if is_both else ReviewVerdict.MODEL,
         accept=(row.label, row.proposal) if is_both else (row.proposal,),
-        drawn=Drawn.LISTED,
+        drawn=RowChoice.LISTED,
         kind=row.fault.value if row.fault is not None else "",
         voters=row.voters,
         reviews=(),

@@ -31,7 +31,7 @@ def classed_boxes(boxes: Sequence[Sequence[float]], classes: Sequence[int]) -> C
 
 
 @dataclass(slots=True)
-class _OtherObject:
+class _UnlabelledObject:
     """An object that a label lacks: a box of each model that has it; the first says where it is."""
 
     models: list[int] = field(default_factory=list)
@@ -44,7 +44,7 @@ class _RowVotes(NamedTuple):
 
     answered: Array  # (g, K, 4), as in LabelledObjects
     named: NDArray[np.intp]  # (g, K)
-    others: list[_OtherObject]
+    others: list[_UnlabelledObject]
 
 
 def count_votes(
@@ -106,7 +106,7 @@ def _votes_of_row(label: ClassedBoxes, answers: Sequence[ClassedBoxes | None]) -
     objects = len(label.boxes)
     answered = np.full((objects, len(answers), 4), np.nan)
     named = np.full((objects, len(answers)), UNNAMED, np.intp)
-    others: list[_OtherObject] = []
+    others: list[_UnlabelledObject] = []
     for model, answer in enumerate(answers):
         if answer is None:
             continue
@@ -135,7 +135,7 @@ def _matched(label: ClassedBoxes, answer: ClassedBoxes) -> list[tuple[int, int]]
     return pairs
 
 
-def _add_others(others: list[_OtherObject], model: int, answer: ClassedBoxes) -> None:
+def _add_others(others: list[_UnlabelledObject], model: int, answer: ClassedBoxes) -> None:
     """Add a model's boxes to the objects that other models have, or as new objects.
 
     Two boxes of one model are two objects, however close.
@@ -148,7 +148,7 @@ def _add_others(others: list[_OtherObject], model: int, answer: ClassedBoxes) ->
             other = others[near[0]]
             same[:, near[0]] = False
         else:
-            other = _OtherObject()
+            other = _UnlabelledObject()
             others.append(other)
         other.models.append(model)
         other.boxes.append(box)

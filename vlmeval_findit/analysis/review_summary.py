@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..protocol import Decision, Drawn, Review, Reviews, Verdict
+from ..protocol import Decision, Review, Reviews, ReviewVerdict, RowChoice
 from ..statistics import CONFIDENCE_LEVEL, CountEstimate, cohens_kappa, count_wrong
 
 
@@ -59,8 +59,8 @@ class ReviewSummary:
         verdicts = Counter(decision.verdict for decision in decisions)
         drawn = Counter(decision.drawn for decision in decisions)
         kinds = Counter(decision.kind for decision in decisions if decision.kind)
-        rows = [("verdict", each.value, verdicts[each]) for each in Verdict if verdicts[each]]
-        rows += [("drawn", each.value, drawn[each]) for each in Drawn if drawn[each]]
+        rows = [("verdict", each.value, verdicts[each]) for each in ReviewVerdict if verdicts[each]]
+        rows += [("drawn", each.value, drawn[each]) for each in RowChoice if drawn[each]]
         rows += [("kind", kind, number) for kind, number in kinds.most_common()]
         return rows + [("reviewer", name, rows_) for name, rows_ in self.reviewers.items()]
 
@@ -127,7 +127,7 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
     random = [
         decision
         for index, decision in decisions.items()
-        if decision.drawn is Drawn.RANDOM and index not in listed
+        if decision.drawn is RowChoice.RANDOM and index not in listed
     ]
     judged = _judged(random)
     if not judged:
@@ -162,7 +162,7 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
 
 
 def _judged(decisions: Iterable[Decision]) -> list[Decision]:
-    return [decision for decision in decisions if decision.verdict is not Verdict.UNSURE]
+    return [decision for decision in decisions if decision.verdict is not ReviewVerdict.UNSURE]
 
 
 def _wrong(decisions: Iterable[Decision]) -> int:

@@ -12,7 +12,7 @@ from ..benchmarks.findit import FindItVariant
 from ..boxes import Corners
 from ..boxes import Ignored as Ignored
 from ..boxes import Truth as Truth
-from ..core import shown
+from ..core import quoted_value
 from ..storage import as_rgb
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def predicted_boxes(boxes: BoxesLike) -> tuple[Corners, ...]:
                 raise ValueError
     except (TypeError, ValueError):
         raise ValueError(
-            f"boxes should be [[x1, y1, x2, y2], …] in pixels, not {shown(rows, 80)}"
+            f"boxes should be [[x1, y1, x2, y2], …] in pixels, not {quoted_value(rows, 80)}"
         ) from None
     return corners
 
@@ -232,6 +232,6 @@ def _corners(boxes: BoxesLike) -> tuple[Corners, ...]:
     except (TypeError, ValueError):
         raise ValueError(
             f"boxes should be [[x1, y1, x2, y2], …] in pixels with x1 <= x2 and y1 <= y2, "
-            f"not {shown(rows, 80)}"
+            f"not {quoted_value(rows, 80)}"
         ) from None
     return corners

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
 from ..boxes import Ignored, Space, space_from
-from ..core import nearest, parse_json, shown
+from ..core import nearest, parse_json, quoted_value
 from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import RewardMetric, metric_of, rewards_of
@@ -157,7 +157,7 @@ def _reply_in(query: str, prompt: str) -> str:
     parts = query.split(end, times := prompt.count(end))
     if not prompt or len(parts) <= times:
         raise ValueError(
-            f"the prompt does not end in its query: {end!r} is not in {shown(query, 200)}"
+            f"the prompt does not end in its query: {end!r} is not in {quoted_value(query, 200)}"
         )
     reply = parts[-1].rstrip()
     while ended := next(filter(reply.endswith, _ENDS), None):

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core import Group, PluginTable, either, nearest, shown
+from ..core import Group, PluginTable, either, nearest, quoted_value
 from ..protocol import AnyDataset, Baseline, Benchmark, DatasetNameError, DatasetVariant
 
 
@@ -44,7 +44,7 @@ def _problem(package: ModuleType) -> str | None:
             return f"names with {prefix} would be names with {other}"
     result = _benchmark_in(package)
     if Benchmark not in type(result).__mro__:
-        return f"BENCHMARK should not be {shown(result)}"
+        return f"BENCHMARK should not be {quoted_value(result)}"
     used: dict[str, Benchmark] = {}
     for other_package in _packages():
         used |= dict.fromkeys(_classes_of(other_package), _benchmark_in(other_package))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..core import Group, PluginTable, shown
+from ..core import Group, PluginTable, quoted_value
 
 Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
 Numbers = Sequence[float]  # Of one box, in the order of its representation
@@ -163,7 +163,7 @@ def _problem(row: Representation) -> str | None:
     box = (1.0, 2.0, 5.0, 9.0)
     stated = box if row.match_rule is MatchRule.BOX_OVERLAP else (*_centre(box), *_centre(box))
     back = tuple(row.to_corners(row.from_corners(box)))
-    return None if back == stated else f"{stated} comes back as {shown(back)}"
+    return None if back == stated else f"{stated} comes back as {quoted_value(back)}"
 
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core import Group, PluginTable, nearest, shown
+from ..core import Group, PluginTable, nearest, quoted_value
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 
@@ -139,7 +139,9 @@ def _check(kind: str, value: Any) -> None:
     numbers = value if isinstance(value, tuple) and len(value) in (2, 4) else ()
     good = all(isinstance(n, int | float) and abs(n) < 1e9 for n in numbers)
     if not numbers or not good or min(numbers[:2]) <= 0:
-        raise SpaceError(f"the space {kind} of {SPACE_KINDS.plugin_of(kind)} gives {shown(value)}")
+        raise SpaceError(
+            f"the space {kind} of {SPACE_KINDS.plugin_of(kind)} gives {quoted_value(value)}"
+        )
 
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
@@ -347,10 +349,11 @@ def _problem(row: SpaceKind) -> str | None:
         return f"{row.name!r} is not a name of a space, or is another space's"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
     if not {*row.needs} <= fields:
-        return f"needs should be some of {', '.join(sorted(fields))}, not {shown(row.needs, 40)}"
-    return (
-        None if callable(row.reference) else f"reference should not be {shown(row.reference, 40)}"
-    )
+        needs = quoted_value(row.needs, 40)
+        return f"needs should be some of {', '.join(sorted(fields))}, not {needs}"
+    if callable(row.reference):
+        return None
+    return f"reference should not be {quoted_value(row.reference, 40)}"
 
 
 # Kinds of coordinate spaces by name; plug-ins add rows

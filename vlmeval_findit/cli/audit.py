@@ -29,7 +29,7 @@ from ..leaderboard import (
     kinds_line,
     probability_text,
 )
-from ..protocol import Answer, Drawn
+from ..protocol import Answer, RowChoice
 from ..report import MOST_REVIEW_ROWS, make_review_page, rows_to_review
 from ..scoring import PluginMissingError, RowData, load_runs
 from ..storage import read_reviews
@@ -203,7 +203,7 @@ def _write_page(path: Path, audit: LabelAudit, listed: Sequence[AuditedRow], mos
     name = audit.dataset.variant.board_dataset
     with atomic_write(path) as f:
         f.write(make_review_page(name, audit_record(audit, listed), rows, datetime.now(UTC)))
-    doubted = sum(row.drawn is Drawn.LISTED for row in rows)
+    doubted = sum(row.drawn is RowChoice.LISTED for row in rows)
     counts = f"{doubted} listed rows and {len(rows) - doubted} random ones"
     print_folded(
         f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB. Open it in a browser, and save "

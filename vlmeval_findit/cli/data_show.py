@@ -128,10 +128,10 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
 
 def _print_shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message) -> None:
     """Print the text after the chat template and the sizes of images; nothing is downloaded."""
-    from ..models import ProcessorMissingError, shown
+    from ..models import ProcessorMissingError, encode_as_shown
 
     try:
-        inputs = shown(row, checkpoint, variant, message)
+        inputs = encode_as_shown(row, checkpoint, variant, message)
     except ProcessorMissingError as error:
         say()
         print_folded(f"The model's input cannot be shown here: {error}")

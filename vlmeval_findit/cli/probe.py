@@ -30,10 +30,10 @@ from ..data import PROBE_SCENE_COUNT, PROBE_SIZES
 from ..models import (
     ModelEntry,
     ModelOptions,
-    contradiction,
     find_model,
     server_space,
     space_or_variable,
+    why_not_of_row,
 )
 from ..protocol import DatasetVariant, Settings, settings_from
 from ..scoring import count_replies, count_unseen, open_predictions, prompt_tokens, reply_note
@@ -173,7 +173,7 @@ def _runs_otherwise(entry: ModelEntry) -> bool:
     row = find_model(entry.like or entry.name)
     if row is None or entry.checkpoint is None:
         return False
-    return contradiction(row, entry.checkpoint) is not None
+    return why_not_of_row(row, entry.checkpoint) is not None
 
 
 def _sweep(

@@ -24,7 +24,7 @@ from ..models import (
     ModelOptions,
     RunningProgram,
     endpoints,
-    lasting,
+    identifying_servers,
     running_program,
     urls_of,
 )
@@ -347,7 +347,7 @@ async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgra
     Raises:
         ValueError: the servers are of several setups, whose answers would be taken for one's.
     """
-    servers = lasting(endpoints(urls_of(entry.base_url), options.key, options.header))
+    servers = identifying_servers(endpoints(urls_of(entry.base_url), options.key, options.header))
     name = entry.served or entry.name
     async with HttpClient(timeout=20.0) as client:
         looks = [running_program(client, server, name) for server in servers]

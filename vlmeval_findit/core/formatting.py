@@ -129,7 +129,7 @@ _MOST_SHOWN = 60
 _BOUNDED = _BoundedRepr()
 
 
-def shown(value: object, most: int = _MOST_SHOWN) -> str:
+def quoted_value(value: object, most: int = _MOST_SHOWN) -> str:
     """Write a value of a file or a server for a message: printable, and at most ``most`` long.
 
     >>> shown({"a": [1, "b"]}), shown("x" * 10**6, most=9)
@@ -138,13 +138,13 @@ def shown(value: object, most: int = _MOST_SHOWN) -> str:
     return short(printable(_BOUNDED.repr(value)), most)
 
 
-def plain(value: object, most: int = _MOST_SHOWN) -> str:
-    """Write a text without quotes, and other values as :func:`shown` does.
+def plain_value(value: object, most: int = _MOST_SHOWN) -> str:
+    """Write a text without quotes, and other values as :func:`quoted_value` does.
 
     >>> plain("a\\x1b[31m"), plain(["b"])
     ('a\\\\x1b[31m', "['b']")
     """
-    return short(printable(value), most) if isinstance(value, str) else shown(value, most)
+    return short(printable(value), most) if isinstance(value, str) else quoted_value(value, most)
 
 
 def short(text: str, most: int) -> str:

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from .files import file_sha256, modules_sha256, read_bytes, sha256_of
-from .formatting import shown
+from .formatting import quoted_value
 from .redaction import quoted, scrub
 
 log = logging.getLogger(__name__)
@@ -382,7 +382,7 @@ class PluginTable(Mapping[str, Row]):
                 name = self.name(offer.row)
                 reason = self._refused_name(name, taken) or self.problem(offer.row)
             else:
-                reason = f"should be a {self.kind.__name__}, and is {shown(offer.row)}"
+                reason = f"should be a {self.kind.__name__}, and is {quoted_value(offer.row)}"
         except (Exception, SystemExit) as error:
             reason = why(error)
         if reason is None:
@@ -393,7 +393,7 @@ class PluginTable(Mapping[str, Row]):
     def _refused_name(self, name: object, taken: Mapping[str, Offer]) -> str | None:
         """Say why a row cannot have a name; None if it can."""
         if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
-            return f"{shown(name)} is not a name"
+            return f"{quoted_value(name)} is not a name"
         if name in self.builtin:
             return f"{name} is a row of vlmeval_findit"
         if name in taken:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 import yaml
 
 from .files import open_regular
-from .formatting import plain, shown
+from .formatting import plain_value, quoted_value
 
 
 class TextError(ValueError):
@@ -160,7 +160,7 @@ class YamlLoader(_DepthLimit, yaml.SafeLoader):
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise _refused(f"duplicate key {plain(key.value)}", key.start_mark)
+                raise _refused(f"duplicate key {plain_value(key.value)}", key.start_mark)
             seen.add(str(key.value))
         return node
 
@@ -170,7 +170,9 @@ class YamlLoader(_DepthLimit, yaml.SafeLoader):
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             # As !!float x, or the day 2026-13-40
             kind = node.tag.rpartition(":")[2]
-            raise _refused(f"{shown(node.value)} is not a valid {kind}", node.start_mark) from None
+            raise _refused(
+                f"{quoted_value(node.value)} is not a valid {kind}", node.start_mark
+            ) from None
 
 
 class YamlTexts(_DepthLimit, yaml.BaseLoader):
@@ -210,7 +212,9 @@ def parse_yaml(
         why = getattr(error, "problem", None) or " ".join(str(error).split())
         is_yaml = isinstance(error, yaml.constructor.ConstructorError)
         where = None if mark is None else mark.line + 1
-        raise TextError(f"{'' if is_yaml else 'not YAML: '}{plain(why, 200)}", where) from None
+        raise TextError(
+            f"{'' if is_yaml else 'not YAML: '}{plain_value(why, 200)}", where
+        ) from None
 
 
 def yaml_value(text: str) -> Any:

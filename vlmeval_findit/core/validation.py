@@ -15,7 +15,7 @@ from math import isfinite
 from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from .formatting import nearest, plain, shown
+from .formatting import nearest, plain_value, quoted_value
 from .redaction import is_secret_name
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def refuse_duplicates(values: Sequence[Any], *at: str) -> None:
     """Raise a :class:`MisplacedError` at the first of equal values in a list."""
     for place, value in enumerate(values):
         if value in values[place + 1 :]:
-            raise MisplacedError(f"duplicate {plain(value)}", *at, place)
+            raise MisplacedError(f"duplicate {plain_value(value)}", *at, place)
 
 
 # --- types of fields ------------------------------------------------------------------------------
@@ -179,7 +179,9 @@ class Config:
                     raise MisplacedError(why, key, is_key=True)
                 if cls.instead_of_secret and is_secret_name(str(key)):
                     near = f": {cls.instead_of_secret}"
-                raise MisplacedError(f"unknown {cls.called} {shown(key)}{near}", key, is_key=True)
+                raise MisplacedError(
+                    f"unknown {cls.called} {quoted_value(key)}{near}", key, is_key=True
+                )
         return values
 
 
@@ -310,5 +312,5 @@ def _expected(error: ErrorDetails) -> str:
     """Say what was expected in place of a value."""
     expected = _CONTAINERS.get(error["type"]) or error["msg"].removeprefix("Input should be ")
     # Only what `Expected` describes is known to be no secret.
-    given = f"{shown(error['input'])} " if error["type"] == "expected" else ""
+    given = f"{quoted_value(error['input'])} " if error["type"] == "expected" else ""
     return f"{given}should be {expected}"

@@ -48,7 +48,7 @@ class YamlText:
 
     def line(self, *at: str | int, is_key: bool = False) -> int:
         """Return the line of the value at a place, or of its key, from 1."""
-        entry = _Entry(self._top, self._top)
+        entry = _YamlEntry(self._top, self._top)
         for key in at:
             # A single value may stand for a list, and pydantic names branches of unions.
             entry = _child(entry.value, key) or entry
@@ -56,19 +56,19 @@ class YamlText:
         return 1 + int(node.start_mark.line)
 
 
-class _Entry(NamedTuple):
+class _YamlEntry(NamedTuple):
     """A value in YAML, and its key; in a list both are the value."""
 
     key: yaml.Node
     value: yaml.Node
 
 
-def _child(node: yaml.Node, key: str | int) -> _Entry | None:
+def _child(node: yaml.Node, key: str | int) -> _YamlEntry | None:
     """Return what a mapping or a list has under a key; None if nothing."""
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             if key_node.value == str(key):
-                return _Entry(key_node, value)
+                return _YamlEntry(key_node, value)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-        return _Entry(node.value[key], node.value[key])
+        return _YamlEntry(node.value[key], node.value[key])
     return None

@@ -173,7 +173,7 @@ from .published.refcoco_copies import (
 from .published_figures import (
     NOT_STATED as NOT_STATED,
     ImageBounds as ImageBounds,
-    Decoding as Decoding,
+    PublishedDecoding as PublishedDecoding,
     told_values as told_values,
     Conditions as Conditions,
     FigureSet as FigureSet,
@@ -272,6 +272,6 @@ from .rendered.scene_drawing import (
     COLOURS as COLOURS,
     TEXTURES as TEXTURES,
     Look as Look,
-    Placement as Placement,
+    ObjectPlacement as ObjectPlacement,
     as_pixels as as_pixels,
 )

@@ -66,7 +66,7 @@ class ImageBounds(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding(Config):
+class PublishedDecoding(Config):
     """How replies were sampled; None: not told."""
 
     temperature: Number | None = None
@@ -79,7 +79,7 @@ class Decoding(Config):
     thinking: YesNo | None = None
 
 
-def told_values(of: ImageBounds | Decoding | Literal["unknown"]) -> dict[str, Any]:
+def told_values(of: ImageBounds | PublishedDecoding | Literal["unknown"]) -> dict[str, Any]:
     """Return what is told of bounds or of decoding, by name.
 
     >>> told_values(Decoding(temperature=0, max_tokens=100)), told_values("unknown")
@@ -99,7 +99,7 @@ class Conditions(Config):
     format: Annotated[Name, Checked(_format)] = NOT_STATED  # Of the variant
     space: Annotated[Name, row_of(SPACE_KINDS, "coordinate space", NOT_STATED)] = NOT_STATED
     bounds: ImageBounds | Literal["unknown"] = NOT_STATED
-    decoding: Decoding | Literal["unknown"] = NOT_STATED
+    decoding: PublishedDecoding | Literal["unknown"] = NOT_STATED
     engine: Annotated[Name, row_of(PROGRAMS, "program", NOT_STATED)] = NOT_STATED
     iou: Literal[">=", ">", "unknown"] = NOT_STATED  # A hit has this IoU, or more than it
     note: Text = ""  # What our tables have no row for
@@ -204,7 +204,7 @@ class _Report(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class _File(Config):
+class _FiguresFile(Config):
     sets: Mapping[str, FigureSet]
     conditions: Mapping[str, Conditions]
     reports: tuple[_Report, ...]
@@ -212,7 +212,7 @@ class _File(Config):
 
 def figures_of(values: Any) -> Sequence[PublishedFigure]:
     """Return the figures of the file's values, or raise a MisplacedError."""
-    file = validate(_File, values)
+    file = validate(_FiguresFile, values)
     return [
         figure
         for at, report in enumerate(file.reports)
@@ -221,7 +221,7 @@ def figures_of(values: Any) -> Sequence[PublishedFigure]:
 
 
 def _of_report(
-    file: _File, report: _Report, at: tuple[str | int, ...]
+    file: _FiguresFile, report: _Report, at: tuple[str | int, ...]
 ) -> Iterable[PublishedFigure]:
     for number, row in enumerate(report.figures):
         if row.conditions not in file.conditions:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ..benchmarks.findit import PREFIX, Dataset
-from ..core import Group, PluginTable, nearest, shown
+from ..core import Group, PluginTable, nearest, quoted_value
 from ..storage import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 
@@ -92,11 +92,14 @@ class DataSource:
             raise AnnotationError(f"{self.name} is not a published set that can be imported")
         parts = self.read(folder)
         if not isinstance(parts, Sequence):
-            raise AnnotationError(f"the reader of {self.name} gives {shown(parts)}, not a list")
+            raise AnnotationError(
+                f"the reader of {self.name} gives {quoted_value(parts)}, not a list"
+            )
         for part in parts:
             if not isinstance(part, PublishedPart):
                 raise AnnotationError(
-                    f"the reader of {self.name} should list PublishedPart, and has {shown(part)}"
+                    f"the reader of {self.name} should list PublishedPart, and has "
+                    f"{quoted_value(part)}"
                 )
         return parts
 
@@ -189,14 +192,14 @@ def _problem(row: DataSource) -> str | None:
     if row.read is None:
         return "nothing reads it: give it a function `read`"
     if not callable(row.read):
-        return f"read should be a function, and is {shown(row.read)}"
+        return f"read should be a function, and is {quoted_value(row.read)}"
     for name in ("licence", "holds", "title", "address"):
         if not isinstance(getattr(row, name), str):
-            return f"{name} should be text, and is {shown(getattr(row, name))}"
+            return f"{name} should be text, and is {quoted_value(getattr(row, name))}"
     if not isinstance(row.counts, Counts):
-        return f"counts should be Counts, and is {shown(row.counts)}"
+        return f"counts should be Counts, and is {quoted_value(row.counts)}"
     if not isinstance(row.parts, Mapping):
-        return f"parts should be Counts by name, and is {shown(row.parts)}"
+        return f"parts should be Counts by name, and is {quoted_value(row.parts)}"
     return None
 
 

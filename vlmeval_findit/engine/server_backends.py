@@ -20,7 +20,7 @@ from ..models import (
     chat_model,
     endpoints,
     header_lines,
-    lasting,
+    identifying_servers,
     model_key,
     provider_endpoints,
     token_limit,
@@ -97,7 +97,7 @@ class ServerBackends:
             chat = chat_of(entry)
             if not math.isinf(self.budget.limit):
                 # The cost of a batch is not known beforehand.
-                chat.check_limit([] if self.batch else lasting(servers))
+                chat.check_limit([] if self.batch else identifying_servers(servers))
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)
@@ -110,7 +110,7 @@ class ServerBackends:
                     "format: ask it one by one, or without _constrained"
                 )
             servers = self._endpoints(entry, needs_key=False)
-            return chat_of(entry).describe(variant, lasting(servers))
+            return chat_of(entry).describe(variant, identifying_servers(servers))
 
     def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
         return answering
@@ -134,7 +134,7 @@ class ServerBackends:
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
         from ..models import BATCH_SERVICES
 
-        (endpoint,) = lasting(self._endpoints(entry))
+        (endpoint,) = identifying_servers(self._endpoints(entry))
         return BATCH_SERVICES[kind](chat_of(entry), endpoint, self.inference.timeout, self.budget)
 
     def _endpoints(self, entry: ModelEntry, *, needs_key: bool = True) -> Endpoints:

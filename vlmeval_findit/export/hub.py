@@ -107,7 +107,8 @@ _KNOWN = {
     "assigned": _PLACES,
     "ignored": _PLACES,
     "forced": _TEXTS,
-    **{column.name: pa.float64() for column in (*COST_COLUMNS, CALLS_AT_ONCE)},
+    **{column.name: pa.float64() for column in COST_COLUMNS},
+    CALLS_AT_ONCE.name: pa.float64(),
 }
 
 

@@ -37,7 +37,7 @@ def right_answers(
         replies: of the run.
     """
     by_index = {reply.index: reply for reply in replies}
-    asked = [_Asked(run, by_index[index], dataset.queries[index]) for index in indices]
+    asked = [_AnsweredQuery(run, by_index[index], dataset.queries[index]) for index in indices]
     step = asked[0].usual_step if asked else 1.0
     answers: dict[int, RightAnswer] = {}
     close = set[int]()
@@ -56,7 +56,7 @@ def right_answers(
     return answers
 
 
-class _Asked:
+class _AnsweredQuery:
     """A query with how the model replied to it."""
 
     def __init__(self, run: Run, reply: Reply, query: Any) -> None:

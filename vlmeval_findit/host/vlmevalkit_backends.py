@@ -23,7 +23,7 @@ from ..engine import (
     api_settings,
     refuse_headers,
 )
-from ..models import Budget, GenerateClient, ModelEntry, checked, report_of
+from ..models import Budget, GenerateClient, ModelEntry, checked_loading, report_of
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
 from .api import FindItOpenRouter
 from .model_descriptions import (
@@ -192,7 +192,7 @@ def judged_loading() -> Iterator[None]:
         options["output_loading_info"] = True
         model, info = load(cls, checkpoint, *arguments, **options)
         lacks = {name: info.get(name, ()) for name in ("missing_keys", "mismatched_keys")}
-        checked(str(checkpoint), report_of(lacks, model))
+        checked_loading(str(checkpoint), report_of(lacks, model))
         return model
 
     PreTrainedModel.from_pretrained = classmethod(from_pretrained)

@@ -44,7 +44,7 @@ def _column(cost: Cost) -> CostColumn:
 _SECONDS, *_OTHERS = map(_column, COSTS)
 
 # The costs of a query
-COST_COLUMNS = (
+COST_COLUMNS: tuple[CostColumn, ...] = (
     _SECONDS,
     CostColumn("seconds (p95)", "s p95", lambda costs: costs.seconds_p95),
     *_OTHERS,

@@ -51,7 +51,7 @@ from .checkpoint_row import (
     ANY_CHECKPOINT as ANY_CHECKPOINT,
     row_to_run as row_to_run,
     row_of_checkpoint as row_of_checkpoint,
-    contradiction as contradiction,
+    why_not_of_row as why_not_of_row,
     name_taken as name_taken,
 )
 
@@ -87,7 +87,7 @@ from .adapter import (
 )
 
 from .answering_names import (
-    resembles as resembles,
+    may_be_same_model as may_be_same_model,
 )
 
 from .local.local_runner import (
@@ -96,7 +96,7 @@ from .local.local_runner import (
     without_thought as without_thought,
     load_local as load_local,
     ProcessorMissingError as ProcessorMissingError,
-    shown as shown,
+    encode_as_shown as encode_as_shown,
 )
 
 from .local.run_plan import (
@@ -113,7 +113,7 @@ from .local.layout import (
 )
 
 from .local.model_images import (
-    limited as limited,
+    limit_size as limit_size,
     ImageSet as ImageSet,
     expected_length as expected_length,
 )
@@ -135,7 +135,7 @@ from .local.logits import (
 
 from .local.machine import (
     Machine as Machine,
-    choose as choose,
+    choose_placement as choose_placement,
     BatchLimit as BatchLimit,
     is_out_of_memory as is_out_of_memory,
     in_batches as in_batches,
@@ -183,7 +183,7 @@ from .http.client import (
 from .http.addresses import (
     AddressFile as AddressFile,
     Endpoints as Endpoints,
-    lasting as lasting,
+    identifying_servers as identifying_servers,
     header_lines as header_lines,
     endpoints as endpoints,
     provider_endpoints as provider_endpoints,
@@ -202,7 +202,7 @@ from .http.http_endpoint import (
 from .http.sent_images import (
     SentImage as SentImage,
     ChatRequest as ChatRequest,
-    pieces as pieces,
+    json_pieces as json_pieces,
     ImageRule as ImageRule,
     for_provider as for_provider,
     as_they_are as as_they_are,
@@ -215,7 +215,7 @@ from .http.schema import (
     SchemaRoot as SchemaRoot,
     response_format as response_format,
     unwrapped as unwrapped,
-    WORDS as WORDS,
+    PROBE_REQUEST as PROBE_REQUEST,
 )
 
 from .http.reply_logprobs import (
@@ -226,7 +226,7 @@ from .http.reply_logprobs import (
 from .http.response_verdict import (
     CallVerdict as CallVerdict,
     Judgement as Judgement,
-    judge as judge,
+    judge_response as judge_response,
     read_completion as read_completion,
     object_in as object_in,
 )
@@ -308,7 +308,7 @@ from .prices import (
 from .http.spending import (
     Usage as Usage,
     Charge as Charge,
-    charge as charge,
+    charge_for as charge_for,
     is_implausible as is_implausible,
     usage_of as usage_of,
     token_counts as token_counts,
@@ -359,7 +359,7 @@ from .loading_report import (
     report_of as report_of,
     adapters_report as adapters_report,
     report_of_log as report_of_log,
-    checked as checked,
+    checked_loading as checked_loading,
     judge_loading as judge_loading,
 )
 

@@ -42,7 +42,7 @@ class _Name(NamedTuple):
     ways: frozenset[str]
 
 
-def resembles(asked: str, answered: str) -> bool:
+def may_be_same_model(asked: str, answered: str) -> bool:
     """Return whether two names may be of one model; names that say nothing may be of any.
 
     >>> resembles("gpt-4o", "openai/gpt-4o-2026-01-31"), resembles("gpt-4o", "gpt-4o-mini")

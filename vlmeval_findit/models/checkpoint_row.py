@@ -104,7 +104,7 @@ def fitting(
 
     With a stated space its prompts stay, and the checkpoint runs as its files say.
     """
-    why = contradiction(row, checkpoint)
+    why = why_not_of_row(row, checkpoint)
     if why is None:
         return row
     decided = decided_rows(checkpoint)
@@ -122,7 +122,7 @@ def fitting(
     return replace(row, local=(decided[0] if decided else ANY_CHECKPOINT).local)
 
 
-def contradiction(row: ModelRow, checkpoint: str) -> str | None:
+def why_not_of_row(row: ModelRow, checkpoint: str) -> str | None:
     """Return why a checkpoint cannot be of a row, with both values; None if nothing says so."""
     local = row.local
     if local is None or not local.model_types:

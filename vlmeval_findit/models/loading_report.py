@@ -1,7 +1,7 @@
 """Whether all weights of a model were in its checkpoint: a loader's report in, a verdict out.
 
 Loaders draw weights that a checkpoint lacks at random, and go on.  Every loader of the package asks
-:func:`checked`; nothing here needs torch.
+:func:`checked_loading`; nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class LoadingReport:
         return len(self.missing) == len(self.expected) > 0
 
 
-class Verdict(NamedTuple):
+class LoadingVerdict(NamedTuple):
     """Whether a model may answer."""
 
     refusal: str | None  # What is wrong and what to type (None: all weights were there)
     ignored: tuple[str, ...] = ()  # Superfluous weights beside the model
 
 
-class Cause(NamedTuple):
+class SavedForm(NamedTuple):
     """What names of tensors say of how they were saved."""
 
     names: re.Pattern[str]  # Matches what should not be in a name
@@ -80,33 +80,33 @@ class Cause(NamedTuple):
 
 
 _MERGE = "Merge it, and save the whole: model.merge_and_unload().save_pretrained(FOLDER)"
-_LORA = Cause(
+_LORA = SavedForm(
     re.compile(r"(?:^|\.)(?:base_layer|lora_(?:[AB]|embedding_[AB]|magnitude_vector))(?:\.|$)"),
     "this is a LoRA that was not merged into its base",
     _MERGE,
 )
 WRAPPERS = (
-    Cause(re.compile(r"base_model\.model\."), "peft's wrapper was saved", _MERGE),
-    Cause(
+    SavedForm(re.compile(r"base_model\.model\."), "peft's wrapper was saved", _MERGE),
+    SavedForm(
         re.compile(r"(?:^|(?<=\.))_orig_mod\."),
         "the wrapper of torch.compile was saved",
         "Save what is in it: model._orig_mod.save_pretrained(FOLDER)",
         "_orig_mod",
     ),
-    Cause(
+    SavedForm(
         re.compile(r"(?:^|(?<=\.))_(?:fsdp_wrapped|checkpoint_wrapped|forward)_module\."),
         "the wrapper of FSDP or of activation checkpointing was saved",
         "Save what is in it: accelerator.unwrap_model(model).save_pretrained(FOLDER, "
         "state_dict=accelerator.get_state_dict(model))",
     ),
-    Cause(
+    SavedForm(
         re.compile(r"(?:^|(?<=\.))module\."),
         "the wrapper of DistributedDataParallel or DeepSpeed was saved",
         "Save what is in it: model.module.save_pretrained(FOLDER)",
         "module",
     ),
 )
-_QUANTIZED = Cause(
+_QUANTIZED = SavedForm(
     re.compile(r"\.(?:qweight|qzeros|scales|g_idx|weight_scale(?:_inv)?|absmax|quant_map)\b"),
     "its weights are quantized, and its config.json does not say so",
     "Copy the config.json that was saved with them",
@@ -217,14 +217,14 @@ _ROW = re.compile(r"^(\S.*?) *\| (MISSING|UNEXPECTED) *\|", re.MULTILINE)
 _LISTED = re.compile(r"newly initialized: \[(.*?)\]")
 
 
-def checked(where: str, report: LoadingReport) -> str:
+def checked_loading(where: str, report: LoadingReport) -> str:
     """Return what a run records of a loading; log which weights of the files were ignored.
 
     Args:
         where: the checkpoint, as the user named it, or more words.
 
     Raises:
-        ValueError: as :func:`judge` refuses.
+        ValueError: as :func:`judge_loading` refuses.
     """
     folder = Path(where)
     verdict = judge_loading(report, lacking_shards(folder), says_tied=says_tied(folder))
@@ -254,7 +254,7 @@ def checked(where: str, report: LoadingReport) -> str:
 
 def judge_loading(
     report: LoadingReport, lacking: str | None = None, *, says_tied: bool = False
-) -> Verdict:
+) -> LoadingVerdict:
     """Judge a loading: all weights have to be there, in their shapes.
 
     Superfluous weights are ignored if they lie beside the model, as a value head does.  In one of
@@ -273,7 +273,7 @@ def judge_loading(
 numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     """
     if report.is_all_zero:
-        return Verdict(
+        return LoadingVerdict(
             f"every number in its {len(report.zero):,} matrices is zero "
             f"({some(report.zero)}): the files were made, and the weights never written to them. "
             "Copy them again, or save the model: model.save_pretrained(FOLDER)"
@@ -283,7 +283,7 @@ numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     inside = _in_modules(superfluous, report)
     if not missing and not report.mismatched and not inside:
         why = why_untied(*report.untied[0]) if report.untied and says_tied else None
-        return Verdict(why, tuple(superfluous))
+        return LoadingVerdict(why, tuple(superfluous))
     foreign = superfluous if missing or report.mismatched else inside
     settings = "adapter_config.json" if report.of_adapter else "config.json"
     shapes = [shape.said(settings) for shape in report.mismatched]
@@ -294,7 +294,7 @@ numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
         _said(report, foreign, "of the weights in its files", "fits nowhere", "fit nowhere"),
     )
     why, mend = _cause(report, missing, foreign, lacking)
-    return Verdict(f"{' and '.join(filter(None, said))}: {why}. {mend}")
+    return LoadingVerdict(f"{' and '.join(filter(None, said))}: {why}. {mend}")
 
 
 def refuse_wrapped(where: str, names: Collection[str]) -> None:
@@ -364,7 +364,7 @@ def _cause(
     raise AssertionError("the last cause always applies")
 
 
-def _mend(cause: Cause, foreign: Sequence[str]) -> str:
+def _mend(cause: SavedForm, foreign: Sequence[str]) -> str:
     """Return what to type, for the part of the model that a wrapper holds."""
     matches = filter(None, map(cause.names.search, foreign))
     parts = sorted({match.string[: match.start()].rstrip(".") for match in matches})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..boxes import ReplyFormat, Space
-from ..core import PluginTable, model_names, shown
+from ..core import PluginTable, model_names, quoted_value
 from ..protocol import DatasetVariant, PlainVariant, ThoughtMarks, ThoughtRule, rule_of
 from ..storage import check_model_name
 from .local.layout import Bounds, ImageLayout
@@ -186,7 +186,7 @@ def row_problem(row: ModelRow, table: PluginTable[ModelRow]) -> str | None:
     for variant in (ANY_QUESTION, _SCENES):
         space = row.space(variant)
         if not isinstance(space, Space):
-            return f"its space is {shown(space, 40)}"
+            return f"its space is {quoted_value(space, 40)}"
         local = row.local
         if local is not None:
             if row.thought not in (None, local.thought):

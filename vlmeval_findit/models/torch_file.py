@@ -87,7 +87,7 @@ def _any_tensor(*args: Any) -> StoredTensor:
     return StoredTensor()
 
 
-class _Reader(pickle.Unpickler):
+class _PickleReader(pickle.Unpickler):
     """Reads a pickle without importing anything."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -117,7 +117,7 @@ def read_torch_file(path: Path) -> Any:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as parts:
                 (name,) = (each for each in parts.namelist() if each.endswith("data.pkl"))
-                return _Reader(BytesIO(parts.read(name))).load()
+                return _PickleReader(BytesIO(parts.read(name))).load()
         with open_regular(path) as f:
             return _before_zip(f)
     except Exception:  # A pickle may raise anything; who loads the file says what is wrong
@@ -126,8 +126,8 @@ def read_torch_file(path: Path) -> Any:
 
 def _before_zip(f: BinaryIO) -> Any:
     for _ in range(_BEFORE):
-        _Reader(f).load()
-    return _Reader(f).load()
+        _PickleReader(f).load()
+    return _PickleReader(f).load()
 
 
 def tensors_in(values: Any) -> dict[str, StoredTensor]:

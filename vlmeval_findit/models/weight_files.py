@@ -259,7 +259,7 @@ def why_untied(head: str, embedding: str) -> str:
     )
 
 
-class _Place(NamedTuple):
+class _TensorPlace(NamedTuple):
     """Where the numbers of a tensor are in a safetensors file, in bytes."""
 
     name: str
@@ -269,7 +269,7 @@ class _Place(NamedTuple):
     end: int
 
 
-def _places_in(file: Path) -> list[_Place]:
+def _places_in(file: Path) -> list[_TensorPlace]:
     if suffix_of(file) != ".safetensors":
         return []
     header = read_header(file)
@@ -277,11 +277,11 @@ def _places_in(file: Path) -> list[_Place]:
     for name, entry in header.values.items():
         if name != _METADATA:
             begin, end = (header.end + at for at in entry["data_offsets"])
-            places.append(_Place(name, _stored(entry), file, begin, end))
+            places.append(_TensorPlace(name, _stored(entry), file, begin, end))
     return places
 
 
-def _are_equal(one: _Place, other: _Place) -> bool:
+def _are_equal(one: _TensorPlace, other: _TensorPlace) -> bool:
     """Return whether two tensors have the same numbers, as far as their bytes can tell."""
     if one.kind != other.kind:
         return True  # Of another type or shape: the loading is judged, too
@@ -293,7 +293,7 @@ _PIECE = 1 << 20
 
 
 @cache
-def _have_equal_bytes(one: _Place, other: _Place, ages: tuple[int, ...]) -> bool:
+def _have_equal_bytes(one: _TensorPlace, other: _TensorPlace, ages: tuple[int, ...]) -> bool:
     """Compare the bytes of two tensors; what was compared is remembered while no file changes."""
     with open_regular(one.file) as first, open_regular(other.file) as second:
         first.seek(one.begin)

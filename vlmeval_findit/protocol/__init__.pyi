@@ -208,8 +208,8 @@ from .error_analysis import (
 
 from .reviews import (
     ReviewsError as ReviewsError,
-    Verdict as Verdict,
-    Drawn as Drawn,
+    ReviewVerdict as ReviewVerdict,
+    RowChoice as RowChoice,
     Box as Box,
     Answer as Answer,
     iou as iou,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core import shown
+from ..core import quoted_value
 
 
 class NotAReplyError(ValueError):
@@ -130,7 +130,9 @@ def _part(part: object) -> tuple[_PartKind, str]:
     name = part.get("type", "text")
     kind = _PARTS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise NotAReplyError(f"a part of the content has type {shown(name, 40)}, which is not text")
+        raise NotAReplyError(
+            f"a part of the content has type {quoted_value(name, 40)}, which is not text"
+        )
     if not kind.keys:
         return kind, ""
     key = next((key for key in kind.keys if part.get(key) is not None), kind.keys[0])

@@ -70,7 +70,7 @@ class Known(NamedTuple):
     source: str
 
 
-class Choice(NamedTuple):
+class ChosenValue(NamedTuple):
     """The value in force (None: nobody states it), who stated it, and what is said of that."""
 
     value: Any
@@ -87,7 +87,7 @@ def choose(
     last: Any = None,
     known: Known | None = None,
     variable: Any = None,
-) -> Choice:
+) -> ChosenValue:
     """Choose the value in force for a model; None is not stated.
 
     Whether something contradicts the record is checked elsewhere; a variable never does, nor does
@@ -97,13 +97,13 @@ def choose(
     'unit'
     """
     if recorded is not None:
-        return Choice(recorded, RECORDED, _ignored(setting, model, recorded, variable))
+        return ChosenValue(recorded, RECORDED, _ignored(setting, model, recorded, variable))
     if stated is not None:
         if known is None or known.value == stated:
-            return Choice(stated, STATED_SOURCE, _ignored(setting, model, stated, variable))
+            return ChosenValue(stated, STATED_SOURCE, _ignored(setting, model, stated, variable))
         instead = f"{IN_PLACE_OF}{in_words(known.value)} ({known.source})"
         remark = f"{model}: {setting.noun} {in_words(stated)}, as stated{instead}"
-        return Choice(stated, f"{STATED_SOURCE}{instead}", remark)
+        return ChosenValue(stated, f"{STATED_SOURCE}{instead}", remark)
     if last is not None:
         instead = ""
         if known is not None and known.value != last:
@@ -111,14 +111,16 @@ def choose(
         told = f"{model}: {setting.noun} {in_words(last)}, as its last score was told{instead}"
         another = f"For another type {setting.instead.format('…')}"
         remark = f"{told}. {_ignored(setting, model, last, variable) or another}"
-        return Choice(last, f"{STATED_SOURCE}{instead}", remark)
+        return ChosenValue(last, f"{STATED_SOURCE}{instead}", remark)
     if known is not None:
-        return Choice(known.value, known.source, _ignored(setting, model, known.value, variable))
+        return ChosenValue(
+            known.value, known.source, _ignored(setting, model, known.value, variable)
+        )
     if variable is not None:
         value = in_words(variable)
         remark = f"{model}: {setting.noun} {value}, by {setting.variable}: nothing else states it"
-        return Choice(variable, setting.variable, remark)
-    return Choice(None)
+        return ChosenValue(variable, setting.variable, remark)
+    return ChosenValue(None)
 
 
 def _ignored(setting: Setting, model: str, value: Any, variable: Any) -> str:
@@ -131,7 +133,7 @@ def _ignored(setting: Setting, model: str, value: Any, variable: Any) -> str:
     )
 
 
-def note_on_choice(setting: Setting, choice: Choice) -> str:
+def note_on_choice(setting: Setting, choice: ChosenValue) -> str:
     """Say which value was stated in place of a known one; "" if none was.
 
     >>> like = choose(READS_LIKE, "A", stated="B", known=Known("A", "model table: A"))

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..core import Checked, shown
+from ..core import Checked, quoted_value
 
 
 class DatasetNameError(ValueError):
@@ -159,7 +159,7 @@ def rows_from(text: str) -> tuple[int, ...]:
         first, _, last = part.partition("-")
         between = range(int(first), int(last or first) + 1)
         if len(rows) + len(between) > _MOST_ROWS:
-            raise ValueError(f"{shown(text)} has more than {_MOST_ROWS:,} rows")
+            raise ValueError(f"{quoted_value(text)} has more than {_MOST_ROWS:,} rows")
         rows += between
     return tuple(rows)
 
@@ -173,7 +173,7 @@ def _rows_in_file(value: object) -> tuple[int, ...]:
             return rows_from(value)
     except (ValueError, OverflowError):
         pass
-    raise ValueError(f"{shown(value)} should be rows and ranges of rows, as '0-3, 7'")
+    raise ValueError(f"{quoted_value(value)} should be rows and ranges of rows, as '0-3, 7'")
 
 
 # Rows that a file has as :func:`rows_text`

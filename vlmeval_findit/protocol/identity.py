@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..core import Config, Text, Values, YesNo, plain
+from ..core import Config, Text, Values, YesNo, plain_value
 from .dataset_variant import StoredRows
 
 LOCAL_ENGINES = ("torch", "transformers")  # Local answers depend on their versions
@@ -245,4 +245,4 @@ def _shown(value: Any) -> str:
         return "not set"
     if isinstance(value, (Mapping, list, tuple)):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    return plain(str(value), _LONGEST_VALUE)
+    return plain_value(str(value), _LONGEST_VALUE)

@@ -21,7 +21,7 @@ from ..core import (
     YesNo,
     keys_of,
     parse_json,
-    shown,
+    quoted_value,
     validate,
 )
 from .thoughts import USUAL_THOUGHTS, SplitReply, ThoughtRule, split_thought
@@ -293,7 +293,7 @@ def parse_record(value: object) -> ReplyRecord:
     if record is None:
         return NOTHING_RECORDED
     if not isinstance(record, dict):
-        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {shown(record, 40)}")
+        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {quoted_value(record, 40)}")
     filled = {name: each for name, each in record.items() if each is not None}
     if not filled:
         return NOTHING_RECORDED
@@ -320,7 +320,7 @@ def parse_call_time(value: object) -> CallTime:
         try:
             value = parse_json(value)
         except TextError:
-            raise RecordError(f"{shown(value, 40)} is not JSON") from None
+            raise RecordError(f"{quoted_value(value, 40)} is not JSON") from None
     try:
         return validate(CallTime, value)
     except MisplacedError as error:

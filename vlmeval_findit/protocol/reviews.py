@@ -27,8 +27,8 @@ from ..core import (
     Text,
     Whole,
     nearest,
-    plain,
-    shown,
+    plain_value,
+    quoted_value,
 )
 from .dataset_variant import Query, is_index
 
@@ -39,7 +39,7 @@ class ReviewsError(ValueError):
     """Reviews that are not of the rows that they should be of; the message names the line."""
 
 
-class Verdict(Enum):
+class ReviewVerdict(Enum):
     """What a reviewer says of a row."""
 
     LABEL = "label"  # The label is right
@@ -52,15 +52,15 @@ class Verdict(Enum):
     @property
     def keeps_label(self) -> bool:
         """Return whether the label counts as before: it is right, or nobody knows."""
-        return self in (Verdict.LABEL, Verdict.UNSURE)
+        return self in (ReviewVerdict.LABEL, ReviewVerdict.UNSURE)
 
     @property
     def is_error(self) -> bool:
         """Return whether the label is wrong; where both are right it is not."""
-        return self in (Verdict.MODEL, Verdict.EDITED, Verdict.EXCLUDE)
+        return self in (ReviewVerdict.MODEL, ReviewVerdict.EDITED, ReviewVerdict.EXCLUDE)
 
 
-class Drawn(Enum):
+class RowChoice(Enum):
     """How a row came before a reviewer."""
 
     LISTED = "listed"  # Its label was doubted
@@ -78,7 +78,9 @@ def _one_of(kind: type[Enum], what: str) -> Checked:
         known = [each.value for each in kind]
         if isinstance(value, kind) or value in known:
             return value
-        raise ValueError(f"unknown {what} {shown(value)}{nearest(plain(value), known)}")
+        raise ValueError(
+            f"unknown {what} {quoted_value(value)}{nearest(plain_value(value), known)}"
+        )
 
     return Checked(check, before=True)
 
@@ -91,7 +93,7 @@ def _row_number(value: int) -> int:
 
 def _hash(value: str) -> str:
     if re.fullmatch("sha256:[0-9a-f]{64}", value) is None:
-        raise ValueError(f"{shown(value)} should be 'sha256:' and 64 digits")
+        raise ValueError(f"{quoted_value(value)} should be 'sha256:' and 64 digits")
     return value
 
 
@@ -99,7 +101,7 @@ def _date(value: str) -> str:
     try:
         datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"{shown(value)} should be a date, as 2026-01-31") from None
+        raise ValueError(f"{quoted_value(value)} should be a date, as 2026-01-31") from None
     return value
 
 
@@ -183,18 +185,18 @@ class Review(Config):
     table: Hash  # Of the table's content
     index: Index
     row: Hash  # See :func:`row_hash`
-    verdict: Annotated[Verdict, _one_of(Verdict, "verdict")]
+    verdict: Annotated[ReviewVerdict, _one_of(ReviewVerdict, "verdict")]
     accept: tuple[Answer, ...]  # Each right answer: the best counts, for every model
     kind: Text  # What the audit thought wrong ("" for random rows)
     reviewer: Name
     date: Annotated[Text, Checked(_date)]  # ISO 8601
-    drawn: Annotated[Drawn, _one_of(Drawn, "way to draw a row")]
+    drawn: Annotated[RowChoice, _one_of(RowChoice, "way to draw a row")]
     p: _Share | None = None  # Posterior that the label is wrong, when listed
     voters: tuple[Name, ...] = ()  # Digests of the runs whose answers were shown
 
     def __post_init__(self) -> None:
         """Refuse a verdict without the answers that it needs, or with others."""
-        has_none = self.verdict in (Verdict.EXCLUDE, Verdict.UNSURE)
+        has_none = self.verdict in (ReviewVerdict.EXCLUDE, ReviewVerdict.UNSURE)
         if has_none and self.accept:
             why = f"should be empty: the verdict is {self.verdict.value}"
             raise MisplacedError(why, "accept")
@@ -243,9 +245,9 @@ class Decision:
 
     index: int
     row: str
-    verdict: Verdict
+    verdict: ReviewVerdict
     accept: tuple[Answer, ...]
-    drawn: Drawn
+    drawn: RowChoice
     kind: str
     voters: tuple[str, ...]
     reviews: tuple[Review, ...]  # The last of each reviewer
@@ -387,7 +389,7 @@ def _unique_rows(rows: Mapping[int, str]) -> dict[str, int]:
 
 
 # The way of drawing that counts, where reviewers met a row in different ways
-_DRAWN_FIRST = (Drawn.LISTED, Drawn.RANDOM, Drawn.PUBLISHED)
+_DRAWN_FIRST = (RowChoice.LISTED, RowChoice.RANDOM, RowChoice.PUBLISHED)
 
 
 def decide(reviews: Sequence[Review]) -> Decision:
@@ -405,7 +407,7 @@ def decide(reviews: Sequence[Review]) -> Decision:
     return Decision(
         index=first.index,
         row=first.row,
-        verdict=first.verdict if agreed else Verdict.UNSURE,
+        verdict=first.verdict if agreed else ReviewVerdict.UNSURE,
         accept=answers if agreed else (),
         drawn=min((review.drawn for review in reviews), key=_DRAWN_FIRST.index),
         kind=kinds[0] if kinds else "",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core import LARGEST_NUMBER, shown
+from ..core import LARGEST_NUMBER, quoted_value
 from .metric import SumKey, SumName
 
 Sums = Mapping[str, float]
@@ -40,11 +40,15 @@ class ScoredRow:
             for name, value in sums.items():
                 is_finite = type(value) is int or (type(value) is float and isfinite(value))
                 if not is_finite or abs(value) > LARGEST_NUMBER:
-                    raise self._wrong(f"the sum {name!r} is {shown(value)}, not a finite number")
+                    raise self._wrong(
+                        f"the sum {name!r} is {quoted_value(value)}, not a finite number"
+                    )
         for kind, part in (*self.slices.items(), *self.parts):
             if type(part) is not str:
-                text = shown(str(part))
-                raise self._wrong(f"the slice {kind!r} is {shown(part)}, not a text: write {text}")
+                text = quoted_value(str(part))
+                raise self._wrong(
+                    f"the slice {kind!r} is {quoted_value(part)}, not a text: write {text}"
+                )
         if self.parts:
             kinds = [*self.slices, *{kind for kind, _ in self.parts}]
             if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:

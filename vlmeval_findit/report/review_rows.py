@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from ..analysis import RANDOM_ROWS_SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
-from ..protocol import Answer, Box, Drawn, iou, row_hash
+from ..protocol import Answer, Box, RowChoice, iou, row_hash
 from ..storage import image_folder
 
 RowT = TypeVar("RowT")
@@ -39,7 +39,7 @@ class ReviewRow:
     label: Answer
     other: Answer | None  # The second candidate; None: there is none
     source: Source  # Of the second candidate
-    drawn: Drawn
+    drawn: RowChoice
     voters: tuple[str, ...]  # Digests of the runs whose answer is shown, or a similar answer
     votes: int  # Of these, those whose answer is shown
     kind: str = ""
@@ -60,8 +60,8 @@ def rows_to_review(
         most: listed rows of the page.
     """
     drawn = draw_rows(audit, listed)
-    doubted = [each for each in drawn if each.drawn is Drawn.LISTED]
-    others = [each for each in drawn if each.drawn is Drawn.RANDOM]
+    doubted = [each for each in drawn if each.drawn is RowChoice.LISTED]
+    others = [each for each in drawn if each.drawn is RowChoice.RANDOM]
     mixed = mix_rows(doubted, others, RANDOM_ROWS_SEED)
     left = [each for each in mixed if each.row.index not in audit.decided]
     boxes = _boxes_of_images(audit)
@@ -76,7 +76,7 @@ def _first(rows: Iterable[DrawnRow], most: int) -> Iterator[DrawnRow]:
     """Yield rows until one more than ``most`` would be a listed one."""
     listed = 0
     for each in rows:
-        listed += each.drawn is Drawn.LISTED
+        listed += each.drawn is RowChoice.LISTED
         if listed > most:
             return
         yield each
@@ -108,7 +108,7 @@ def _review_row(
     row = drawn.row
     query = audit.dataset.queries[row.index]
     folder = image_folder(audit.dataset.variant.images).path
-    is_listed = drawn.drawn is Drawn.LISTED
+    is_listed = drawn.drawn is RowChoice.LISTED
     other: Answer | None = row.proposal
     source = Source.MODELS if row.agreeing else Source.DECOY
     if not is_listed and row.proposal.is_like(row.label):

@@ -12,7 +12,7 @@ from typing import Any
 from .. import benchmarks
 from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import counted
-from ..data import NOT_STATED, Decoding, told_values
+from ..data import NOT_STATED, PublishedDecoding, told_values
 from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
 from ..statistics import ALPHA, Difference, difference
 from .cause_evidence import Evidence, capitalised
@@ -117,8 +117,8 @@ def check_decoding(evidence: Evidence, ask: Ask) -> CauseLook:
 def _with_published_decoding(evidence: Evidence) -> Asked:
     setup = evidence.attempt.setup
     decoding = evidence.figure.conditions.decoding
-    assert isinstance(decoding, Decoding)
-    names = [each.name for each in fields(Decoding) if each.name != "thinking"]
+    assert isinstance(decoding, PublishedDecoding)
+    names = [each.name for each in fields(PublishedDecoding) if each.name != "thinking"]
     told = {name: getattr(decoding, name) for name in names}
     limit = told.pop("max_tokens")
     settings = _without(setup.entry.settings, [*names, *TOKEN_LIMITS])

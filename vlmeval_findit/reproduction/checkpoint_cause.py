@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from ..models import resembles
+from ..models import may_be_same_model
 from ..scoring import answered_note, as_values, count_models, models_in
 from .cause_evidence import Evidence
 from .reproduction_records import Attempt, Cause, CauseLook
@@ -53,7 +53,7 @@ def another_model(attempt: Attempt) -> str:
         return f"Replies are {others}"
     loaded = _loaded(attempt)
     published = attempt.setup.figure.model
-    if loaded and not resembles(published, loaded):
+    if loaded and not may_be_same_model(published, loaded):
         return f"{loaded} answers; the figure is of {published}"
     return ""
 

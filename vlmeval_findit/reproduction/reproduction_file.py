@@ -29,13 +29,13 @@ from ..core import (
     file_sha256,
     installed,
     parse_json,
+    quoted_value,
     read_text,
-    shown,
     validate,
     write_text_once,
 )
 from ..data import PublishedFigure
-from ..models import RunningProgram, resembles
+from ..models import RunningProgram, may_be_same_model
 from ..protocol import Answering, AnyDataset, Identity, Predictions, StoredRows, rows_text
 from ..scoring import as_values, count_models, models_in, scored_with_now
 from ..storage import meta_path
@@ -188,7 +188,7 @@ class StoredReproduction:
             # The name that was asked may be any.
             said = [who.served or "", *who.named]
             names |= dict.fromkeys(name for name in said if name and name != who.checkpoint)
-        return tuple(name for name in names if not resembles(self.figure.model, name))
+        return tuple(name for name in names if not may_be_same_model(self.figure.model, name))
 
     @property
     def _not_as_published(self) -> tuple[ConditionSet, ...]:
@@ -419,7 +419,7 @@ def reproduction_from(values: Any) -> StoredReproduction:
     number = values.get("format") if isinstance(values, Mapping) else None
     if isinstance(number, int) and number > FORMAT:
         raise MisplacedError(
-            f"{shown(number)} is of a newer version of this package (here {FORMAT}): "
+            f"{quoted_value(number)} is of a newer version of this package (here {FORMAT}): "
             "pip install -U vlmeval-findit",
             "format",
         )

@@ -24,8 +24,8 @@ from ..core import nearest
 from ..data import (
     MAKERS,
     NOT_STATED,
-    Decoding,
     ImageBounds,
+    PublishedDecoding,
     PublishedFigure,
     load_dataset,
     published_dataset,
@@ -148,7 +148,7 @@ def _published_words(value: object) -> str:
     """Return a published condition in words; "" if it is not told."""
     if value == NOT_STATED:
         return ""
-    if isinstance(value, ImageBounds | Decoding):
+    if isinstance(value, ImageBounds | PublishedDecoding):
         return _listed(told_values(value))
     return str(value)
 
@@ -492,7 +492,7 @@ def _setting_of(name: str) -> str:
 
 def _stated_decoding(entry: ModelEntry, stated: Stated) -> dict[str, Any]:
     """Return what the user states of decoding, by the names of published conditions."""
-    names = [each.name for each in fields(Decoding) if each.name != "thinking"]
+    names = [each.name for each in fields(PublishedDecoding) if each.name != "thinking"]
     yours = {name: entry.settings[name] for name in names if name in entry.settings}
     limits = [entry.settings[name] for name in TOKEN_LIMITS if name in entry.settings]
     if stated.max_tokens is not None:
@@ -513,7 +513,7 @@ def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _taken(deployment: Deployment, entry: ModelEntry) -> frozenset[str]:
     """Return what of decoding can be set."""
-    everything = frozenset(each.name for each in fields(Decoding))
+    everything = frozenset(each.name for each in fields(PublishedDecoding))
     match deployment.answerer:
         case Answerer.SERVER:
             return everything

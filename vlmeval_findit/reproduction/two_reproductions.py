@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..benchmarks.findit import how_to_make
-from ..core import as_called, plain
+from ..core import as_called, plain_value
 from ..data import published_dataset
 from ..protocol import Metric
 from ..scoring import other_parts, part_in_words
@@ -106,21 +106,21 @@ def refuse_other_things(
     """
     if metric != there.figure.metric:
         raise NotComparableError(
-            f"{there_is}: figure.metric is {plain(there.figure.metric)}, here it is "
+            f"{there_is}: figure.metric is {plain_value(there.figure.metric)}, here it is "
             f"{metric}: the two values are of different metrics. {_again(there)}"
         )
     theirs = {run.dataset: run.table for run in there.runs}
     if tables.keys() != theirs.keys():
         raise NotComparableError(
-            f"{there_is}: runs are of {plain(', '.join(theirs))}, here of {', '.join(tables)}. "
-            f"{_again(there)}"
+            f"{there_is}: runs are of {plain_value(', '.join(theirs))}, here of "
+            f"{', '.join(tables)}. {_again(there)}"
         )
     for name, table in tables.items():
         other = theirs[name]
         if other.sha256 != table.sha256:
             raise NotComparableError(
                 f"{there_is}: the table of {name} has {other.rows:,} rows, SHA-256 "
-                f"{plain(other.sha256[:12])}, made of {plain(_source(other))}; here "
+                f"{plain_value(other.sha256[:12])}, made of {plain_value(_source(other))}; here "
                 f"{table.rows:,} rows, {table.sha256[:12]}, made of {_source(table)}. These are "
                 "two copies of the dataset, whose rows may differ. Make the same on both machines "
                 f"and reproduce it again: {_how_to_make(name, table)}"
@@ -129,16 +129,16 @@ def refuse_other_things(
         ours = ", ".join(part_in_words(scored_with, name) for name in names)
         others = ", ".join(part_in_words(there.made_with, name) for name in names)
         raise NotComparableError(
-            f"{there_is}: scored by {plain(others)}, here by {ours}: these are two scorers, whose "
-            "values are not compared. Install the same on both machines and reproduce again; no "
-            f"call is repeated. {_again(there)}"
+            f"{there_is}: scored by {plain_value(others)}, here by {ours}: these are two scorers, "
+            "whose values are not compared. Install the same on both machines and reproduce again; "
+            f"no call is repeated. {_again(there)}"
         )
 
 
 def _again(there: StoredReproduction) -> str:
     """Return what to type to reproduce the figure of the other."""
     words = ["reproduce", there.figure.model, "--set", there.figure.set]
-    typed = f"python run_findit.py {plain(shlex.join(words), 200)}"
+    typed = f"python run_findit.py {plain_value(shlex.join(words), 200)}"
     return as_called(f"To measure the same, type: {typed}")
 
 
@@ -190,7 +190,7 @@ def _conditions_of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "served checkpoint", who.served or ""
     yield "model in the replies", ", ".join(who.named)
     for name, value in who.settings.items():
-        yield f"setting {name}", plain(value)
+        yield f"setting {name}", plain_value(value)
     for name, version in run.versions.items():
         yield name, version
     yield "failed calls", str(run.failed)

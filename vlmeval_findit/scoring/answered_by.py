@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core import counted
-from ..models import resembles
+from ..models import may_be_same_model
 from ..protocol import Identity, Reply
 
 _MOST = 4  # Most models that a note names
@@ -90,9 +90,9 @@ def _is_other(name: str, run: Identity) -> bool:
         return False
     asked = [who.checkpoint, run.model]
     # A row is a family of all sizes: a name of that family says more.
-    if who.row is not None and not resembles(run.model, who.row):
+    if who.row is not None and not may_be_same_model(run.model, who.row):
         asked.append(who.row)
-    return not any(resembles(each, name) for each in asked)
+    return not any(may_be_same_model(each, name) for each in asked)
 
 
 def keys_of(models: Iterable[AnsweringModel]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
-from ..core import shown, some
+from ..core import quoted_value, some
 from ..data import BoxForm, CocoIds, read_ids
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
@@ -198,7 +198,7 @@ class _Results:
         if name is None and isinstance(value, str):
             name = names.get(PurePosixPath(value.replace("\\", "/")).name.casefold())
         if name is None:
-            unknown[f"{what} {shown(value)}" if key else f"a box without {what}"] += 1
+            unknown[f"{what} {quoted_value(value)}" if key else f"a box without {what}"] += 1
         return name
 
     def _result(self, at: int, record: Mapping[str, Any], image: str, label: str) -> _Result:
@@ -208,7 +208,7 @@ class _Results:
         is_four = isinstance(numbers, list) and len(numbers) == 4 and all(map(_is_number, numbers))
         if not is_four:
             raise PredictionError(
-                f"{self.file.where(at)}, {key}: should be four numbers, not {shown(numbers)}"
+                f"{self.file.where(at)}, {key}: should be four numbers, not {quoted_value(numbers)}"
             )
         a, b, c, d = map(float, numbers)
         corners = (self.choices.form or BoxForm.SIDES).corners((a, b, c, d))
@@ -228,7 +228,7 @@ class _Results:
         value = record[key] if key else None
         if value is not None and not _is_number(value):
             raise PredictionError(
-                f"{self.file.where(at)}, {key}: should be a number, not {shown(value)}"
+                f"{self.file.where(at)}, {key}: should be a number, not {quoted_value(value)}"
             )
         return None if value is None else float(value)
 

@@ -341,14 +341,14 @@ def check_model(
         return
     bounds = row.local.bounds(dataset.variant).as_dict()
     yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
-    from ..models import ProcessorMissingError, shown
+    from ..models import ProcessorMissingError, encode_as_shown
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(dataset.variant.images).path
     for index in list(dataset.queries)[:3]:
         asked = words.message(dataset.queries[index], dataset.variant)
         try:
-            seen = shown(row, checkpoint, dataset.variant, located(asked, folder))
+            seen = encode_as_shown(row, checkpoint, dataset.variant, located(asked, folder))
         except ProcessorMissingError as error:
             yield Finding(f"its processor was not tried: {error}; name one with NAME=FOLDER")
             return

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, parse_json, read_bytes, shown
+from ..core import TextError, parse_json, quoted_value, read_bytes
 from ..storage import PredictionError
 
 _GZIP = b"\x1f\x8b"
@@ -96,8 +96,10 @@ def _checked(
     path: Path, values: object, places: Sequence[str], head: Mapping[str, Any]
 ) -> RecordsOfOthers:
     if not isinstance(values, list) or not values:
-        raise PredictionError(f"{path}: should be a list of objects, and is {shown(values)}")
+        raise PredictionError(f"{path}: should be a list of objects, and is {quoted_value(values)}")
     for place, value in zip(places, values, strict=True):
         if not isinstance(value, dict):
-            raise PredictionError(f"{path}, {place}: should be an object, not {shown(value)}")
+            raise PredictionError(
+                f"{path}, {place}: should be an object, not {quoted_value(value)}"
+            )
     return RecordsOfOthers(path, values, places, head)

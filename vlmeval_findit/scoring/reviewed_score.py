@@ -18,13 +18,13 @@ from ..protocol import (
     Benchmark,
     Better,
     Decision,
-    Drawn,
     Predictions,
     Reply,
     Reviews,
     ReviewsError,
+    ReviewVerdict,
+    RowChoice,
     ScoredRow,
-    Verdict,
     totals,
 )
 from ..storage import table_hash
@@ -119,7 +119,7 @@ def score_reviewed(opened: Predictions, decided: TableDecisions) -> RunScore:
         for reply in opened.replies
         if reply.index in decided.decisions
     }
-    excluded = {index for index, each in by_row.items() if each.verdict is Verdict.EXCLUDE}
+    excluded = {index for index, each in by_row.items() if each.verdict is ReviewVerdict.EXCLUDE}
     counted = [reply for reply in opened.replies if reply.index not in excluded]
     labelled = score_rows(replace(opened, replies=counted))
     best = _best_rows(opened, by_row)
@@ -218,21 +218,21 @@ def _record(
 ) -> ScoreReviews:
     """Return what a score records of its reviews; ``before``: changed rows as labelled."""
     verdicts = [decision.verdict for decision in by_row.values()]
-    excluded = verdicts.count(Verdict.EXCLUDE)
+    excluded = verdicts.count(ReviewVerdict.EXCLUDE)
     listed = decided.listed
     rows = [reply.index for reply in replies]
     # In one order for all runs, as their differences are paired by row.
     random = sorted(
         index
         for index, decision in by_row.items()
-        if decision.drawn is Drawn.RANDOM and index not in listed
+        if decision.drawn is RowChoice.RANDOM and index not in listed
     )
     return ScoreReviews(
         digest=decided.digest,
         reviewed=len(verdicts),
         changed=sum(not verdict.keeps_label for verdict in verdicts) - excluded,
         excluded=excluded,
-        unsure=verdicts.count(Verdict.UNSURE),
+        unsure=verdicts.count(ReviewVerdict.UNSURE),
         random=len(random),
         rows=len(rows),
         unlisted=decided.unlisted(rows),

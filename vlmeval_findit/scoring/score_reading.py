@@ -22,8 +22,8 @@ from ..core import (
     open_text,
     parse_json,
     parse_lines,
+    quoted_value,
     read_json,
-    shown,
     unsafe,
     validate,
 )
@@ -157,9 +157,9 @@ def _file_name(name: str) -> str:
     """Return the name of a file in the same folder, or raise ValueError."""
     why = unsafe(name)
     if why is not None:
-        raise ValueError(f"{shown(name)} {why}")
+        raise ValueError(f"{quoted_value(name)} {why}")
     if "/" in name:
-        raise ValueError(f"{shown(name)} should be a name without a folder")
+        raise ValueError(f"{quoted_value(name)} should be a name without a folder")
     return name
 
 

@@ -106,7 +106,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "vllm",
             "pip install vllm",
             "{checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
-            "--tensor-parallel-size {parallel} --generation-config vllm "
+            "--tensor-parallel-size {serving.tensor_parallel} --generation-config vllm "
             '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
             takes_adapters=True,
@@ -120,7 +120,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "sglang",
             "pip install 'sglang[all]'",
             "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
-            "--tp-size {parallel} --sampling-defaults openai",
+            "--tp-size {serving.tensor_parallel} --sampling-defaults openai",
             calls=64,
             fields={TEMPLATE_FIELD: "", ALL_TOKENS_FIELD: ""},
         ),

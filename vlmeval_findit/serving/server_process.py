@@ -169,7 +169,7 @@ class LocalServers:
         more += [*self.adapter_flags, *self.serving.arguments]
         # An adapter has the name that is asked for; requests to its base's would go to that.
         words: dict[str, Any] = {"name": f"{served}-base" if self.adapter_flags else served}
-        words |= {"checkpoint": self.checkpoint, "parallel": self.serving.tensor_parallel}
+        words |= {"checkpoint": self.checkpoint, "serving": self.serving}
         for number, (port, gpus) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
             arguments = [word.format(port=port, **words) for word in program.arguments.split()]
             command = [program.executable, "serve", *arguments, *more]

@@ -29,9 +29,9 @@ from ..core import (
     clone,
     file_sha256,
     parse_json,
+    quoted_value,
     read_text,
     shipped_folder,
-    shown,
     validate,
     yaml_value,
 )
@@ -352,7 +352,7 @@ _InText = Annotated[str, Expected("text: write it in quotes", strict=True)]
 
 def _mapping(value: Any) -> Any:
     if not isinstance(value or {}, Mapping):
-        raise ValueError(f"{shown(value, 40)} is not a mapping of names")
+        raise ValueError(f"{quoted_value(value, 40)} is not a mapping of names")
     return value or {}
 
 

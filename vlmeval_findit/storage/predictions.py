@@ -25,8 +25,8 @@ from ..core import (
     open_regular,
     open_text,
     parse_json,
+    quoted_value,
     read_json,
-    shown,
     write_once,
     write_text_once,
 )
@@ -127,7 +127,7 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     for column in ("index", "prediction"):
         if column not in row:
             raise PredictionError(
-                f"{where}: no column {column!r}; the columns are {shown(list(row), 200)}. "
+                f"{where}: no column {column!r}; the columns are {quoted_value(list(row), 200)}. "
                 "If another program wrote the file: python run_findit.py score --convert"
             )
     cells: dict[str, Any] = {}
@@ -180,7 +180,7 @@ def _index(value: object) -> int:
     if type(number) is int and is_index(number):
         return number
     why = "the number of a row: they begin at 0" if type(number) is int else "a whole number"
-    raise IndexCellError(f"{shown(value)} is not {why}")
+    raise IndexCellError(f"{quoted_value(value)} is not {why}")
 
 
 # What reads a cell of each column
@@ -217,7 +217,7 @@ def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def _object(path: Path, place: str, row: object) -> Mapping[str, Any]:
     if not isinstance(row, dict):
-        raise PredictionError(f"{path}, {place}: should be an object, not {shown(row)}")
+        raise PredictionError(f"{path}, {place}: should be an object, not {quoted_value(row)}")
     return row
 
 

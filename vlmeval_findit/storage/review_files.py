@@ -19,8 +19,8 @@ from ..core import (
     counted,
     file_sha256,
     parse_json,
+    quoted_value,
     read_text,
-    shown,
     validate,
 )
 from ..protocol import AuditRecord, Review, Reviews, ReviewsError
@@ -103,11 +103,13 @@ def _values(line: str) -> Any:
 
 def _record(values: Any, line: str, place: str) -> Review | AuditRecord:
     if not isinstance(values, Mapping):
-        raise ReviewsError(f"{place}: {shown(line)} should be a JSON object: is it a review?")
+        raise ReviewsError(
+            f"{place}: {quoted_value(line)} should be a JSON object: is it a review?"
+        )
     stated = dict(values)
     written_in = stated.pop(_FORMAT_KEY, None)
     if written_in != FORMAT or isinstance(written_in, bool):
-        what = "is missing" if written_in is None else f"{shown(written_in)} is not known"
+        what = "is missing" if written_in is None else f"{quoted_value(written_in)} is not known"
         raise ReviewsError(f"{place}: {_FORMAT_KEY}: {what}; reviews have {FORMAT}")
     if _AUDIT_KEY in stated:
         return _validated(AuditRecord, stated.pop(_AUDIT_KEY), place, _AUDIT_KEY)

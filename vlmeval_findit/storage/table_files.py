@@ -21,10 +21,10 @@ from ..core import (
     TextError,
     atomic_write,
     file_sha256,
+    quoted_value,
     read_bytes,
     read_json,
     sha256_of,
-    shown,
     unsafe,
 )
 from ..protocol import Query, is_index
@@ -257,7 +257,7 @@ def _why(error: ValueError) -> str:
     text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
     place = "".join(f"[{step}]" for step in first["loc"])
     where = f"{place} " if place else ""
-    return f"{where}{text}: {shown(first['input'])}"
+    return f"{where}{text}: {quoted_value(first['input'])}"
 
 
 def meta_path(table: Path) -> Path:

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.refl4 import (
 )
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Drawn, ReviewsError, Verdict
+from vlmeval_findit.protocol import ReviewsError, ReviewVerdict, RowChoice
 
 NAME = "FindIt_RefCOCO_testA_xyxy_json"
 LEFT = (10.0, 10.0, 60.0, 90.0)
@@ -76,7 +76,7 @@ def test_errors_are_excluded_and_the_rest_keeps_its_label(joined: Joining) -> No
     assert result.contradicted == result.without_entry == result.without_row == ()
     first = result.reviews[0]
     assert first.accept[0].boxes == (LEFT,)
-    assert (first.reviewer, first.drawn, first.voters) == ("Ref-L4", Drawn.PUBLISHED, ())
+    assert (first.reviewer, first.drawn, first.voters) == ("Ref-L4", RowChoice.PUBLISHED, ())
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ def test_an_expression_has_a_verdict_each(joined: Joining) -> None:
     """Two expressions of one object, as RefCOCO has three a person."""
     result = joined([entry_of(ROWS[0], 0), entry_of(ROWS[1], 1)])
     by_index = {review.index: review.verdict for review in result.reviews}
-    assert by_index == {0: Verdict.EXCLUDE, 1: Verdict.LABEL}
+    assert by_index == {0: ReviewVerdict.EXCLUDE, 1: ReviewVerdict.LABEL}

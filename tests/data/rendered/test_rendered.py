@@ -15,7 +15,7 @@ pytest.importorskip("cv2", reason="the program that writes the tables draws mark
 from training import shipped_tables
 from training.scenes import SPLITS, clip, scene, shot
 from vlmeval_findit.benchmarks.findit import BENCHMARK_DATASETS, read_table
-from vlmeval_findit.data import Look, Placement, load_dataset, paint_all
+from vlmeval_findit.data import Look, ObjectPlacement, load_dataset, paint_all
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.storage import meta_path, png, shipped_table
 
@@ -47,7 +47,7 @@ def test_a_seed_is_the_same_image_everywhere() -> None:
 def test_a_box_is_of_the_pixels_that_are_seen() -> None:
     """Half of a square of 40 pixels is behind another one; a third leaves the image."""
     canvas = np.zeros((100, 100, 3))
-    places = [Placement(40, 50, 20), Placement(60, 50, 20), Placement(0, 80, 15)]
+    places = [ObjectPlacement(40, 50, 20), ObjectPlacement(60, 50, 20), ObjectPlacement(0, 80, 15)]
     colours = [(255, 0, 0), (0, 0, 255), (1, 1, 1)]
     square = Look("square", "red", "plain")
     boxes = paint_all(canvas, [(square, place) for place in places], colours, least_seen=0.2)
@@ -56,7 +56,7 @@ def test_a_box_is_of_the_pixels_that_are_seen() -> None:
     assert canvas[50, 40].round().tolist() == [0, 0, 255]
 
     # What is hidden too much has no box.
-    placed = [(square, Placement(50, 50, 20)), (square, Placement(54, 50, 20))]
+    placed = [(square, ObjectPlacement(50, 50, 20)), (square, ObjectPlacement(54, 50, 20))]
     assert paint_all(np.zeros((100, 100, 3)), placed, [(1, 1, 1)] * 2, 0.2)[0] is None
 
 

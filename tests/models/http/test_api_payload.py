@@ -25,7 +25,7 @@ from vlmeval_findit.models import (
     chat_model,
     find_model,
     for_provider,
-    pieces,
+    json_pieces,
     server_name,
     server_space,
 )
@@ -212,7 +212,7 @@ def test_a_request_body_in_pieces_equals_the_whole_body(tmp_path: Path) -> None:
     model = chat_model("Qwen3-VL")
     whole = model.request(message, PASCAL)
     marked = model.request(message, PASCAL, images=whole.images)
-    parts = pieces(marked.body, marked.images)
+    parts = json_pieces(marked.body, marked.images)
     assert json.loads(b"".join(parts)) == whole.body
     assert parts[1] is marked.images[0].base64
     assert parts[3] is marked.images[1].base64

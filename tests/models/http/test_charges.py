@@ -25,10 +25,10 @@ from vlmeval_findit.models import (
     SpendingError,
     TokenPrices,
     Usage,
-    charge,
+    charge_for,
     chat_model,
     error_of,
-    judge,
+    judge_response,
     prices_from,
     token_counts,
     usage_of,
@@ -188,7 +188,7 @@ def test_zeros_of_servers_that_do_not_count_are_absent(
 def test_stated_then_tokens_then_the_most(
     usage: Usage, prices: TokenPrices | None, charged: Charge
 ) -> None:
-    assert charge(usage, prices, None if prices is None else 7.0) == charged
+    assert charge_for(usage, prices, None if prices is None else 7.0) == charged
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_stated_then_tokens_then_the_most(
 def test_an_incomplete_reply_costs_at_most_the_dearest(
     usage: Usage, prices: TokenPrices | None, charged: Charge
 ) -> None:
-    assert charge(usage, prices, None if prices is None else 7.0, dearest=0.05) == charged
+    assert charge_for(usage, prices, None if prices is None else 7.0, dearest=0.05) == charged
     if prices is None and usage.stated is None:
-        assert charge(usage, prices, None, dearest=0.0) == Charge(None), "nothing was paid yet"
+        assert charge_for(usage, prices, None, dearest=0.0) == Charge(None), "nothing was paid yet"
 
 
 def test_what_is_free_stays_free() -> None:
-    assert charge(Usage(0.0), prices_from("0,0"), 0.0).cost == 0.0
+    assert charge_for(Usage(0.0), prices_from("0,0"), 0.0).cost == 0.0
 
 
 # --- any sequence of replies keeps the limit ------------------------------------------------------
@@ -293,7 +293,11 @@ ATTEMPTS = st.tuples(st.sampled_from([*sorted(REPORTERS), *FAILURES]), st.intege
 
 
 def paid(call: ChatCall, kind: str, out: int, usd: float) -> None:
-    outcome = FAILURES[kind] if kind in FAILURES else judge(200, REPORTERS[kind](out, usd)).outcome
+    outcome = (
+        FAILURES[kind]
+        if kind in FAILURES
+        else judge_response(200, REPORTERS[kind](out, usd)).outcome
+    )
     if isinstance(outcome, CallError):
         call.fail(outcome)
     else:
@@ -406,6 +410,6 @@ def test_an_unpriceable_reply_ends_a_limited_run() -> None:
 def test_a_sum_of_tokens_alone_counts_at_the_most(key: str, count: object) -> None:
     usage = usage_of({"usage": {key: count}})
     assert usage.says_something
-    charged = charge(usage, PRICES, 0.04)
+    charged = charge_for(usage, PRICES, 0.04)
     assert (charged.cost, charged.is_guess) == (0.04, True)
     assert not usage_of({"usage": {key: 0}}).says_something

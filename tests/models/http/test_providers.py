@@ -31,7 +31,7 @@ from provider_servers import (
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.engine import HttpService
 from vlmeval_findit.models import (
-    WORDS,
+    PROBE_REQUEST,
     CallError,
     Provider,
     chat_model,
@@ -265,7 +265,7 @@ def test_each_provider_constrains_replies_in_its_words(protocol: Protocol) -> No
     boxes = '[{"bbox": [1, 2, 3, 4]}]'
 
     def reply(body: Mapping[str, Any]) -> str:
-        held = HELD_REPLY if WORDS in json.dumps(body) else boxes
+        held = HELD_REPLY if PROBE_REQUEST in json.dumps(body) else boxes
         return held if protocol is GOOGLE else f'{{"answer": {held}}}'
 
     with ChatServer(protocol.answering(reply)) as server:

@@ -19,7 +19,7 @@ from vlmeval_findit.models import (
     CallVerdict,
     Completion,
     Judgement,
-    judge,
+    judge_response,
     prices_from,
 )
 from vlmeval_findit.models import reply_of_content as of_google
@@ -39,7 +39,7 @@ def reply(finish: Any = "stop", choice: Any = None, **message: Any) -> dict[str,
 
 
 def judged(body: Mapping[str, Any]) -> Judgement:
-    return judge(200, json.dumps(body).encode())
+    return judge_response(200, json.dumps(body).encode())
 
 
 def answer_in(judgement: Judgement) -> Completion:
@@ -371,7 +371,7 @@ def test_an_error_inside_a_reply_keeps_its_words(
     ],
 )
 def test_an_error_of_another_status_keeps_its_words(body: object, words: str) -> None:
-    judgement = judge(400, json.dumps(body).encode(), phrase="Bad Request")
+    judgement = judge_response(400, json.dumps(body).encode(), phrase="Bad Request")
     assert (judgement.verdict, judgement.reason) == (CallVerdict.FINAL, f"HTTP 400: {words}")
 
 
@@ -417,7 +417,7 @@ def test_five_equal_useless_replies_end_a_run(body: bytes, what: str) -> None:
     ("status", "body"), [(200, b""), (201, b" \r\n"), (204, b""), (200, b"\n"), (204, b"\n")]
 )
 def test_an_empty_body_may_pass_and_is_named(status: int, body: bytes) -> None:
-    judgement = judge(status, body)
+    judgement = judge_response(status, body)
     assert judgement.verdict is CallVerdict.PASSING
     assert judgement.reason == "the reply has an empty body"
     assert error_in(judgement).is_charged
@@ -434,7 +434,7 @@ def test_an_empty_body_may_pass_and_is_named(status: int, body: bytes) -> None:
     ],
 )
 def test_a_refusal_of_the_request_is_final(status: int, verdict: CallVerdict) -> None:
-    assert judge(status, b'{"error": {"message": "no"}}').verdict is verdict
+    assert judge_response(status, b'{"error": {"message": "no"}}').verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_every_response_has_one_verdict(
     status: int, body: dict[str, Any], logprobs: bool, cut: int | None
 ) -> None:
     for given_body in (body, json.dumps(body).encode()[:cut]):
-        judgement = judge(status, given_body, logprobs=logprobs)
+        judgement = judge_response(status, given_body, logprobs=logprobs)
         is_answer = isinstance(judgement.outcome, Completion)
         assert is_answer == (judgement.verdict in ANSWERS)
         if isinstance(judgement.outcome, CallError):

@@ -24,7 +24,7 @@ from vlmeval_findit.models import (
     Budget,
     Endpoint,
     amount_of,
-    charge,
+    charge_for,
     is_implausible,
     read_headers,
     usage_of,
@@ -87,7 +87,7 @@ def test_no_stated_amount_is_missed(usd: float, counted: bool) -> None:
     for place, shape in CASES:
         usage = usage_of(with_tokens(PLACES[place](SHAPES[shape](usd)), counted=counted))
         for prices in (None, PRICES):
-            charged = charge(usage, prices, None if prices is None else 1000.0)
+            charged = charge_for(usage, prices, None if prices is None else 1000.0)
             assert charged.cost is not None, (place, shape)
             assert charged.cost >= usd * (1 - 1e-3), (place, shape, prices)
         assert usage.stated is not None, (place, shape)
@@ -128,11 +128,11 @@ UNREAD = ["0,02", "1,234.56", "0.02 EUR", "free", "1.2.3", -0.05, True, 10**400,
 def test_an_unread_amount_counts_at_the_greatest_cost(place: str, value: object) -> None:
     usage = usage_of(with_tokens(PLACES[place](value), counted=True))
     assert usage.unread, "it is named"
-    charged = charge(usage, PRICES, 7.0)
+    charged = charge_for(usage, PRICES, 7.0)
     assert (charged.cost, charged.is_guess) == (7.0, True)
-    assert charge(usage, PRICES, 7.0, share=0.5).cost == 3.5
-    assert charge(replace(usage, stated=9.0), PRICES, 7.0).cost == 9.0
-    assert charge(replace(usage, stated=None), None, None).cost is None
+    assert charge_for(usage, PRICES, 7.0, share=0.5).cost == 3.5
+    assert charge_for(replace(usage, stated=9.0), PRICES, 7.0).cost == 9.0
+    assert charge_for(replace(usage, stated=None), None, None).cost is None
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -140,7 +140,7 @@ def test_an_unread_amount_counts_at_the_greatest_cost(place: str, value: object)
 def test_where_no_amount_is_stated_tokens_count(place: str, value: Any) -> None:
     usage = usage_of(with_tokens(PLACES[place](value), counted=True))
     assert usage.unread == ""
-    assert charge(usage, PRICES, 7.0).cost == pytest.approx(0.011)
+    assert charge_for(usage, PRICES, 7.0).cost == pytest.approx(0.011)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_fee_and_what_the_provider_takes_are_added(
     read = usage_of({"usage": said})
     assert (read.stated, read.is_partial) == (pytest.approx(stated), is_partial)
     counted = usage_of({"usage": {**said, "prompt_tokens": 9000, "completion_tokens": 20}})
-    charged = charge(counted, PRICES, 7.0)
+    charged = charge_for(counted, PRICES, 7.0)
     assert charged.cost == pytest.approx(max(stated, 0.091) if is_partial else stated)
 
 

@@ -10,7 +10,7 @@ from tiny_models import VARIANT, picture, ready, runner
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import reference_size, space_from
-from vlmeval_findit.models import MODELS, ImageSet, RunSettings, limited, plan
+from vlmeval_findit.models import MODELS, ImageSet, RunSettings, limit_size, plan
 from vlmeval_findit.protocol import Message, image, system, text
 from vlmeval_findit.storage import decode
 
@@ -133,5 +133,5 @@ def test_the_first_resize_is_that_of_qwens_package() -> None:
     utils = pytest.importorskip("qwen_vl_utils")
     path = picture(333, 517)
     expected = utils.fetch_image({"image": path}, image_patch_size=14)
-    actual = limited(decode(path), plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings()).bounds)
+    actual = limit_size(decode(path), plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings()).bounds)
     assert np.array_equal(np.asarray(expected), np.asarray(actual.pixels))

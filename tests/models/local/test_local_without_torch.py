@@ -18,7 +18,7 @@ from vlmeval_findit.models import (
     LocalRunner,
     Machine,
     RunSettings,
-    choose,
+    choose_placement,
     expected_length,
     find_model,
     in_batches,
@@ -146,13 +146,18 @@ def test_images_are_decoded_once_a_group(tmp_path: Path) -> None:
     ],
 )
 def test_device_type_and_attention_are_chosen_together(machine: Machine, chosen: str) -> None:
-    assert str(choose(machine)) == chosen
+    assert str(choose_placement(machine)) == chosen
 
 
 def test_what_is_given_goes_before_what_would_be_chosen() -> None:
     with pytest.raises(ValueError, match="device cuda:2: this machine has 2 cuda devices"):
-        choose(Machine(2), device="cuda:2")
-    assert choose(Machine(2), "cuda:1", "float32", "eager") == ("cuda:1", "float32", "eager", False)
+        choose_placement(Machine(2), device="cuda:2")
+    assert choose_placement(Machine(2), "cuda:1", "float32", "eager") == (
+        "cuda:1",
+        "float32",
+        "eager",
+        False,
+    )
 
 
 @pytest.mark.parametrize(("stated", "queries", "formats"), [(None, 8, 32), (1, 1, 1), (5, 5, 5)])

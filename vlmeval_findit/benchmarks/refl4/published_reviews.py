@@ -23,19 +23,19 @@ from ...core import (
     MisplacedError,
     TextError,
     parse_json,
+    quoted_value,
     read_text,
-    shown,
     suffix_of,
     validate,
 )
 from ...protocol import (
     Answer,
     AnyDataset,
-    Drawn,
     Query,
     Review,
     ReviewsError,
-    Verdict,
+    ReviewVerdict,
+    RowChoice,
     iou,
     row_hash,
 )
@@ -61,7 +61,7 @@ _BoxSides = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ListedEntry:
     """Keys of an entry; others are not read."""
 
     caption_quality: Finite | None
@@ -160,13 +160,13 @@ def _image_names(images: Any) -> dict[str, str]:
 
 def _entry(entry: Any, place: str, names: Mapping[str, str]) -> PublishedEntry:
     if not isinstance(entry, dict):
-        raise ReviewsError(f"{place}: {shown(entry)} should be an object")
+        raise ReviewsError(f"{place}: {quoted_value(entry)} should be an object")
     expression = _first(entry, _EXPRESSION_KEYS)
     if not isinstance(expression, str) or not expression.strip():
         raise ReviewsError(f"{place}: no expression in any of {', '.join(_EXPRESSION_KEYS)}")
-    stated = {field.name: entry.get(field.name) for field in fields(_Entry)}
+    stated = {field.name: entry.get(field.name) for field in fields(_ListedEntry)}
     try:
-        known = validate(_Entry, stated)
+        known = validate(_ListedEntry, stated)
     except MisplacedError as error:
         raise ReviewsError(f"{place}: {error.below()}") from None
     image = _first(entry, _IMAGE_KEYS)
@@ -328,10 +328,10 @@ def _review(table: str, query: Query, label: Answer, is_error: bool | None) -> R
         table=table,
         index=query.index,
         row=row_hash(query, label),
-        verdict=Verdict.EXCLUDE if is_error else Verdict.LABEL,
+        verdict=ReviewVerdict.EXCLUDE if is_error else ReviewVerdict.LABEL,
         accept=() if is_error else (label,),
         kind="",
         reviewer=REVIEWER,
         date=DATE,
-        drawn=Drawn.PUBLISHED,
+        drawn=RowChoice.PUBLISHED,
     )

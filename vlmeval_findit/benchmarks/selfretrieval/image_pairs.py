@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from ...core import file_sha256, nearest, read_json, shown, unsafe
+from ...core import file_sha256, nearest, quoted_value, read_json, unsafe
 from ...protocol import DatasetNameError, LoadedDataset, PlainVariant
 from ...storage import ImagePath, TableError, WrittenTable, find_table, made_table, table_files
 from . import PREFIX
@@ -150,10 +150,10 @@ def _images(row: object, where: str) -> tuple[str, str]:
 def _image(values: Mapping[str, object], side: PairSide, where: str) -> str:
     path = values.get(side.value)
     if not isinstance(path, str):
-        raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} is not a path")
+        raise TableError(f"{where}, key {side.value!r}: {quoted_value(path, 40)} is not a path")
     why = unsafe(path)
     if why:
-        raise TableError(f"{where}, key {side.value!r}: {shown(path, 40)} {why}")
+        raise TableError(f"{where}, key {side.value!r}: {quoted_value(path, 40)} {why}")
     return path
 
 

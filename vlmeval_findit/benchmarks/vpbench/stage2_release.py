@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core import file_sha256, parse_json, shown
+from ...core import file_sha256, parse_json, quoted_value
 from ...storage import Size, TableError, WrittenTable, header, image_folder, write_table
 from .question_tables import STAGE_2
 from .stage1_release import cell_text, parquet_rows, store_image
@@ -232,7 +232,7 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not value:
         return ()
     if not isinstance(value, list):
-        raise ValueError(f"{shown(value)} is not a list of polygons")
+        raise ValueError(f"{quoted_value(value)} is not a list of polygons")
     if isinstance(value[0][0], list):
         return tuple(chain.from_iterable(map(_polygons, value)))
     return (tuple(map(float, chain.from_iterable(value))),)

@@ -15,8 +15,8 @@ from ...core import (
     MisplacedError,
     TextError,
     parse_json,
+    quoted_value,
     read_text,
-    shown,
     unsafe,
     validate,
 )
@@ -109,7 +109,7 @@ def written_number(text: str, where: str) -> float:
     except ValueError:
         value = nan
     if not isfinite(value):
-        raise AnnotationError(f"{where}: {shown(text)} is not a number")
+        raise AnnotationError(f"{where}: {quoted_value(text)} is not a number")
     return value
 
 
@@ -142,7 +142,7 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
         return packed_mask(mask_pixels(folder, value, where))
     if not isinstance(value, dict) or value.keys() != {"size", "counts"}:
         neither = 'neither {"size": [height, width], "counts": …} nor the name of an image'
-        raise AnnotationError(f"{where}: {shown(value)} is {neither}")
+        raise AnnotationError(f"{where}: {quoted_value(value)} is {neither}")
     try:
         return rle_of(value)
     except ValueError as error:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from ...boxes import Corners
-from ...core import Expected, shown
+from ...core import Expected, quoted_value
 from ...marks import PackedMask, RLEError
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..ledger import Ledger
@@ -349,7 +349,9 @@ class _AnnotationReader:
         if abs(area) > _LARGEST_AREA:
             # Infinity is how some tools write that they do not know it.
             if isinstance(area, int):
-                raise AnnotationError(f"{where}, area: {shown(area, 40)} is no area in pixels")
+                raise AnnotationError(
+                    f"{where}, area: {quoted_value(area, 40)} is no area in pixels"
+                )
             return
         if math.isnan(area):
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...core import Checked, Text, shown
+from ...core import Checked, Text, quoted_value
 from ...storage import Size
 from .annotation_values import PixelsOfJson
 
@@ -21,7 +21,7 @@ def _side(value: object) -> object:
 
 def _id(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{shown(value)} should be a whole number or a text")
+        raise ValueError(f"{quoted_value(value)} should be a whole number or a text")
     return value
 
 

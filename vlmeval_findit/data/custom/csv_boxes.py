@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
-from ...core import shown, suffix_of
+from ...core import quoted_value, suffix_of
 from ...storage import ImageFileError, Size
 from ...storage import header as image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
@@ -377,7 +377,7 @@ def _split_boxes(
             numbers = [""] * 4
         elif len(numbers) != 4 or not all(map(_is_number, numbers)):
             raise AnnotationError(
-                f"{place}, column {header[at]}: {shown(cells[at])} should be four numbers"
+                f"{place}, column {header[at]}: {quoted_value(cells[at])} should be four numbers"
             )
         split.append((place, [*cells, *numbers]))
     return [*header, *COLUMNS[2:]], split

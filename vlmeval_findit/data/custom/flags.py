@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ...core import shown
+from ...core import quoted_value
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotationError
 
 # Why an object does not count, by the flag of it, first what changes scoring most
@@ -87,7 +87,7 @@ def _is_set(name: str, value: Any, where: str) -> bool:
         value = chosen[0] if len(chosen) == 1 else bool(chosen)
     plain = str(value).strip().lower()
     if plain not in _YES and plain not in _NO:
-        raise AnnotationError(f"{where}, {name}: {shown(value, 40)} should be 0 or 1")
+        raise AnnotationError(f"{where}, {name}: {quoted_value(value, 40)} should be 0 or 1")
     return plain in _YES
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...core import Expected, Text, shown
+from ...core import Expected, Text, quoted_value
 from ..annotated_samples import BoxForm, Samples
 from .annotation_values import FourNumbers, ListOfJson
 from .class_rules import ClassRules
@@ -91,7 +91,7 @@ def _label(value: Any, where: Node, rules: ClassRules, classes: Sequence[str]) -
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise where.error(f"{shown(value)} is not a category")
+        raise where.error(f"{quoted_value(value)} is not a category")
     if 0 <= value < len(classes):
         return classes[value]
     return rules.text_of_code(value, str(where))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...benchmarks.findit import Family
-from ...core import Checked, Config, Expected, Text, YesNo, nearest, shown
+from ...core import Checked, Config, Expected, Text, YesNo, nearest, quoted_value
 from ...storage import Size
 from ..annotated_samples import (
     IGNORED,
@@ -42,7 +42,7 @@ _Texts = Annotated[tuple[Text, ...], Expected("a list of texts", min_length=1)]
 
 def _tags(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f'{shown(value)} should be an object {{"kind": "value"}}')
+        raise ValueError(f'{quoted_value(value)} should be an object {{"kind": "value"}}')
     tags = {}
     for kind, stated in value.items():
         if isinstance(stated, bool):
@@ -50,7 +50,7 @@ def _tags(value: object) -> dict[str, str]:
         elif isinstance(stated, str | int):
             tags[kind] = str(stated)
         elif stated is not None:
-            why = f"{shown(stated)} is neither text, a whole number, true nor false"
+            why = f"{quoted_value(stated)} is neither text, a whole number, true nor false"
             raise ValueError(f"{kind}: {why}")
     return tags
 

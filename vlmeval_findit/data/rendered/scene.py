@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...boxes import Corners
 from . import scene_drawing as drawing
-from .scene_drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, Placement, Rng
+from .scene_drawing import COLOURS, SHAPES, TEXTURES, Floats, Look, ObjectPlacement, Rng
 
 # Scenes are of these sizes, (width, height) in pixels; the seed decides which
 SCENE_SIZES = ((192, 144), (144, 192), (168, 168))
@@ -72,7 +72,7 @@ def shot(seed: int, look: Look) -> tuple[Floats, Corners]:
     canvas = drawing.background(rng, width, height)
     half = rng.uniform(24.0, 40.0)
     room = 48.0 - half
-    place = Placement(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
+    place = ObjectPlacement(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
     (box,) = paint_all(canvas, [(look, place)], [drawing.tint_colour(rng, look.colour)], 0.0)
     assert box is not None
     return canvas, box
@@ -86,7 +86,7 @@ class PlacedObject(NamedTuple):
 
     look: Look
     size: str
-    place: Placement
+    place: ObjectPlacement
 
 
 class PaintedScene(NamedTuple):
@@ -137,7 +137,7 @@ def _place_objects(rng: Rng, width: int, height: int, count: int) -> list[Placed
             new = new._replace(shape=done[rng.randint(len(done))].look.shape)
         size = pick(rng, HALF_SIZES)
         half = rng.uniform(*HALF_SIZES[size])
-        place = Placement(
+        place = ObjectPlacement(
             rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half
         )
         if all(_overlap(place, other.place) <= _MOST_OVERLAP for other in done):
@@ -145,7 +145,7 @@ def _place_objects(rng: Rng, width: int, height: int, count: int) -> list[Placed
     return done if len(done) == count else None
 
 
-def _overlap(a: Placement, b: Placement) -> float:
+def _overlap(a: ObjectPlacement, b: ObjectPlacement) -> float:
     """Return the common part of two squares, as a share of the smaller."""
     across = min(a.x + a.half, b.x + b.half) - max(a.x - a.half, b.x - b.half)
     down = min(a.y + a.half, b.y + b.half) - max(a.y - a.half, b.y - b.half)
@@ -153,14 +153,14 @@ def _overlap(a: Placement, b: Placement) -> float:
     return max(across, 0.0) * max(down, 0.0) / (smaller * smaller)
 
 
-def looks_and_places(objects: list[PlacedObject]) -> list[tuple[Look, Placement]]:
+def looks_and_places(objects: list[PlacedObject]) -> list[tuple[Look, ObjectPlacement]]:
     """Return objects without their sizes' names."""
     return [(each.look, each.place) for each in objects]
 
 
 def paint_all(
     canvas: Floats,
-    objects: list[tuple[Look, Placement]],
+    objects: list[tuple[Look, ObjectPlacement]],
     colours: list[drawing.Colour],
     least_seen: float,
 ) -> list[Corners | None]:
@@ -177,7 +177,7 @@ def paint_all(
 
 
 def paint_owners(
-    canvas: Floats, objects: list[tuple[Look, Placement]], colours: list[drawing.Colour]
+    canvas: Floats, objects: list[tuple[Look, ObjectPlacement]], colours: list[drawing.Colour]
 ) -> Owners:
     """Paint objects in order, and return which is seen at every pixel."""
     height, width, _ = canvas.shape
@@ -190,7 +190,7 @@ def paint_owners(
     return owner
 
 
-def _pixel_count(looks: Look, place: Placement) -> int:
+def _pixel_count(looks: Look, place: ObjectPlacement) -> int:
     """Count the pixels of an object that nothing hides."""
     side = int(2 * place.half) + 6
     blank = np.zeros((side, side, 3))

@@ -80,7 +80,7 @@ class Look(NamedTuple):
     texture: str
 
 
-class Placement(NamedTuple):
+class ObjectPlacement(NamedTuple):
     """Where an object lies: its centre and half its size, in pixels."""
 
     x: float
@@ -155,7 +155,7 @@ class Painted:
     mask: Masks
 
 
-def paint(canvas: Floats, look: Look, place: Placement, colour: Colour) -> Painted:
+def paint(canvas: Floats, look: Look, place: ObjectPlacement, colour: Colour) -> Painted:
     """Paint an object over a canvas (height x width x 3), in place, with smooth edges.
 
     A pixel belongs to the object where the object covers half of it or more.

@@ -41,7 +41,7 @@ from ...storage import read_table as read_rows
 from . import scene as scenes
 from . import scene_drawing as drawing
 from .scene import SCENE_SIZES, Stream, clip, compose_scene, paint_all, rng_of, shot
-from .scene_drawing import Floats, Look, Pixels, Placement, Rng
+from .scene_drawing import Floats, Look, ObjectPlacement, Pixels, Rng
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
 
@@ -187,7 +187,7 @@ def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> 
     for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
         # "a large striped orange triangle at the left"
         texture, colour, shape = words.split()[2:5]
-        objects.append((Look(shape, colour, texture), Placement(x, y, half)))
+        objects.append((Look(shape, colour, texture), ObjectPlacement(x, y, half)))
         tints.append(drawing.tint_colour(Rng(tint), colour))
     paint_all(canvas, objects, tints, 0.0)
     return drawing.as_pixels(canvas)

@@ -22,7 +22,7 @@ import transformers as hf
 
 from ...core import file_sha256, installed, sha256_of, write_once
 from ...storage import decode, make_lmu_data_root
-from ..loading_report import checked, judge_loading, report_of
+from ..loading_report import checked_loading, judge_loading, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
     NANO_SIGLIP,
@@ -122,7 +122,7 @@ class Towers:
                 raise EncoderError(f"{self.checkpoint}: {refusal}")
             return model
         try:
-            checked(self.checkpoint, report)
+            checked_loading(self.checkpoint, report)
         except ValueError as error:
             raise EncoderError(str(error)) from None
         return model

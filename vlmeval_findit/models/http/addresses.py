@@ -64,7 +64,7 @@ class AddressFile:
 Endpoints = Sequence[Endpoint] | AddressFile  # fixed, or those of a file
 
 
-def lasting(servers: Endpoints) -> Sequence[Endpoint]:
+def identifying_servers(servers: Endpoints) -> Sequence[Endpoint]:
     """Return the servers that identify a run: not those of a followed file."""
     return () if isinstance(servers, AddressFile) else servers
 

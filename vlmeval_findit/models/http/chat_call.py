@@ -35,7 +35,7 @@ from .schema import (
     refuse_unconstrained,
 )
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
-from .spending import Budget, Charge, Usage, charge, is_implausible
+from .spending import Budget, Charge, Usage, charge_for, is_implausible
 
 
 @dataclass(slots=True, eq=False)
@@ -212,10 +212,10 @@ class ChatCall:
         return completion
 
     def pay(self, usage: Usage, share: float = 1.0, dearest: float | None = None) -> None:
-        """Add what an attempt cost, as :func:`.charge` charges it."""
+        """Add what an attempt cost, as :func:`.charge_for` charges it."""
         self._note_tiers(usage)
         at_most = self.at_most()
-        charged = charge(usage, self.model.prices, at_most, share, dearest)
+        charged = charge_for(usage, self.model.prices, at_most, share, dearest)
         if usage.unread:
             self._warn_once("unread", _unread(usage, charged))
         elif is_implausible(usage.stated, at_most):

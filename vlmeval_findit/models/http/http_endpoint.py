@@ -21,7 +21,7 @@ from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
 from .response_verdict import WEB_PAGE, object_in
 from .schema import SchemaCheck
-from .sent_images import SentImage, pieces
+from .sent_images import SentImage, json_pieces
 from .sent_whole import may_be_billed, was_sent_whole
 from .service_errors import MODERATED
 from .spending import usage_of
@@ -76,10 +76,10 @@ class HttpEndpoint:
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
         if not isinstance(chat, WireFormat):
-            whole = parse_json(b"".join(pieces(body, images)))
+            whole = parse_json(b"".join(json_pieces(body, images)))
             return await _ask_function(chat, whole, self.endpoint, client.timeout)
         url = self._url_for(served)
-        request = HttpRequest("POST", url, self._headers, pieces(chat.request(body), images))
+        request = HttpRequest("POST", url, self._headers, json_pieces(chat.request(body), images))
         try:
             response = await client.ask(request)
         except CallError as error:

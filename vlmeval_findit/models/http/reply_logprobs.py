@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import mapping, shown
+from ...core import mapping, quoted_value
 from ...protocol import LOG_OF_ZERO, USUAL_THOUGHTS, ThoughtRule, TokenLogprobs
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 from .request_fields import merged_fields
@@ -58,10 +58,13 @@ def reply_logprobs(
         if isinstance(value, bool) or not isinstance(value, int | float):
             value = None
         if not isinstance(token, str) or value is None:
-            raise ValueError(f"a token of its logprobs is {shown(entry, 80)}, unlike OpenAI's")
+            raise ValueError(
+                f"a token of its logprobs is {quoted_value(entry, 80)}, unlike OpenAI's"
+            )
         if value > _ABOVE_NOUGHT:
             raise ValueError(
-                f"a token has {shown(value, 20)}, which is not the logarithm of a probability"
+                f"a token has {quoted_value(value, 20)}, which is not the logarithm of a "
+                "probability"
             )
         # Many services give no bytes.
         pieces.append(_bytes(entry.get("bytes")) or token.encode("utf-8", "replace"))

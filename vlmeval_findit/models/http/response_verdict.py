@@ -55,7 +55,7 @@ class Judgement(NamedTuple):
     outcome: Completion | CallError
 
 
-def judge(
+def judge_response(
     status: int,
     body: bytes | Mapping[str, Any],
     *,
@@ -93,8 +93,11 @@ def judge(
 def read_completion(
     reply: Mapping[str, Any], *, logprobs: bool = False, rule: ThoughtRule = USUAL_THOUGHTS
 ) -> Completion:
-    """Return the answer in a chat reply of status 200, or raise the CallError of :func:`judge`."""
-    outcome = judge(200, reply, logprobs=logprobs, rule=rule).outcome
+    """Return the answer in a chat reply of status 200, or raise its CallError.
+
+    It is that of :func:`judge_response`.
+    """
+    outcome = judge_response(200, reply, logprobs=logprobs, rule=rule).outcome
     if isinstance(outcome, CallError):
         raise outcome
     return outcome

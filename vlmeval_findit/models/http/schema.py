@@ -86,14 +86,14 @@ class SchemaCheck(Enum):
 
 # Asked before the first call with a schema. Only an enforced reply fits: a server that
 # ignores ``response_format`` is detected even if the model's replies happen to fit.
-WORDS = "Say hello in three words."
+PROBE_REQUEST = "Say hello in three words."
 _ONLY = {"word": "quokka"}  # the only fitting reply
 _SCHEMA = _object("word", {"type": "string", "enum": [_ONLY["word"]]})
 
 
 def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     """Return the check as a request like ``body``."""
-    asked = [{"role": "user", "content": [{"type": "text", "text": WORDS}]}]
+    asked = [{"role": "user", "content": [{"type": "text", "text": PROBE_REQUEST}]}]
     return {**body, "messages": asked, "response_format": response_format(_SCHEMA, root)}
 
 
@@ -106,7 +106,8 @@ def refuse_unconstrained(completion: Completion, variant: DatasetVariant) -> Non
             return
     reply = repr(quoted(completion.text, 80)) if completion.text else "an empty reply"
     raise CallError(
-        f"it does not constrain replies to a format: asked {WORDS!r} with a response_format that "
-        f"only {json.dumps(_ONLY)} fits, it replied {reply}: {without_schema(variant)}",
+        f"it does not constrain replies to a format: asked {PROBE_REQUEST!r} with a "
+        f"response_format that only {json.dumps(_ONLY)} fits, it replied {reply}: "
+        f"{without_schema(variant)}",
         hopeless=True,
     )

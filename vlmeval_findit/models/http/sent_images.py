@@ -77,11 +77,11 @@ _MARKS = re.compile(f"{_MARK}([0-9]+)-".encode())
 
 
 def marked_urls(images: Sequence[SentImage]) -> list[str]:
-    """Return data URLs with marks for :func:`pieces`."""
+    """Return data URLs with marks for :func:`json_pieces`."""
     return [f"data:{image.mime};base64,{_MARK}{at}-" for at, image in enumerate(images)]
 
 
-def pieces(body: Mapping[str, Any], images: Sequence[SentImage]) -> list[bytes]:
+def json_pieces(body: Mapping[str, Any], images: Sequence[SentImage]) -> list[bytes]:
     """Serialise a body with marks as JSON pieces; base64 is inserted without copying."""
     parts = _MARKS.split(json.dumps(body).encode())
     parts[1::2] = [images[int(number)].base64 for number in parts[1::2]]

@@ -54,7 +54,7 @@ class Charge:
     unknown: tuple[StatedTier, ...] = ()  # tiers that it rests on, of which no price is known
 
 
-def charge(
+def charge_for(
     usage: Usage,
     prices: TokenPrices | None,
     at_most: float | None,

@@ -16,7 +16,7 @@ from ...core import mapping, number_of, quoted
 RESPONSE_HEADERS = "response_headers"
 
 
-class _Place(NamedTuple):
+class _CostPlace(NamedTuple):
     """A place in a reply."""
 
     path: tuple[str, ...]
@@ -28,16 +28,16 @@ class _Place(NamedTuple):
 
 # Of several amounts the largest counts; :func:`_with_fee` has what is added up.
 _PLACES = (
-    _Place(("usage", "cost")),
-    _Place(("usage", "total_cost")),
-    _Place(("usage", "estimated_cost")),  # DeepInfra
-    _Place(("usage", "cost_in_usd_ticks"), 1e10),  # xAI: docs.x.ai/developers/cost-tracking
-    _Place(("cost",)),
-    _Place(("total_cost",)),
-    _Place(("estimated_cost",)),
-    _Place(("cost_details",)),
-    _Place(("usage", "cost_details")),
-    _Place((RESPONSE_HEADERS, "x-litellm-response-cost")),
+    _CostPlace(("usage", "cost")),
+    _CostPlace(("usage", "total_cost")),
+    _CostPlace(("usage", "estimated_cost")),  # DeepInfra
+    _CostPlace(("usage", "cost_in_usd_ticks"), 1e10),  # xAI: docs.x.ai/developers/cost-tracking
+    _CostPlace(("cost",)),
+    _CostPlace(("total_cost",)),
+    _CostPlace(("estimated_cost",)),
+    _CostPlace(("cost_details",)),
+    _CostPlace(("usage", "cost_details")),
+    _CostPlace((RESPONSE_HEADERS, "x-litellm-response-cost")),
 )
 
 _READ_HEADERS = frozenset(place.path[1] for place in _PLACES if place.path[0] == RESPONSE_HEADERS)
@@ -120,7 +120,7 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
     return ""
 
 
-def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_Place, object]]:
+def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_CostPlace, object]]:
     """Yield what stands where costs may be stated."""
     for place in _PLACES:
         value: object = reply

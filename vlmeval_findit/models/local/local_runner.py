@@ -24,7 +24,14 @@ from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
 from ..weight_files import refuse_unloadable
-from .machine import BatchLimit, DeviceChoice, choose, in_batches, is_out_of_memory, this_machine
+from .machine import (
+    BatchLimit,
+    DeviceChoice,
+    choose_placement,
+    in_batches,
+    is_out_of_memory,
+    this_machine,
+)
 from .model_images import ImageSet, expected_length
 from .run_plan import GenerationPlan, RunSettings, plan
 
@@ -261,7 +268,9 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
         raise ValueError(f"{row.name} does not run on this machine")
     for refuse in (refuse_missing, refuse_unloadable, refuse_unreachable, refuse_without_peft):
         refuse(checkpoint)
-    placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    placement = choose_placement(
+        this_machine(), settings.device, settings.dtype, settings.attention
+    )
     processor = load_processor(checkpoint, settings.revision)
     encoder = MessageEncoder(processor, row.local, settings.template)
     merges = settings.merge_adapter is not False
@@ -273,7 +282,9 @@ class ProcessorMissingError(ValueError):
     """The processor, or what it needs, is not on this machine."""
 
 
-def shown(row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message) -> Encoded:
+def encode_as_shown(
+    row: ModelRow, checkpoint: str, variant: DatasetVariant, message: Message
+) -> Encoded:
     """Encode a message (images as file paths) as the model would get it; download nothing.
 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.

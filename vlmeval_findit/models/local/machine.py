@@ -62,7 +62,7 @@ def this_machine() -> Machine:
     )
 
 
-def choose(
+def choose_placement(
     machine: Machine,
     device: str | None = None,
     dtype: str | None = None,

@@ -22,7 +22,7 @@ _PIXELS_PER_TOKEN = 28 * 28
 _CHARACTERS_PER_TOKEN = 4
 
 
-def limited(pixels: Image.Image, bounds: Bounds, sha256: str = "") -> ModelImage:
+def limit_size(pixels: Image.Image, bounds: Bounds, sha256: str = "") -> ModelImage:
     """Apply the run's limits: the first of two resizes of Qwen's chat interface (bicubic).
 
     ``sha256`` is of the image's file.
@@ -44,7 +44,7 @@ class ImageSet:
         """Return the image of a file; OSError if it is missing or broken."""
         if path not in self._known:
             file = image_bytes(path)
-            self._known[path] = limited(decode(file), self.bounds, file.sha256)
+            self._known[path] = limit_size(decode(file), self.bounds, file.sha256)
         return self._known[path]
 
 

@@ -14,7 +14,7 @@ from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
 from .layout import Bounds
-from .machine import choose, this_machine
+from .machine import choose_placement, this_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:
     from .transformer import checkpoint_revision
 
     assert answering.checkpoint is not None
-    placed = choose(this_machine(), settings.device, settings.dtype, settings.attention)
+    placed = choose_placement(this_machine(), settings.device, settings.dtype, settings.attention)
     known = {"dtype": placed.dtype, "attention": placed.attention}
     adapter = adapter_of(answering.checkpoint)
     if adapter is not None and adapter.base_folder is None:

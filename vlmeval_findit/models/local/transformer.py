@@ -11,7 +11,7 @@ import torch
 from ...core import counted, some
 from ...protocol import PROCESSOR_KEY, CancelledError
 from ..adapter import Adapter, adapter_of
-from ..loading_report import adapters_report, checked, is_zero, report_of
+from ..loading_report import adapters_report, checked_loading, is_zero, report_of
 from ..revision import refuse_unreachable, revision_of
 from ..weight_files import shapes_in
 from .encoding import Encoded, MessageEncoder, collate
@@ -151,7 +151,7 @@ def load(
             f"{weights} is an adapter at the hub. Download it, and name the folder: "
             f"hf download {weights} --local-dir DIR"
         )
-    all_there = checked(weights, report_of(info, model))
+    all_there = checked_loading(weights, report_of(info, model))
     files = ("processor_config.json", "preprocessor_config.json")
     record = {
         "weights": all_there,
@@ -207,7 +207,7 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
         shapes_in(adapter.folder),
         modules,
     )
-    checked(f"{folder} does not fit {adapter.base}", report)
+    checked_loading(f"{folder} does not fit {adapter.base}", report)
     shared = [name for name in sorted(tied) if any(f".{name}.lora_" in each for each in own)]
     if merges and shared:
         raise ValueError(

@@ -24,7 +24,7 @@ from ..endpoint import Endpoint
 from ..providers.anthropic_messages import anthropic_headers, messages_request, reply_of_messages
 from ..reply_logprobs import with_logprobs
 from ..response_verdict import object_in, read_completion
-from ..sent_images import EncodedImages, pieces
+from ..sent_images import EncodedImages, json_pieces
 from ..service_errors import error_of
 from ..spending import Budget
 from .batch_services import (
@@ -85,7 +85,7 @@ class BatchService:
             fields = with_logprobs(fields)
         fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
-        line = b"".join(pieces(self.line(key, fields), asked.images))
+        line = b"".join(json_pieces(self.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * BATCH_PRICE
 
     async def answer(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ....core import Group, PluginTable, nearest, shown
+from ....core import Group, PluginTable, nearest, quoted_value
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
@@ -119,9 +119,9 @@ _ROWS = (
 def _problem(row: Provider) -> str | None:
     Endpoint(row.address)
     if not isinstance(row.chat, WireFormat) and not callable(row.chat):
-        return f"its chat is {shown(row.chat, 40)}"
+        return f"its chat is {quoted_value(row.chat, 40)}"
     if not isinstance(row.schema_root, SchemaRoot | None):
-        return f"its schema_root is {shown(row.schema_root, 40)}"
+        return f"its schema_root is {quoted_value(row.schema_root, 40)}"
     return None
 
 
