@@ -509,7 +509,7 @@ def unjudged(path: Path) -> list[str]:
         if isinstance(function, ast.FunctionDef):
             nodes = [*ast.walk(function)]
             names = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
-            asking |= set(nodes) if "checked" in names else set()
+            asking |= set(nodes) if "checked_loading" in names else set()
     return [
         f"{path.name}:{node.lineno}"
         for node in ast.walk(tree)

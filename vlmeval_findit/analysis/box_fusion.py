@@ -40,7 +40,7 @@ def fuse_boxes(samples: Sequence[Sequence[BoxToWrite]]) -> list[BoxToWrite]:
         samples: the finite boxes of each answer, (x1, y1, x2, y2) in any unit.
 
     >>> person, behind = BoxToWrite((100, 100, 300, 400)), BoxToWrite((140, 100, 340, 400))
-    >>> [each.box for each in fuse([[person, behind], [behind], [behind, person]])]
+    >>> [each.box for each in fuse_boxes([[person, behind], [behind], [behind, person]])]
     [(140.0, 100.0, 340.0, 400.0), (100.0, 100.0, 300.0, 400.0)]
     """
     objects: list[list[BoxToWrite]] = []  # The boxes of each object, at most one of an answer

@@ -41,7 +41,7 @@ def stated_places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[Bo
     """Find where a reply states each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
-    >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
+    >>> stated_places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
     [BoxSpans(numbers=((6, 7), (9, 10), (12, 14), (16, 17)), label=(0, 3), before=(0, 0))]
     """
     if not reading.boxes:

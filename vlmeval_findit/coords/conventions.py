@@ -434,9 +434,9 @@ def conventions(first: Convention | None = None) -> list[Convention]:
 def space_row_of(space: Space) -> SpaceRow:
     """Return the row of a declared space; make it if there is none with these settings.
 
-    >>> row_of(Space("grid1000")).name
+    >>> space_row_of(Space("grid1000")).name
     'grid1000'
-    >>> row_of(Space("smart_resize", min_pixels=100, max_pixels=200)).name
+    >>> space_row_of(Space("smart_resize", min_pixels=100, max_pixels=200)).name
     'smart_resize min_pixels=100 max_pixels=200'
     """
     for row in _ROWS:
@@ -451,7 +451,7 @@ def space_row_of(space: Space) -> SpaceRow:
 def describe_convention(name: str) -> str:
     """Return the description of a convention by its name.
 
-    >>> describe("grid1000/xywh")
+    >>> describe_convention("grid1000/xywh")
     'thousandths of width and height, xywh'
     """
     space, _, order = name.rpartition("/")

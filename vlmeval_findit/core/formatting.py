@@ -132,7 +132,7 @@ _BOUNDED = _BoundedRepr()
 def quoted_value(value: object, most: int = _MOST_SHOWN) -> str:
     """Write a value of a file or a server for a message: printable, and at most ``most`` long.
 
-    >>> shown({"a": [1, "b"]}), shown("x" * 10**6, most=9)
+    >>> quoted_value({"a": [1, "b"]}), quoted_value("x" * 10**6, most=9)
     ("{'a': [1, 'b']}", "'xxx…xxx'")
     """
     return short(printable(_BOUNDED.repr(value)), most)
@@ -141,7 +141,7 @@ def quoted_value(value: object, most: int = _MOST_SHOWN) -> str:
 def plain_value(value: object, most: int = _MOST_SHOWN) -> str:
     """Write a text without quotes, and other values as :func:`quoted_value` does.
 
-    >>> plain("a\\x1b[31m"), plain(["b"])
+    >>> plain_value("a\\x1b[31m"), plain_value(["b"])
     ('a\\\\x1b[31m', "['b']")
     """
     return short(printable(value), most) if isinstance(value, str) else quoted_value(value, most)

@@ -82,7 +82,7 @@ class PublishedDecoding(Config):
 def told_values(of: ImageBounds | PublishedDecoding | Literal["unknown"]) -> dict[str, Any]:
     """Return what is told of bounds or of decoding, by name.
 
-    >>> told_values(Decoding(temperature=0, max_tokens=100)), told_values("unknown")
+    >>> told_values(PublishedDecoding(temperature=0, max_tokens=100)), told_values("unknown")
     ({'temperature': 0, 'max_tokens': 100}, {})
     """
     if of == NOT_STATED:

@@ -182,7 +182,7 @@ def text_of(field: Field, cell: TableCell) -> str:
 
     >>> text_of(Field("p", FieldType.P), TableCell(0.0004))
     '<0.001'
-    >>> text_of(value("mIoU"), TableCell(61.25))
+    >>> text_of(value_column("mIoU"), TableCell(61.25))
     '61.2'
     >>> ratio = Field("x", FieldType.RATIO)
     >>> [text_of(ratio, TableCell(n)) for n in (1000 / 224, 1 / 12)]

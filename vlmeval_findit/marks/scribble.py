@@ -129,7 +129,7 @@ Flags = npt.NDArray[np.bool_]
 def skeleton_of(mask: Mask) -> Mask:
     """Thin a mask (height x width, 0 or 1) to its skeleton, after Zhang and Suen (1984).
 
-    >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()
+    >>> skeleton_of(np.ones((3, 7), dtype=np.uint8))[1].tolist()
     [0, 1, 1, 1, 1, 0, 0]
     """
     padded = np.pad(mask, 1)

@@ -122,7 +122,7 @@ def contrasting_colour(under: npt.NDArray[np.uint8], used: Collection[str]) -> s
     Black if there are no pixels or every colour is used.
 
     >>> grey = np.full((9, 3), 128, dtype=np.uint8)
-    >>> contrasting(grey, ()), contrasting(grey, ("blue",))
+    >>> contrasting_colour(grey, ()), contrasting_colour(grey, ("blue",))
     ('blue', 'red')
     """
     unused = [name for name in COLOURS_IN_ORDER if name not in used]

@@ -266,7 +266,7 @@ def judge_loading(
             it; a class may do so that the settings do not mention.
 
     >>> judge_loading(LoadingReport(frozenset({"a.weight"}), superfluous=("v_head.weight",)))
-    Verdict(refusal=None, ignored=('v_head.weight',))
+    LoadingVerdict(refusal=None, ignored=('v_head.weight',))
     >>> half = LoadingReport(frozenset({"a.weight", "b.weight"}), missing=("b.weight",))
     >>> judge_loading(half).refusal
     '1 of its 2 weights is missing (b.weight): a part of the model was not saved, and random \

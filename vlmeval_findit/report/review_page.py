@@ -107,7 +107,7 @@ def differing_boxes(answer: Answer, other: Answer | None) -> list[int]:
     """List the places of the boxes that the other candidate lacks; all, if there is no other.
 
     >>> one = Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "dog"))
-    >>> differing(one, Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "cow")))
+    >>> differing_boxes(one, Answer(((0, 0, 5, 5), (8, 8, 9, 9)), ("cat", "cow")))
     [1]
     """
     left = [] if other is None else _labelled(other)

@@ -153,7 +153,7 @@ class Evidence:
 def capitalised(text: str) -> str:
     """Begin a text with a capital.
 
-    >>> sentence("install vllm 0.8.2 or later")
+    >>> capitalised("install vllm 0.8.2 or later")
     'Install vllm 0.8.2 or later'
     """
     return f"{text[0].upper()}{text[1:]}"

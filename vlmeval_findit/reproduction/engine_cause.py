@@ -174,7 +174,7 @@ def box_placement(answers: Floats, truths: Floats) -> BoxPlacement:
         truths: (n, 4) corners of the objects, likewise.
 
     >>> import numpy as np
-    >>> moved = placement(np.array([[50.0, 0, 60, 10]]), np.array([[0.0, 0, 10, 10]]))
+    >>> moved = box_placement(np.array([[50.0, 0, 60, 10]]), np.array([[0.0, 0, 10, 10]]))
     >>> moved.iou, moved.iou_of_sizes
     (0.0, 1.0)
     """

@@ -32,7 +32,7 @@ class ServerProgram:
 
     name: str
     install: str
-    arguments: str  # format string with {checkpoint}, {name}, {port} and {parallel}
+    arguments: str  # format string with {checkpoint}, {name}, {port} and {serving} (its options)
     calls: int  # concurrent calls per server
     needs: tuple[str, ...] = ()  # further distributions that serving needs
     names_models: bool = True  # else requests name CHECKPOINT or CHECKPOINT@REVISION

@@ -49,7 +49,7 @@ _LATE = 1.5
 def drop_allowance(stage: int, stages: int, share: float, spent: float) -> float:
     """Return what may be spent on dropping formats after a round.
 
-    >>> round(allowance(0, 2, 0.2, 0.0), 4), round(allowance(1, 2, 1.0, 0.02), 4)
+    >>> round(drop_allowance(0, 2, 0.2, 0.0), 4), round(drop_allowance(1, 2, 1.0, 0.02), 4)
     (0.0022, 0.03)
     """
     return ALPHA * (stage + pow(share, _LATE)) / stages - spent
