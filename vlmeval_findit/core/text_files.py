@@ -127,7 +127,7 @@ def _refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = Counter(name for name, _ in pairs)
         twice, _ = names.most_common(1)[0]
-        raise TextError(f"duplicate key {shown(twice)}: give each its own name")
+        raise TextError(f"duplicate key {quoted_value(twice)}: give each its own name")
     return values
 
 
