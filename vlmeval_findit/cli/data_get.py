@@ -16,10 +16,13 @@ from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, as_called
 from ..data import (
     NO_FILES,
     AnnotationFile,
+    BoxForm,
     DataSource,
+    ExifPixels,
     FetchableTable,
     ImageStore,
     ImportOptions,
+    Units,
     base_addresses,
     fetched_tables,
     images_of,
@@ -36,8 +39,8 @@ from ..storage import (
     lmu_data_root,
     make_lmu_data_root,
 )
-from .command_base import PATH, Command, completion, option, print_note, say, switch
-from .data_import import make_set
+from .command_base import PATH, Command, box_option, completion, option, print_note, say, switch
+from .data_import import exif_option, make_set, units_option
 from .early_checks import note_of_shared_names
 from .printing import print_columns, print_folded, print_text
 
@@ -98,6 +101,9 @@ _limit_option = option(
     "--force",
     "Also use annotations that differ from the authors'; the .meta.json has the differences.",
 )
+@units_option
+@box_option
+@exif_option
 def command(
     names: tuple[str, ...],
     folder: Path | None,
@@ -105,6 +111,9 @@ def command(
     limit: int | None,
     videos: Path | None,
     force: bool,
+    units: Units | None,
+    box: BoxForm | None,
+    exif: ExifPixels | None,
 ) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
 
@@ -118,7 +127,13 @@ def command(
     if no_images and limit is not None:
         raise ValueError("--limit N gets the images of N rows, --no-images none. Leave one out")
     make_lmu_data_root()
-    given = {**made_sources(), **published_sets()}
+    sets = published_sets()
+    for flag, value in (("--units", units), ("--box", box), ("--exif", exif)):
+        if value is not None and not any(
+            name.casefold() in map(str.casefold, sets) for name in names
+        ):
+            raise ValueError(f"{flag} is for published sets (data import --sets). Leave it out")
+    given = {**made_sources(), **sets}
     by_case = {known.casefold(): known for known in (*given, "all")}
     names = tuple(by_case.get(name.casefold(), name) for name in names)
     if name := next((name for name in names if name in given), None):
@@ -138,7 +153,8 @@ def command(
             )
         files = folder or Path()
         if row.make is None:
-            return make_set(name, ImportOptions(files, partial=force))
+            options = ImportOptions(files, partial=force, exif=exif, units=units, form=box)
+            return make_set(name, options)
         _print_written(row.make(files, lmu_data_root(), force))
         return 0
     tables = _tables_named(names)

@@ -43,6 +43,21 @@ _HELP = [
 
 _OF_FORMATS = tuple(dict.fromkeys(flag for each in ANNOTATION_FORMATS for flag in each.flags))
 _OF_SETS = ("only", "partial")
+# Flags of formats that published sets take, too: what is asked of their numbers
+_OF_NUMBERS = ("units", "box")
+
+units_option = click.option(
+    "--units",
+    type=click.Choice([units.value for units in Units]),
+    callback=lambda _, __, value: value and Units(value),
+    help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
+)
+exif_option = click.option(
+    "--exif",
+    type=click.Choice([pixels.value for pixels in ExifPixels]),
+    callback=lambda _, __, value: value and ExifPixels(value),
+    help="Where EXIF rotates an image, boxes refer to its pixels as they are stored, or turned.",
+)
 
 
 @click.command(
@@ -63,23 +78,13 @@ _OF_SETS = ("only", "partial")
     "Folder of the images (else: that of the file, or one beside it).",
     type=PATH,
 )
-@click.option(
-    "--units",
-    type=click.Choice([units.value for units in Units]),
-    callback=lambda _, __, value: value and Units(value),
-    help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
-)
+@units_option
 @box_option
 @option("--frames", "N", "Thin the videos of JSON lines to N frames.", type=click.IntRange(min=1))
 @option("--split", "NAME", "Which split is read (val, of several).")
 @option("--only", "NAMES", "Subsets of a set, separated by commas: Aquarium,Raccoon.")
 @switch("--partial", "Import a set that differs from the published set.")
-@click.option(
-    "--exif",
-    type=click.Choice([pixels.value for pixels in ExifPixels]),
-    callback=lambda _, __, value: value and ExifPixels(value),
-    help="Where EXIF rotates an image, boxes refer to its pixels as they are stored, or turned.",
-)
+@exif_option
 @option("--ignore-class", "NAME", "No answer in boxes of this class is an error.", multiple=True)
 @option("--drop-class", "NAME", "Leave out the boxes of this class.", multiple=True)
 @option(
@@ -106,9 +111,12 @@ def command(**flags: Any) -> int:
     if path is None:
         raise AnnotationError("FILE or DIR is missing. Type: run_findit.py data import --help")
     if flags["set"]:
-        _refuse(flags, (*_OF_FORMATS, "image_root"), f"a published set (--set {flags['set']})")
+        of_formats = [flag for flag in _OF_FORMATS if flag not in _OF_NUMBERS]
+        _refuse(flags, (*of_formats, "image_root"), f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
-        options = ImportOptions(path, name, only, flags["partial"], replace, exif)
+        options = ImportOptions(
+            path, name, only, flags["partial"], replace, exif, flags["units"], flags["box"]
+        )
         return make_set(flags["set"], options)
     layout = recognise(path, flags["split"])
     form = layout.format

@@ -19,6 +19,7 @@ from ..benchmarks.findit import PREFIX, Dataset
 from ..core import Group, PluginTable, nearest, quoted_value
 from ..storage import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
+from .custom.reader_options import ReaderOptions
 
 # The licence of what needs no download
 SHIPPED_LICENCE = "this package's"
@@ -49,8 +50,10 @@ class PublishedPart:
     """One dataset of a published set."""
 
     name: str  # Within the set; "" where it is the only one
-    read: Callable[[], Samples]  # Raises AnnotationError, naming the file and the place in it
+    # Raises AnnotationError, naming the file and the place in it; called with options, if there are
+    read: Callable[..., Samples]
     bad_boxes: bool = False  # It has boxes without an area, or outside their image: left out
+    options: ReaderOptions | None = None  # Of its reader; None: it takes none
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,7 +2,14 @@
 
 from functools import partial
 
-from vlmeval_findit.data import AnnotationError, Counts, DataSource, PublishedPart, read_coco
+from vlmeval_findit.data import (
+    AnnotationError,
+    Counts,
+    DataSource,
+    PublishedPart,
+    ReaderOptions,
+    read_coco,
+)
 
 
 def read(folder):
@@ -10,7 +17,8 @@ def read(folder):
     boxes = folder / "plates.json"
     if not boxes.is_file():
         raise AnnotationError(f"{boxes} is missing")
-    return [PublishedPart("", partial(read_coco, boxes, folder / "Plates"))]
+    read = partial(read_coco, boxes, folder / "Plates")
+    return [PublishedPart("", read, options=ReaderOptions())]
 
 
 PLATES = DataSource(

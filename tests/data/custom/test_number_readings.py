@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from vlmeval_findit.benchmarks.findit import Family
 from vlmeval_findit.data import (
     AnnotatedBox,
     AnnotationError,
     BoxForm,
+    ImportChoices,
     Sample,
     Samples,
     Units,
     check_units,
+    import_samples,
 )
+
+pytestmark = pytest.mark.usefixtures("data_root")
 
 SIZE = (640, 480)
 Box = tuple[float, float, float, float]
@@ -240,6 +247,65 @@ def test_a_box_that_no_units_explain_is_not_asked_about(outside: Box) -> None:
     check_units(samples_of([PIXELS, outside]), {"a.png": SIZE})
     check_units(samples_of([(5.0, 5.0, 5.0, 9.0)], form=BoxForm.CORNERS), {"a.png": SIZE})
     check_units(samples_of([FRACTIONS, (0.3, 0.3, 1.1, 0.4)], Units.FRACTIONS), {"a.png": SIZE})
+
+
+# Sizes of images, and boxes in their pixels, of which one was drawn a little past the border
+SLIPS: list[tuple[tuple[int, int], list[Box]]] = [
+    ((200, 100), [(20, 10, 80, 60), (100, 20, 204, 90)]),
+    ((300, 200), [(20, 10, 80, 60), (100, 20, 180, 90), (210, 50, 303, 120)]),
+    ((500, 375), [(10, 10, 90, 90), (100, 50, 300, 200), (50, 300, 200, 379), (5, 5, 90, 200)]),
+    ((640, 480), [*boxes_in((640, 480), 4, 4), (400, 200, 645, 470)]),
+    ((640, 480), [*boxes_in((640, 480), 7, 5), (500, 100, 660, 400)]),
+    ((480, 640), [*boxes_in((480, 640), 8, 6), (100, 500, 300, 650)]),
+    ((800, 600), [*boxes_in((800, 600), 8, 7), (700, 100, 805, 400)]),
+]
+
+
+@pytest.mark.parametrize("at", range(len(SLIPS)))
+@pytest.mark.parametrize("form", [None, *BoxForm])
+def test_one_slip_of_a_handful_is_no_other_unit(at: int, form: BoxForm | None) -> None:
+    size, boxes = SLIPS[at]
+    asked = ""
+    try:
+        check_units(samples_of(boxes, form=form), {"a.png": size})
+    except AnnotationError as error:
+        asked = str(error)
+    assert "--units" not in asked
+
+
+@pytest.mark.parametrize(
+    "size", [(500, 375), (640, 480), (480, 640), (800, 600), (960, 720), (1600, 800)]
+)
+@pytest.mark.parametrize("count", [2, 3, 5, 7, 9])
+def test_a_handful_of_thousandths_is_asked_about(size: tuple[int, int], count: int) -> None:
+    """Wherever they lie, if some leaves its image: at most one in a hundred files is not asked."""
+    asked = outside = 0
+    for seed in range(100):
+        boxes = boxes_in((1000, 1000), count, seed, most=0.7)
+        if any(x > size[0] + 1 or y > size[1] + 1 for _, _, x, y in boxes):
+            outside += 1
+            with suppress(AnnotationError):
+                check_units(samples_of(boxes), {"a.png": size})
+                continue
+            asked += 1
+    assert asked >= 0.99 * outside
+
+
+@pytest.mark.parametrize("count", [3, 8, 40])
+@pytest.mark.parametrize("units", [Units.FRACTIONS, *UNITS[1:]])
+def test_published_sets_are_asked_as_others_are(tmp_path, count: int, units: Units) -> None:
+    """The same boxes of an image, as a set of a user's and as a published one."""
+    Image.new("RGB", SIZE).save(tmp_path / "a.png")
+    boxes = boxes_in((units.scale, units.scale), count, count)
+    boxes.append((0.6 * units.scale, 0.6 * units.scale, 0.98 * units.scale, 0.98 * units.scale))
+    samples = replace(samples_of(boxes), images=tmp_path)
+    said = []
+    for is_published in (False, True):
+        with pytest.raises(AnnotationError) as error:
+            import_samples("Mine", samples, ImportChoices(is_published=is_published))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+    assert f"--units {units.value}" in said[0]
 
 
 def test_one_box_says_that_sides_are_corners() -> None:

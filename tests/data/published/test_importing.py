@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,42 @@ def test_rf100_vl(tmp_path, capsys) -> None:
     assert boxes == [("swarm", 1), ("bees", 1)]
 
 
+@pytest.mark.parametrize("command", ["import", "get"])
+def test_numbers_of_a_set_are_asked_about_and_taken(
+    tmp_path, monkeypatch, command: str, capsys
+) -> None:
+    """As those of a user's own file; boxes of thousandths in images of 200 x 100."""
+    folder = published.write_coco_val2017(tmp_path / "coco")
+    file = folder / "annotations" / "instances_val2017.json"
+    values = json.loads(file.read_text())
+    for thing in values["annotations"]:
+        thing["bbox"] = [500, 400, 450, 500]
+        thing["segmentation"] = []
+        thing["iscrowd"] = 0
+    file.write_text(json.dumps(values))
+    words = ["import", str(folder), "--set", "COCO_val2017", "--partial", "--replace"]
+    if command == "get":
+        words = ["get", "COCO_val2017", "--from", str(folder), "--force"]
+    assert main(["data", *words]) == 2
+    error = capsys.readouterr().err
+    for flags in re.findall(r"--\S+ \S+", error.rpartition("Type ")[2]):
+        assert main(["data", *words, *flags.split(), "--help"]) == 0
+    assert "--units thousandths" in error
+    assert main(["data", *words, "--units", "thousandths"]) == 0
+    (row, *_) = load_dataset("FindIt_COCO_val2017_xyxy_json").queries.values()
+    assert row.truth.boxes == ((100, 40, 190, 90),)
+
+
+@pytest.mark.parametrize("flag", ["--units pixels", "--box sides", "--exif stored"])
+def test_flags_of_numbers_are_for_what_has_some(flag: str, tmp_path, capsys) -> None:
+    assert main(["data", "get", "Pascal", *flag.split()]) == 2
+    assert f"{flag.split()[0]} is for published sets" in capsys.readouterr().err
+    published.write_groundingme(tmp_path / "hub")
+    if flag.startswith("--box"):
+        assert import_set("GroundingME", tmp_path / "hub", "--partial", *flag.split()) == 2
+        assert "--box is not for GroundingME" in capsys.readouterr().err
+
+
 # --- Parquet files --------------------------------------------------------------------------------
 
 
@@ -241,7 +278,7 @@ def test_refcoco_m(tmp_path, monkeypatch) -> None:
     ("name", "at", "value", "why"),
     [
         ("GroundingME", (1, "bbox"), None, "row 1, bbox: None should be [x1, y1, x2, y2]"),
-        ("GroundingME", (0, "bbox"), [9, 9, 300, 12], "leaves 11.jpg, which is 200x100"),
+        ("GroundingME", (0, "bbox"), [9, 9, 3000, 12], "leaves 11.jpg, which is 200x100"),
         ("GroundingME", (0, "subtask_l1"), "x", "row 0, subtask_l1: should be 'Discriminative', "),
         ("GroundingME", (2, "description"), " ", "row 2, description: ' ' should be a text"),
         ("GroundingME", (3, "id"), 12, "the name '12.png' is a duplicate"),

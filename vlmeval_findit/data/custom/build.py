@@ -57,7 +57,7 @@ class ImportChoices:
     exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
     leave_out_bad_boxes: bool = False
     clip_boxes: bool = False  # Whether boxes are cut off at the border of their image
-    # Whether it is a published set: its units are known, and its sizes those of stored images
+    # Whether it is a published set: its sizes are those of stored images
     is_published: bool = False
     skip_unreadable_images: bool = False
     # Told of what was checked, and how many more
@@ -95,7 +95,7 @@ def import_samples(
         sizes = {name: image.size for name, image in images.items()}
         check_frame_sizes(samples.queries, sizes)
         pixels = pixels_of_boxes(samples, images, choices.exif, choices.is_published)
-        check_units(samples, annotated_sizes(images, pixels), choices.is_published)
+        check_units(samples, annotated_sizes(images, pixels))
         converted = to_stored_pixels(samples, images, choices.exif, choices.is_published)
         checked = usable_boxes(
             converted.queries,

@@ -31,8 +31,11 @@ MARGIN = 1.0
 _MORE_BOXES = 2
 _SHARE_OF_BAD = 0.1
 _LEFT = 0.25
-# By chance, boxes by a reading reach no farther than so rarely: then it is not asked about.
-_RARE = 1e-5
+# How many boxes annotators take past the border, and by which part of the image as a rule
+_SLIPS, _SLIP = 0.05, 0.05
+# Another reading that explains such boxes is asked about unless slips are so much likelier.
+_SLIPS_ARE_LIKELIER = 5.0
+_NEVER = 1e-12  # A chance whose logarithm can be taken
 # How much more likely boxes in no other place than there are, where all readings fit: boxes that
 # reach nearly as far as they can, and boxes that reach half as far
 _LIKELIER = ((0.85, 1e3), (0.5, 1e6))
@@ -84,6 +87,7 @@ class _Fit:
     reading: Reading
     usable: NDArray[np.bool_]  # Boxes with an area, in their images
     flat: NDArray[np.bool_]  # Boxes with a side of 0
+    past: _Numbers  # By which part of its image each box leaves it
     reach: tuple[float, float]  # Across and down, of usable boxes; 1: to the border
 
     @property
@@ -91,11 +95,10 @@ class _Fit:
         return int((~self.usable).sum())
 
 
-def check_units(samples: Samples, sizes: Mapping[str, Size], known: bool = False) -> None:
+def check_units(samples: Samples, sizes: Mapping[str, Size]) -> None:
     """Raise an AnnotationError where the numbers of boxes have another meaning than is stated.
 
-    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels;
-    of a set that is ``known``, only fractions are asked about.
+    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels.
     """
     if samples.units_stated and samples.form is None:
         return
@@ -119,8 +122,7 @@ def check_units(samples: Samples, sizes: Mapping[str, Size], known: bool = False
     places = list(boxes)
     if not samples.units_stated and samples.units is Units.PIXELS:
         _ask_for_fractions(samples, fits, numbers, of_images, places)
-    if not known:
-        _ask_for_better(samples, fits, numbers, of_images, places)
+    _ask_for_better(samples, fits, numbers, of_images, places)
 
 
 def _other(form: BoxForm) -> list[BoxForm]:
@@ -134,8 +136,9 @@ def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
     fits = (low >= -margin) & (high <= 1 + margin) & (high > low)
     usable: NDArray[np.bool_] = np.all(fits, axis=1)
     flat: NDArray[np.bool_] = np.any(high == low, axis=1)
+    past: _Numbers = np.maximum(high - 1, -low).max(axis=1, initial=0.0)
     reach = parts[usable, 2:].max(axis=0, initial=0.0)
-    return _Fit(reading, usable, flat, (float(reach[0]), float(reach[1])))
+    return _Fit(reading, usable, flat, past, (float(reach[0]), float(reach[1])))
 
 
 def forms_that_fit(boxes: Sequence[Corners], sizes: Sequence[Size], units: Units) -> list[BoxForm]:
@@ -272,9 +275,26 @@ def _explains_all(declared: _Fit, other: _Fit, numbers: _Numbers) -> bool:
     is_all = (other.usable & explained)[has_area].all()
     if declared.usable[has_area].all() or not is_all:
         return False
+    # Several expressions of one object say it once.
+    said = np.column_stack((numbers, declared.past))[has_area]
+    _, first = np.unique(said, axis=0, return_index=True)
     across, down = other.reach
-    count = len(np.unique(numbers[has_area], axis=0))
-    return min(1.0, across * down) ** count >= _RARE
+    by_other = len(first) * math.log(min(1.0, max(across * down, _NEVER)))
+    past = declared.past[has_area][first]
+    slips = past[~declared.usable[has_area][first]]
+    return by_other >= _log_chance_of(slips, len(first)) - math.log(_SLIPS_ARE_LIKELIER)
+
+
+def _log_chance_of(slips: _Numbers, count: int) -> float:
+    """Return how likely annotators take so many of their boxes past the border, and so far.
+
+    ``slips`` are the parts of their images by which boxes leave them, of ``count`` boxes.
+    """
+    bad = len(slips)
+    rate = min(_SLIPS, bad / count)
+    ways = math.lgamma(count + 1) - math.lgamma(bad + 1) - math.lgamma(count - bad + 1)
+    as_many = ways + bad * math.log(rate) + (count - bad) * math.log(1 - rate)
+    return as_many - float(slips.sum()) / _SLIP
 
 
 def _explains_more(declared: _Fit, other: _Fit) -> bool:

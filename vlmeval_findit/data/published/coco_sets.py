@@ -55,7 +55,7 @@ def find_val2017(folder: Path) -> Sequence[PublishedPart]:
     images = folder / "val2017"
     if instances is None or not images.is_dir():
         raise AnnotationError(f"{images if instances else places[0]} is missing")
-    return (PublishedPart("", partial(read_coco, instances, images, _PUBLISHED)),)
+    return (PublishedPart("", partial(read_coco, instances, images), options=_PUBLISHED),)
 
 
 def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
@@ -67,18 +67,19 @@ def find_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
         if places:
             # It has no test split.
             read = "valid" if name == "PascalVOC" else split
-            parts.append(PublishedPart(name, partial(_read_subset, places, read), bad_boxes=True))
+            parts.append(_part(name, places, read))
     return _some(parts, folder)
 
 
 def find_rf100vl(folder: Path) -> Sequence[PublishedPart]:
     """Return the test splits of RF100-VL that are there, or raise an AnnotationError."""
     subsets = sorted({path.parent.parent for path in folder.glob(f"*/*/{EXPORTED}")})
-    parts = [
-        PublishedPart(place.name, partial(_read_subset, [place], "test"), bad_boxes=True)
-        for place in subsets
-    ]
-    return _some(parts, folder)
+    return _some([_part(place.name, [place], "test") for place in subsets], folder)
+
+
+def _part(name: str, places: Sequence[Path], split: str) -> PublishedPart:
+    read = partial(_read_subset, places, split)
+    return PublishedPart(name, read, bad_boxes=True, options=_PUBLISHED)
 
 
 def _some(parts: Sequence[PublishedPart], folder: Path) -> Sequence[PublishedPart]:
@@ -87,13 +88,13 @@ def _some(parts: Sequence[PublishedPart], folder: Path) -> Sequence[PublishedPar
     return parts
 
 
-def _read_subset(places: Sequence[Path], split: str) -> Samples:
+def _read_subset(places: Sequence[Path], split: str, options: ReaderOptions) -> Samples:
     """Read one split of a subset, which lies in the first of the places that has it."""
     for place in places:
         inner = place / split
         short = place / f"{'val' if split == 'valid' else split}_{CLEANED}"
         for instances in (inner / CLEANED, inner / EXPORTED, short):
             if instances.is_file():
-                return read_coco(instances, instances.parent, _PUBLISHED)
+                return read_coco(instances, instances.parent, options)
     missing = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
     raise AnnotationError(f"{places[0]}: no split {split!r}: {missing} is there")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...benchmarks.findit import custom_rows
 from ...core import nearest
-from ..annotated_samples import AnnotationError
+from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name
 from ..custom.stored_pixels import ExifPixels
@@ -25,6 +25,8 @@ class ImportOptions:
     partial: bool = False  # Accept other counts than the published ones
     replace: bool = False  # Replace custom datasets of these names
     exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
+    units: Units | None = None  # Of boxes; None: as the set has them
+    form: BoxForm | None = None  # Of numbers without names; None: as the set has them
 
 
 def run_import(
@@ -79,7 +81,7 @@ def _import(
         again = " ".join([*typed, "--replace"])
         raise AnnotationError(f"{name} is there already. To make it again: {again}")
     check_name(name, options.replace)
-    samples = part.read()
+    samples = _read(row, part, options)
     differences = row.differences(part.name, samples)
     if differences and not options.partial:
         raise AnnotationError(
@@ -98,3 +100,15 @@ def _import(
         options.replace, options.exif, leave_out_bad_boxes=part.bad_boxes, is_published=True
     )
     return import_samples(name, samples, choices, origin)
+
+
+def _read(row: DataSource, part: PublishedPart, options: ImportOptions) -> Samples:
+    """Read a part; what the user says of its numbers is not questioned."""
+    if part.options is not None:
+        return part.read(replace(part.options, units=options.units, form=options.form))
+    if options.form is not None:
+        raise AnnotationError(f"--box is not for {row.name}, whose form is known. Leave it out")
+    samples = part.read()
+    if options.units is None:
+        return samples
+    return replace(samples, units=options.units, units_stated=True)
