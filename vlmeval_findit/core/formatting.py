@@ -60,7 +60,8 @@ _NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")
 
 def is_one_line(text: str) -> bool:
     """Return whether text has no ends of lines, control characters or lone surrogates."""
-    return not any(unicodedata.category(sign) in _NOT_SHOWN for sign in text)
+    # Text that is printable has no sign of these categories, and most is.
+    return text.isprintable() or not any(unicodedata.category(sign) in _NOT_SHOWN for sign in text)
 
 
 # Callers escape for HTML, sheets and so on; here goes what should not be shown anywhere.

@@ -127,12 +127,13 @@ class Sample:
         def label(box: AnnotatedBox) -> str:
             return "" if isinstance(self.label, str) else box.label
 
-        masks = tuple(box.mask for box in self.counted)
+        counted = self.counted
+        masks = tuple(box.mask for box in counted)
         ignored = (box for box in self.boxes if box.ignored)
         return Truth(
-            tuple(box.corners for box in self.counted),
-            tuple(box.frame for box in self.counted),
-            () if isinstance(self.label, str) else tuple(map(label, self.counted)),
+            tuple(box.corners for box in counted),
+            tuple(box.frame for box in counted),
+            () if isinstance(self.label, str) else tuple(map(label, counted)),
             masks if any(masks) else (),
             tuple(
                 Ignored(

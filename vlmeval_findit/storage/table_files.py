@@ -120,11 +120,15 @@ def json_cell(value: Any) -> str:
     >>> json_cell(("a", "ü"))
     '["a","ü"]'
     """
+    return _CELLS.encode(value)
 
-    def plain(value: Any) -> Any:
-        return value.value if isinstance(value, Enum) else vars(value)
 
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else vars(value)
+
+
+# One for all cells: json.dumps would make one for each
+_CELLS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 @dataclass(frozen=True)

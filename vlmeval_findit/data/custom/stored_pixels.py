@@ -308,6 +308,9 @@ def to_stored_pixels(
     Arguments and errors are those of :func:`pixels_of_boxes`.
     """
     pixels = pixels_of_boxes(samples, images, exif, trusts_sizes)
+    if not pixels and samples.units is Units.PIXELS:
+        # As nearly always: they are already.
+        return StoredQueries(samples.queries, {})
 
     def converted(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
         name = query.images[box.frame]
