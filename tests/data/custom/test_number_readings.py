@@ -308,6 +308,13 @@ def test_published_sets_are_asked_as_others_are(tmp_path, count: int, units: Uni
     assert f"--units {units.value}" in said[0]
 
 
+def test_units_are_not_offered_beside_a_form_that_fits_far_better() -> None:
+    """Corners in small images, which no thousandths would be."""
+    boxes = [(20, 10, 80, 60), (100, 20, 180, 90), (110, 25, 190, 95), (90, 30, 150, 85)]
+    wrong = [BoxForm.SIDES.corners(box) for box in boxes]
+    assert "--units" not in refusal(wrong, (200, 100), BoxForm.SIDES)
+
+
 def test_one_box_says_that_sides_are_corners() -> None:
     """The others fit both forms."""
     boxes = [(10.0, 10.0, 400.0, 300.0), (20.0, 30.0, 300.0, 200.0), (400.0, 200.0, 500.0, 400.0)]

@@ -31,6 +31,8 @@ MARGIN = 1.0
 _MORE_BOXES = 2
 _SHARE_OF_BAD = 0.1
 _LEFT = 0.25
+# By chance, boxes by a reading reach no farther than so rarely: then it is not asked about.
+_RARE = 1e-5
 # How many boxes annotators take past the border, and by which part of the image as a rule
 _SLIPS, _SLIP = 0.05, 0.05
 # Another reading that explains such boxes is asked about unless slips are so much likelier.
@@ -282,7 +284,8 @@ def _explains_all(declared: _Fit, other: _Fit, numbers: _Numbers) -> bool:
     by_other = len(first) * math.log(min(1.0, max(across * down, _NEVER)))
     past = declared.past[has_area][first]
     slips = past[~declared.usable[has_area][first]]
-    return by_other >= _log_chance_of(slips, len(first)) - math.log(_SLIPS_ARE_LIKELIER)
+    by_slips = _log_chance_of(slips, len(first)) - math.log(_SLIPS_ARE_LIKELIER)
+    return by_other >= max(math.log(_RARE), by_slips)
 
 
 def _log_chance_of(slips: _Numbers, count: int) -> float:
