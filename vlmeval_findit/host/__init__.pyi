@@ -4,6 +4,9 @@ from .registration import (
     register_models as register_models,
     register as register,
     run_host as run_host,
+)
+
+from .config_keys import (
     check_config as check_config,
 )
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core import EXIT_REFUSED, Runner, TextError, make_logs_printable, parse_json
+from ..core import Runner, make_logs_printable
 
 
 def register_datasets(dataset_module: ModuleType) -> None:
@@ -58,39 +56,15 @@ def register_models(config_module: ModuleType) -> None:
 
 def register_inference(inference_module: ModuleType) -> None:
     """Let the engine make the calls of FindIt's datasets; see :mod:`.inference`."""
+    from .config_keys import refuse_repeated_keys
     from .inference import install
     from .outcomes import leave_with_a_status
 
     install(inference_module)
     if _is_the_runner(sys.modules.get("__main__")):
-        try:
-            check_config(sys.argv[1:])
-        except ValueError as error:
-            sys.stderr.write(f"error: {error}\n")
-            raise SystemExit(EXIT_REFUSED) from None
+        refuse_repeated_keys()
         leave_with_a_status()
         make_logs_printable()
-
-
-def check_config(arguments: Sequence[str]) -> None:
-    """Refuse a ``--config`` whose keys stand twice: VLMEvalKit would ask the last one only.
-
-    Raises ValueError, with its file and key; whatever else is wrong is VLMEvalKit's to say.
-    """
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--config")
-    config = parser.parse_known_args(arguments)[0].config
-    if config is None or not config.endswith(".json"):
-        return
-    try:
-        text = Path(config).read_text(encoding="utf-8")
-        json.loads(text)
-    except (OSError, ValueError, RecursionError):
-        return
-    try:
-        parse_json(text, unique=True)
-    except TextError as error:
-        raise ValueError(error.message_for(config)) from None
 
 
 def _is_the_runner(program: ModuleType | None) -> bool:

@@ -308,7 +308,7 @@ def test_published_sets_are_asked_as_others_are(tmp_path, count: int, units: Uni
     assert f"--units {units.value}" in said[0]
 
 
-def test_units_are_not_offered_beside_a_form_that_fits_far_better() -> None:
+def test_units_are_not_offered_beside_a_form_that_fits_better() -> None:
     """Corners in small images, which no thousandths would be."""
     boxes = [(20, 10, 80, 60), (100, 20, 180, 90), (110, 25, 190, 95), (90, 30, 150, 85)]
     wrong = [BoxForm.SIDES.corners(box) for box in boxes]
