@@ -25,6 +25,7 @@ from vlmeval_findit.boxes import (
     reply_extent,
     smart_resize,
     space_from,
+    stated_space,
     to_pixels,
     write,
 )
@@ -179,6 +180,26 @@ def test_wrong_settings_are_told_what_there_is(settings: object, says: str) -> N
     with pytest.raises(SpaceError) as error:
         space_from(settings)  # type: ignore[arg-type]
     assert says in str(error.value)
+
+
+RESIZE_ALONE: list[dict[str, Any]] = [
+    {"min_pixels": 3136}, {"max_pixels": 99}, {"two_step": True}, {"factor": 32},
+    {"min_pixels": 1, "max_pixels": 99},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", RESIZE_ALONE, ids=str)
+@pytest.mark.parametrize("kind", sorted(SPACE_KINDS.builtin))
+def test_a_key_of_another_kind_is_refused(kind: str, keys: dict[str, Any]) -> None:
+    settings = {**SPACE_KINDS[kind].needs, **keys, "kind": kind}
+    if kind == "smart_resize":
+        assert stated_space({**settings, "max_pixels": 9**9}).kind == kind
+        return
+    assert space_from(settings).as_dict() == settings, "records are read"
+    with pytest.raises(SpaceError, match=rf"no effect in {kind}: leave (it|them) out, or use"):
+        stated_space(settings)
+    with pytest.raises(SpaceError, match="no effect"):
+        stated_space(space_from(settings))
 
 
 edges = st.integers(1, 10_000)

@@ -21,10 +21,12 @@ from paths import ROOT
 from PIL import Image
 
 import vlmeval_findit as findit
+from vlmeval_findit.boxes import SpaceError, space_from
 from vlmeval_findit.cli import KEYS_USED_BY, Access, main, refuse_unused_sweep_keys
 from vlmeval_findit.data import prepare_demo
 from vlmeval_findit.engine import CallOptions
 from vlmeval_findit.models import MODEL_KEYS
+from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.serving import ServeOptions
 from vlmeval_findit.sweeps import SweepFile, SweepOptions, all_variants, parse_sweep
 
@@ -409,6 +411,65 @@ def test_every_argument_of_python_has_a_row() -> None:
         arguments = {*inspect.signature(function).parameters}
         unseen += [f"{name}: {argument}" for argument in sorted(arguments ^ rows)]
     assert unseen == []
+
+
+# --- keys of a space of another kind --------------------------------------------------------------
+
+ODD = {"kind": "unit", "min_pixels": 3136}
+ODD_SERVED = {"models": [{**MINE, "space": ODD}], "datasets": DATA}
+ODD_HERE = {"models": [{"name": "FindIt-Nano", "space": ODD}], "datasets": DATA}
+AT_A_SERVER = f"run --data {DATA} --model mine --base-url http://127.0.0.1:1/v1"
+
+# A line, the sweep beside it, and whether a variable says the space
+STATED_IN_LINES: Mapping[str, tuple[str, Any, bool]] = {
+    "flag": (f"{AT_A_SERVER} --space ODD", None, False),
+    "flag of a model here": (f"run --data {DATA} --model FindIt-Nano --space ODD", None, False),
+    "judge args": (f"{AT_A_SERVER} --judge-args {{\"space\":ODD}}", None, False),
+    "variable": (AT_A_SERVER, None, True),
+    "sweep": ("sweep sweep.yaml", ODD_SERVED, False),
+    "sweep of a model here": ("sweep sweep.yaml", ODD_HERE, False),
+    **{word: (f"{word} Mine_{DATA}.json --space ODD", None, False)
+       for word in ("score", "coords", "calibration")},
+}  # fmt: skip
+
+STATED_IN_PYTHON: Mapping[str, Callable[[Any], Any]] = {
+    "read": lambda space: findit.read(**{**READ, "space": space}),
+    "score": lambda space: findit.score(**{**SCORED, "space": space}),
+    "reward": lambda space: findit.reward(**{**SCORED, "space": space}),
+    "open_model": lambda space: findit.open_model("mine", "http://127.0.0.1:1/v1", space=space),
+    "open_model here": lambda space: findit.open_model("FindIt-Nano", space=space),
+    "reward_function": lambda space: findit.reward_function("trl", space=space),
+}
+
+
+@pytest.mark.parametrize("where", STATED_IN_LINES)
+def test_a_line_states_no_key_of_another_space(
+    where: str, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    line, sweep, is_variable = STATED_IN_LINES[where]
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.chdir(tmp_path)
+    Path(f"Mine_{DATA}.json").write_text('[{"index": 0, "prediction": "[]"}]')
+    Path("sweep.yaml").write_text(json.dumps(sweep))
+    odd = json.dumps(ODD, separators=(",", ":"))
+    if is_variable:
+        monkeypatch.setenv("FINDIT_SPACE", odd)
+    assert main(line.replace("ODD", odd).split()) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "min_pixels has no effect in unit: leave it out" in error
+
+
+@pytest.mark.parametrize("name", STATED_IN_PYTHON)
+@pytest.mark.parametrize("made", [dict, space_from], ids=["fields", "Space"])
+def test_python_states_no_key_of_another_space(name: str, made: Callable[[Any], Any]) -> None:
+    with pytest.raises(SpaceError, match="min_pixels has no effect in unit"):
+        STATED_IN_PYTHON[name](made(ODD))
+
+
+def test_a_recorded_key_of_another_space_is_read() -> None:
+    recorded = Reply(0, BOX.replace("10, 10, 50, 40", "0.1, 0.2, 0.5, 0.8"), ReplyRecord(space=ODD))
+    scored = findit.score([recorded], [[[10, 10, 50, 40]]], "xyxy_json", sizes=(100, 50))
+    assert scored.metric_values["F1@0.5"] == 100
 
 
 # --- variables ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..benchmarks import baselines
 from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
-from ..boxes import Space, space_from
+from ..boxes import space_from, stated_space
 from ..core import nearest, validate
 from ..models import (
     MODELS,
@@ -167,7 +167,7 @@ def open_model(
         ValueError: the model or a setting does not exist, or a URL or key cannot be used.
         OSError: the checkpoint does not exist.
     """
-    stated = space.as_dict() if isinstance(space, Space) else space
+    stated = None if space is None else stated_space(space).as_dict()
     prompt = _prompt(system, prompt_template)
     fields = {} if temperature is None else {"temperature": temperature}
     if provider is not None or base_url is not None:

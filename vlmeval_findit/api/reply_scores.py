@@ -16,10 +16,10 @@ from ..boxes import (
     Corners,
     FormatFailure,
     MatchRule,
-    Space,
     SpaceError,
     Truth,
     spaces_help,
+    stated_space,
 )
 from ..protocol import (
     LoadedDataset,
@@ -161,7 +161,9 @@ def _checked(
                 f"Pass space=…:\n{spaces_help()}"
             )
         space = next((r.recorded.space for r in known if r.recorded.space), "grid1000")
-    settings = Settings(space=space.as_dict() if isinstance(space, Space) else space)
+    else:
+        space = stated_space(space).as_dict()
+    settings = Settings(space=space)
     dataset = LoadedDataset("custom", variant, Path(), {query.index: query for query in queries})
     return check_replies("", dataset, known, settings)
 

@@ -23,7 +23,7 @@ from ..boxes import (
     Truth,
     match,
     reader,
-    space_from,
+    stated_space,
     to_pixels,
 )
 from ..core import nearest
@@ -100,7 +100,7 @@ def reward(
     """
     variant = variant_of(format, frames, multilabel)
     metric = metric_of(by, variant)
-    known = space if isinstance(space, Space) else space_from(space)
+    known = stated_space(space)
     single = is_single(replies)
     many: Any = ([replies], [truths], [sizes]) if single else (replies, truths, sizes)
     values, true, shapes = many

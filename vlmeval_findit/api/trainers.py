@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
-from ..boxes import Ignored, Space, space_from
+from ..boxes import Ignored, Space, stated_space
 from ..core import nearest, parse_json, quoted_value
 from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
@@ -205,7 +205,7 @@ def _space(value: Any) -> Space:
         value = parse_json(value)
     if isinstance(value, Mapping):
         value = {key: plain(each) for key, each in _stated(value).items()}
-    return value if isinstance(value, Space) else space_from(value)
+    return stated_space(value)
 
 
 def _truth(value: Any) -> Any:

@@ -58,6 +58,7 @@ from .spaces import (
     SPACE_KINDS as SPACE_KINDS,
     FILE_PIXELS as FILE_PIXELS,
     spaces_help as spaces_help,
+    stated_space as stated_space,
 )
 
 from .matching import (

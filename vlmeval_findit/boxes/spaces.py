@@ -124,6 +124,31 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
         raise SpaceError(f"coordinate space {dict(settings)}: {error}") from None
 
 
+_OF_RESIZE = ("min_pixels", "max_pixels", "two_step", "factor")
+
+
+def stated_space(settings: str | Mapping[str, Any] | Space) -> Space:
+    """Make a space that a user states: as :func:`space_from`, but keys without effect are refused.
+
+    Records may have them. Which settings the kind of a plug-in uses is not known.
+
+    Raises:
+        SpaceError: as :func:`space_from`, or a key is of another kind of space.
+    """
+    space = settings if isinstance(settings, Space) else space_from(settings)
+    row = SPACE_KINDS[space.kind]
+    if space.kind not in SPACE_KINDS.builtin or row.needs.keys() & {*_OF_RESIZE}:
+        return space
+    unused = [name for name in _OF_RESIZE if name in space.as_dict()]
+    if unused:
+        has, it = ("has", "it") if len(unused) == 1 else ("have", "them")
+        raise SpaceError(
+            f"{' and '.join(unused)} {has} no effect in {space.kind}: leave {it} out, "
+            "or use kind=smart_resize"
+        )
+    return space
+
+
 @lru_cache(maxsize=65536)
 def reply_extent(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""

@@ -28,6 +28,7 @@ from ..leaderboard import (
     samples_legend,
     samples_table,
 )
+from ..models import check_stated
 from ..protocol import settings_from, sources
 from ..scoring import prediction_files, score_file, settings_of_score
 from .command_base import (
@@ -62,6 +63,7 @@ def command(
     Needs no model. Of several runs those without --logprobs and --samples are left out.
     """
     settings = settings_from({"space": space, "force": force})
+    check_stated(settings)
     results: list[CalibrationResult] = []
     paths = prediction_files(runs)
     for path in paths:

@@ -30,6 +30,7 @@ from ..coords import (
 )
 from ..core import as_called, printable
 from ..leaderboard import Field, FieldType, FieldValue, Table, TableCell, text_of, to_json
+from ..models import check_stated
 from ..protocol import Predictions, settings_from
 from ..scoring import open_predictions, open_score, prediction_files, score_command
 from .command_base import (
@@ -72,6 +73,7 @@ def command(
     Exit status 1: another convention fits, no known one does, or two do; else 0.
     """
     settings = settings_from({"space": space, "force": force})
+    check_stated(settings)
     settings = replace(settings, separately=space is not None)
     checks: list[dict[str, Any]] = []
     brief: list[tuple[bool, str]] = []

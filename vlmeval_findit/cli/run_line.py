@@ -14,7 +14,7 @@ import click
 from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, host_flags, nearest
 from ..engine import BackendFactory, CellBuilder
-from ..models import ModelEntry, ModelOptions, check_settings, known_model, refuse_same_names
+from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
@@ -219,7 +219,7 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None:
     """Refuse models that are not there, or that cannot answer the variants."""
     settings = settings_from(run.settings)
-    check_settings(settings)
+    check_stated(settings)
     check_overridden(run.options, run.settings, [_as_named(run, entry) for entry, _ in run.entries])
     check_image_roots(run)
     for entry, access in run.entries:

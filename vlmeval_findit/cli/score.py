@@ -16,6 +16,7 @@ from ..benchmarks.findit import rejection_line
 from ..boxes import SPACE_KINDS
 from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
 from ..data import BoxForm
+from ..models import check_stated
 from ..protocol import Settings, settings_from
 from ..scoring import (
     REPLY_LAYOUTS,
@@ -115,6 +116,7 @@ def command(
     """
     given = {"space": space, "reads_like": reads_like, "thought_marks": thought_marks}
     settings = settings_from({**given, "force": force, "encoder": encoder})
+    check_stated(settings)
     settings = replace(settings, separately=space is not None)
     choices = ConversionChoices(min_score, box, leave_out_unknown)
     if not convert and choices != ConversionChoices():

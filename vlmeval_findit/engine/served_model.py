@@ -13,7 +13,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..boxes import Space, SpaceError, space_from
+from ..boxes import Space, SpaceError, stated_space
 from ..core import nearest, read_json, validate
 from ..models import (
     ANY_CHECKPOINT,
@@ -175,7 +175,7 @@ class ServedModel:
             said = space_or_variable(None, self.row)
             if said is None:
                 raise
-            return space_from(said)
+            return stated_space(said)
 
     def describe(self, variant: DatasetVariant) -> Described:
         described = self.chat().describe(variant, [])

@@ -20,7 +20,7 @@ from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, is_datase
 from ..core import EXIT_SOME_FAILED
 from ..data import load_dataset
 from ..engine import Cell, prompts_of, settings_of
-from ..models import HostMessage, check_settings, to_host_message
+from ..models import HostMessage, check_stated, to_host_message
 from ..protocol import (
     SETTING_NAMES,
     Benchmark,
@@ -125,7 +125,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             own_arguments = {"space": space, "reads_like": reads_like, "encoder": encoder}
             self._config = {**_our_settings(own_arguments), **_our_settings(given)}
             self.settings = settings_from(self._config)
-            check_settings(self.settings)
+            check_stated(self.settings)
             self.prompts = prompts_of(self.loaded)
             self.left_out = frozenset[int]()
             self._skip = skips_missing() if skip_missing is None else skip_missing
@@ -173,6 +173,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
         path = Path(eval_file)
         with OUTCOMES.of(path.stem.removesuffix(f"_{self.dataset_name}"), self.dataset_name) as out:
             settings = settings_from({**self._config, **_our_settings(judge_kwargs)})
+            check_stated(settings)
             complete_space(path, settings)
             run = score_file(path, settings)
             files = write_score(run, path)

@@ -12,6 +12,7 @@ from .model_table import (
     space_of_settings as space_of_settings,
     space_of_variable as space_of_variable,
     check_settings as check_settings,
+    check_stated as check_stated,
     local_names as local_names,
     same_checkpoint as same_checkpoint,
     unknown_space as unknown_space,

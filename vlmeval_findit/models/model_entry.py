@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..boxes import space_from
+from ..boxes import stated_space
 from ..core import (
     Checked,
     Config,
@@ -44,7 +44,7 @@ def _known_row(name: str) -> str:
 
 def _space(value: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
     try:
-        space_from(value)
+        stated_space(value)
     except TypeError as error:
         raise ValueError(str(error)) from None
     return value
@@ -239,7 +239,7 @@ class ModelOptions:
             if entry.checkpoint is not None:
                 raise ValueError(f"{what} has a checkpoint, which only a model on this machine has")
         if self.space is not None:
-            space_from(self.space_value)
+            stated_space(self.space_value)
         if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
             raise ValueError(f"unknown --dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
         settings = {"temperature": self.temperature, "dtype": self.dtype}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help
+from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help, stated_space
 from ..core import Group, PluginTable, nearest
 from ..protocol import (
     CHANNEL,
@@ -333,7 +333,7 @@ def space_of_variable(settings: Settings) -> Space | None:
     """Return the space of models of which none is known, or raise SpaceError."""
     value = settings.of_unknown.space
     try:
-        return None if value is None else space_from(value)
+        return None if value is None else stated_space(value)
     except SpaceError as error:
         raise SpaceError(f"{SPACE_SETTING.variable}={value}: {error}") from None
 
@@ -346,6 +346,16 @@ def check_settings(settings: Settings) -> None:
         known_model(settings.reads_like, "reads_like")
     if settings.of_unknown.reads_like is not None:
         known_model(settings.of_unknown.reads_like, READS_LIKE.variable)
+
+
+def check_stated(settings: Settings) -> None:
+    """Raise SpaceError for settings of a user: as :func:`check_settings`, or keys without effect.
+
+    Settings that were completed by a record may have such keys.
+    """
+    check_settings(settings)
+    if settings.space is not None:
+        stated_space(settings.space)
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:

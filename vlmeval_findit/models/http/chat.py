@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...boxes import SPACE_KINDS, Space, SpaceError, space_from
+from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
 from ...core import parse_json, secret_field
 from ...protocol import (
     PROVIDER_KIND,
@@ -417,7 +417,7 @@ def server_space(
     It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
     """
     if stated:
-        space = space_from(stated)
+        space = stated_space(stated)
         return lambda variant: space
     row = find_model(model)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from ...boxes import Space, SpaceError, space_from
+from ...boxes import Space, SpaceError, stated_space
 from ...core import Config, Count, Name, Number, Values, YesNo, install, nearest
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
@@ -73,7 +73,7 @@ def plan(
     except SpaceError:
         if settings.space is None:
             raise
-    space = known if settings.space is None else space_from(settings.space)
+    space = known if settings.space is None else stated_space(settings.space)
     assert space is not None
     return GenerationPlan(
         family=row.local,
