@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from review_files import Reviewer, write
@@ -56,6 +58,13 @@ def test_a_row_for_each_run_and_for_each_query(world: World) -> None:
     assert (len(failed), {*failed.reason}, failed.n_gt.sum()) == (4, {"failed call"}, 0)
     assert failed.reply.isna().all()
     assert queries.score.between(0, 100).all()
+
+
+@pytest.mark.parametrize("load", [findit.load_runs, findit.load_scores, findit.open_runs])
+def test_paths_say_which_runs(load: Callable[[Any], Any], world: World) -> None:
+    one = world.run("Good", JSON, speaking(JSON, 0.9))
+    world.run("Poor", JSON, speaking(JSON, 0.2))
+    assert len(load(world.runs)) == 2 * len(load(one.path)) > 0
 
 
 def test_what_no_longer_exists_is_none_with_a_warning(world: World) -> None:

@@ -178,15 +178,16 @@ def test_a_failed_evaluation_does_not_end_the_training(
 
     def evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
         assert is_complete(checkpoint.path)
-        calls.append((checkpoint.step, list(flags)))
         model = checkpoint.model(name)
+        calls.append((model, list(flags)))
         if checkpoint.step == 2:
             return 1
-        world.predict(model, DATA, speaking(DATA, 1.0), folder=f"../outputs/{model}")
+        world.predict(model, DATA, speaking(DATA, 1.0), folder=f"../there/{model}")
         return 0
 
     monkeypatch.setattr(sweeps, "evaluate_checkpoint", evaluate)
-    callback = findit.checkpoint_callback(DATA, name="ft", like="FindIt-Nano", flags=["-q"])
+    options: Any = {"like": "FindIt-Nano", "work_dir": "there", "flags": ["-q"]}
+    callback = findit.checkpoint_callback(DATA, name="ft", **options)
     arguments = TrainingArguments(
         "training", max_steps=3, save_steps=1, use_cpu=True, report_to=[], disable_tqdm=True
     )
@@ -195,8 +196,8 @@ def test_a_failed_evaluation_does_not_end_the_training(
     trainer = Trainer(model, arguments, train_dataset=words, callbacks=[callback])  # type: ignore[arg-type]
     with caplog.at_level(logging.WARNING):
         trainer.train()
-    flags = ["--data", DATA, "--work-dir", "outputs", "--like", "FindIt-Nano", "-q"]
-    assert calls == [(step, flags) for step in (1, 2, 3)]
+    flags = ["--data", DATA, "--work-dir", "there", "--like", "FindIt-Nano", "-q"]
+    assert calls == [(f"ft-step-{step}", flags) for step in (1, 2, 3)]
     logged = [entry for entry in trainer.state.log_history if f"findit/{DATA}" in entry]
     assert logged == [{"step": step, f"findit/{DATA}": 100.0} for step in (1, 3)]
     assert f"{Path('training', 'checkpoint-2')}: findit run ended with status 1" in caplog.text

@@ -93,12 +93,13 @@ KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
         ("replicas", "cpus"),
         ("engine/test_ray.py", "test_it_listens_on_this_machine_alone_and_leaves_nothing"),
     ),
-    "provider": ("models/http/test_providers_runs.py", ""),
+    "provider": ("models/http/test_providers_runs.py", "test_a_sweep_may_ask_several_providers"),
     "gpus": ("engine/test_ray_cluster.py", "test_the_gpus_of_a_replica_share_a_machine"),
     **dict.fromkeys(
-        ("serve", "program", "serve gpus", "tensor_parallel", "arguments"),
+        ("serve", "program", "serve gpus", "tensor_parallel"),
         ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
     ),
+    "arguments": ("serving/test_serving.py", "test_servers_share_out_the_gpus"),
     "skip_missing_images": (
         "cli/test_limited_runs.py",
         "test_left_out_are_only_rows_before_the_last_asked",
@@ -305,6 +306,22 @@ PROMPT = {"label": "dog", "format": "xyxy_json", "images": "park.jpg"}
 PHRASE = {**PROMPT, "family": "refexp_all"}
 DRAWN = {"image": IMAGE, "truth": [[5, 5, 60, 30]], "answer": [[9, 9, 20, 20]]}
 
+UNLABELLED = {**SCORED, "replies": ["[10, 10, 50, 40]", "[]"], "truths": [[], []]}
+UNLABELLED |= {"format": "xyxy_text"}
+OPENED: Mapping[str, Any] = {"name": "mine=mine", "base_url": "SERVER", "space": "unit"}
+
+# Argument of ``open_model`` -> its value beside those of OPENED: another request, or answer
+OPENED_OTHERWISE: Mapping[str, Any] = {
+    "name": "other",
+    "base_url": "SERVER/v1",
+    "space": "pixels",
+    "provider": "openai",
+    "key": "sk-other",
+    "temperature": 0.5,
+    "system": "system.txt",
+    "prompt_template": "template.txt",
+}
+
 # Name of the door -> its arguments without one, by that one, and its value
 ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
     "read": {
@@ -322,6 +339,8 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
         "format": (SCORED, "cxcywh_json"),
         "sizes": (IN_GRID, (20, 20)),
         "space": (SCORED, "grid1000"),
+        "frames": (SCORED, 2),
+        "multilabel": (UNLABELLED, True),
         "images": (FIVE, [f"{at // 2}.png" for at in range(10)]),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
     },
@@ -331,6 +350,8 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
         "format": (SCORED, "cxcywh_json"),
         "sizes": (IN_GRID, (20, 20)),
         "space": (SCORED, "grid1000"),
+        "frames": ({**SCORED, "by": "adherence"}, 2),
+        "multilabel": ({**UNLABELLED, "by": "adherence"}, True),
         "by": ({**SCORED, "truths": [[[10, 10, 50, 30]], []]}, "iou"),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
     },
@@ -355,27 +376,50 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
     },
 }
 
-# Name of the door -> the file of tests that see the effects of other arguments, and which
-OTHER_ARGUMENTS: Mapping[str, tuple[str, set[str]]] = {
-    "score": ("api/test_reply_scores.py", {"frames", "multilabel"}),
-    "reward": ("api/test_rewards.py", {"frames", "multilabel"}),
-    "draw": ("api/test_answer_drawing.py", {"frame"}),
-    "draw_answer": ("api/test_answer_drawing.py", {"row", "frame"}),
-    "open_model": (
-        "api/test_open_models.py",
-        {"name", "base_url", "provider", "space", "key", "like", "temperature", "system"}
-        | {"prompt_template", "settings"},
-    ),
-    "load_runs": ("api/test_dataframes.py", {"paths", "reviews"}),
-    "load_scores": ("api/test_dataframes.py", {"paths", "reviews"}),
-    "open_runs": ("api/test_dataframes.py", {"paths", "reviews"}),
-    "compare": ("api/test_dataframes.py", {"run", "other", "within", "reviews"}),
-    "reward_function": ("api/test_trainers.py", {"trainer", "by", "fixed"}),
-    "checkpoint_callback": (
-        "api/test_trainers.py",
-        {"data", "name", "like", "work_dir", "flags"},
-    ),
+_FRAMES = "test_answer_drawing.py::test_labels_and_frames_are_drawn"
+_REVIEWS = "test_dataframes.py::test_reviewed_scores_follow_the_others"
+_FIRST = "test_dataframes.py::test_paths_say_which_runs"
+_TWO = "test_dataframes.py::test_two_runs_are_compared"
+_TRAINING = "test_trainers.py::test_a_failed_evaluation_does_not_end_the_training"
+_COLUMNS = "test_trainers.py::test_fixed_columns_and_other_rewards"
+
+# Name of the door -> its other arguments, and the test of tests/api that sees an effect of each
+OTHER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "draw": {"frame": _FRAMES},
+    "draw_answer": {"row": "test_answer_drawing.py::test_rows_are_drawn_as_they_were_scored"},
+    "open_model": {
+        "like": "test_open_models.py::test_a_server_is_asked_and_its_answer_is_in_pixels",
+        "settings": "test_open_models.py::test_a_checkpoint_is_like_a_row",
+    },
+    "load_runs": {"paths": _FIRST, "reviews": _REVIEWS},
+    "load_scores": {"paths": _FIRST, "reviews": _REVIEWS},
+    "open_runs": {"paths": _FIRST, "reviews": _REVIEWS},
+    "compare": {
+        "run": _TWO,
+        "other": _TWO,
+        "within": "test_dataframes.py::test_runs_are_compared_by_their_paths",
+        "reviews": _REVIEWS,
+    },
+    "reward_function": {
+        "trainer": "test_trainers.py::test_verl_passes_one_reply_or_a_batch",
+        "by": _COLUMNS,
+        "fixed": _COLUMNS,
+    },
+    "checkpoint_callback": dict.fromkeys(("data", "name", "like", "work_dir", "flags"), _TRAINING),
 }
+SHOWN_BELOW = {"open_model": {*OPENED_OTHERWISE}, "draw_answer": {"frame"}}
+
+
+def is_defined(path: str, function: str) -> bool:
+    text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+    return f"\ndef {function}(" in text
+
+
+@pytest.mark.parametrize("name", OTHER_ARGUMENTS)
+def test_the_test_of_an_argument_is_there(name: str) -> None:
+    for argument, where in OTHER_ARGUMENTS[name].items():
+        path, _, function = where.partition("::")
+        assert is_defined(f"api/{path}", function), f"{name}: {argument}: {where}"
 
 
 def shown_value(value: Any) -> str:
@@ -398,6 +442,40 @@ def test_an_argument_changes_what_comes(name: str, argument: str) -> None:
     assert shown_value(function(**given)) != shown_value(function(**{**given, argument: value}))
 
 
+def opened(server: ChatServer, more: Mapping[str, Any]) -> str:
+    """Open a model, ask it, and return the request and the boxes of its answer."""
+    given = {**OPENED, **more}
+    given = {
+        key: value.replace("SERVER", server.url) if isinstance(value, str) else value
+        for key, value in given.items()
+    }
+    answer = findit.open_model(given.pop("name"), **given).ask(IMAGE, "dog", "xyxy_json")
+    asked = server.asked[-1]
+    return f"{asked.path} {asked.body} {_own(asked.headers)} {answer.parsed.boxes}"
+
+
+def test_arguments_of_a_model_change_what_is_asked(
+    server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    Path("system.txt").write_text("Be short.")
+    Path("template.txt").write_text("{{ request }} Now.")
+    once = opened(server, {})
+    assert opened(server, {}) == once, "nothing else changes it"
+    same = [name for name, value in OPENED_OTHERWISE.items()
+            if opened(server, {name: value}) == once]  # fmt: skip
+    assert same == []
+
+
+def test_a_frame_of_a_row_is_drawn(asker: Asker) -> None:
+    pytest.importorskip("pandas")
+    asker.facts("run --data FindIt_Demo_video_xyxy_json --model FullImage --limit 1")
+    row = findit.load_runs("outputs").loc[0]
+    first, second = (findit.draw_answer(row, frame=frame) for frame in (0, 1))
+    assert first.tobytes() != second.tobytes()
+
+
 def functions() -> dict[str, Callable[..., Any]]:
     door = {name: getattr(findit, name) for name in dir(findit) if name[0].islower()}
     return {name: value for name, value in door.items() if inspect.isfunction(value)}
@@ -406,7 +484,7 @@ def functions() -> dict[str, Callable[..., Any]]:
 def test_every_argument_of_python_has_a_row() -> None:
     unseen = []
     for name, function in functions().items():
-        _, elsewhere = OTHER_ARGUMENTS.get(name, ("", set()))
+        elsewhere = {*OTHER_ARGUMENTS.get(name, {}), *SHOWN_BELOW.get(name, set())}
         rows = {*ARGUMENTS.get(name, {}), *elsewhere}
         arguments = {*inspect.signature(function).parameters}
         unseen += [f"{name}: {argument}" for argument in sorted(arguments ^ rows)]
@@ -476,10 +554,16 @@ def test_a_recorded_key_of_another_space_is_read() -> None:
 
 # Variable -> the test that sees its effect
 VARIABLES: Mapping[str, tuple[str, str]] = {
-    "FINDIT_CONFIG": ("storage/test_folders.py", ""),
-    "FINDIT_ENCODER": ("benchmarks/selfretrieval/test_selfretrieval_scoring.py", ""),
-    "FINDIT_FORCE": ("benchmarks/findit/test_scoring.py", ""),
-    "FINDIT_IMAGES": ("storage/test_folders.py", ""),
+    "FINDIT_CONFIG": ("storage/test_image_checks.py", "test_where_images_are_searched"),
+    "FINDIT_ENCODER": (
+        "benchmarks/selfretrieval/test_selfretrieval_command.py",
+        "test_missing_captions_are_wrong_and_unknown_uids_are_named",
+    ),
+    "FINDIT_FORCE": (
+        "host/test_host_inference.py",
+        "test_a_contradiction_is_refused_before_the_first_call_unless_forced",
+    ),
+    "FINDIT_IMAGES": ("storage/test_image_checks.py", "test_where_images_are_searched"),
     "FINDIT_PLUGINS": ("engine/test_finished_cells.py", "test_a_changed_file_is_scored_and_mended"),
     "FINDIT_PROMPTS": (
         "benchmarks/findit/test_family_prompts.py",
@@ -493,7 +577,10 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
         ("FINDIT_SERVER_HEADERS", "FINDIT_SERVER_KEY"),
         ("models/http/test_endpoint.py", "test_headers_come_from_the_environment_and_from_flags"),
     ),
-    "FINDIT_SKIP_MISSING": ("cli/test_limited_runs.py", ""),
+    "FINDIT_SKIP_MISSING": (
+        "cli/test_limited_runs.py",
+        "test_left_out_are_only_rows_before_the_last_asked",
+    ),
     "FINDIT_SPACE": (
         "cli/test_who_states_what.py",
         "test_a_variable_is_for_models_whose_space_is_not_known",

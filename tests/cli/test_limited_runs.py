@@ -118,14 +118,26 @@ def test_a_longer_run_goes_on_and_equals_a_full_one(
     assert len(set(replies(Path("whole")).values())) == ROWS
 
 
-def test_left_out_are_only_rows_before_the_last_asked(images: Path, server: ChatServer) -> None:
+def test_left_out_are_only_rows_before_the_last_asked(
+    images: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (images / "away2.png").rename(images / "2.png")
-    for limit, left_out in ((1, 0), (2, 1)):
+
+    def left_out(folder: str) -> str:
+        identity = RunFiles(Path(f"{folder}/{MODEL}/{MODEL}_{DATA}.json")).identity
+        return str(json.loads(identity.read_text())["left_out"])
+
+    for limit, rows in ((1, ""), (2, "1")):
         words = run_words(server, "out", "--limit", str(limit), "--skip-missing-images")
         assert main(words) == 0
-        identity = RunFiles(Path(f"out/{MODEL}/{MODEL}_{DATA}.json")).identity
-        assert json.loads(identity.read_text())["left_out"] == ("1" if left_out else "")
+        assert left_out("out") == rows
     assert list(replies(Path("out"))) == [0, 2]
+    words = run_words(server, "there", "--limit", "2")
+    monkeypatch.setenv("FINDIT_SKIP_MISSING", "")
+    assert main(words) == 2
+    monkeypatch.setenv("FINDIT_SKIP_MISSING", "1")
+    assert main(words) == 0
+    assert left_out("there") == "1"
 
 
 def test_a_sample_of_pictures_needs_its_images_only(images: Path) -> None:

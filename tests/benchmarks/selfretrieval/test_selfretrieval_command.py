@@ -40,6 +40,10 @@ def test_missing_captions_are_wrong_and_unknown_uids_are_named(
     metrics, scorer = scored("all", values)
     assert metrics[:4] == [100.0, 100.0, 0.0, 0.0]
     assert scorer["source"] == "default of SelfRetrieval"
+    with monkeypatch.context() as patch:
+        patch.setenv("FINDIT_ENCODER", "owner/other")
+        _, scorer = scored("named", values)
+    assert (scorer["name"], scorer["source"]) == ("owner/other", "FINDIT_ENCODER")
     values |= {"x": {}, "1": {"left_image": "left"}, "2": None}
     del values["0"]
     metrics, scorer = scored("some", values, "--encoder", "owner/name")
