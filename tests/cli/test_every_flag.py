@@ -269,6 +269,7 @@ SEEN_ELSEWHERE = {
         "test_an_image_that_viewers_turn_is_asked_for": ["data import --exif"],
     },
     "data/published/test_importing.py": {
+        "test_numbers_of_a_set_are_asked_about_and_taken": ["data get --units", "data get --box"],
         "test_odinw_13": ["data import --set", "data import --only", "data import --partial"],
     },
     "data/test_data_get.py": {
@@ -322,6 +323,7 @@ NOT_SEEN = {
     **dict.fromkeys(("sweep --executor", "sweep --replicas"), _ON_RAY),
     **dict.fromkeys(("probe --executor", "probe --replicas"), _ON_RAY),
     **dict.fromkeys(("reproduce --executor", "reproduce --replicas"), _ON_RAY),
+    "data get --exif": "handed over as --units is; tests of stored pixels have each choice",
     "data get --videos": "needs the published videos of a dataset",
     "data get --no-images": "the images of the small world lie on no server",
     "data import --frames": "videos: data/custom/test_jsonl.py thins them below the command line",

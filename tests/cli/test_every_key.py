@@ -22,7 +22,7 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import SpaceError, space_from
-from vlmeval_findit.cli import KEYS_USED_BY, Access, main, refuse_unused_sweep_keys
+from vlmeval_findit.cli import CHOSEN_BY_FLAGS, KEYS_USED_BY, Access, main, unused_sweep_keys
 from vlmeval_findit.data import prepare_demo
 from vlmeval_findit.engine import CallOptions
 from vlmeval_findit.models import MODEL_KEYS
@@ -240,16 +240,21 @@ OPTIONS = {key.name for key in fields(SweepOptions)} - {"inference"} | {
 
 
 @pytest.mark.parametrize("key", sorted(OPTIONS))
-def test_a_key_that_no_model_uses_is_refused(key: str) -> None:
-    """Whether a key acts is known of each access; where none uses it, it is refused."""
+def test_a_key_that_no_model_uses_is_refused_or_said(key: str) -> None:
+    """Whether a key acts is known of each access; what a flag would make act is said."""
     assert key in USED_BY_ALL or key == "race" or key in KEYS_USED_BY
     for access in Access:
-        uses = access in KEYS_USED_BY.get(key, set(Access))
-        if uses:
-            refuse_unused_sweep_keys({key: "s.yaml, line 3: "}, [("A", access)])
-            continue
-        with pytest.raises(ValueError, match=f"s.yaml, line 3: {key} has no effect: A is "):
-            refuse_unused_sweep_keys({key: "s.yaml, line 3: "}, [("A", access)])
+        used_by = KEYS_USED_BY.get(key, set(Access))
+        place = {key: "s.yaml, line 3: "}
+        said = f"s.yaml, line 3: {key} has no effect: A is "
+        if access in used_by:
+            assert unused_sweep_keys(place, [("A", access)]) == []
+        elif used_by <= CHOSEN_BY_FLAGS:
+            (line,) = unused_sweep_keys(place, [("A", access)])
+            assert line.startswith(said)
+        else:
+            with pytest.raises(ValueError, match=said):
+                unused_sweep_keys(place, [("A", access)])
 
 
 UNUSED: Mapping[str, Any] = {
@@ -261,7 +266,7 @@ UNUSED: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("key", UNUSED)
-def test_a_file_with_a_key_without_effect_is_refused(
+def test_a_file_with_a_key_without_effect_is_told(
     key: str,
     lmu: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -273,7 +278,8 @@ def test_a_file_with_a_key_without_effect_is_refused(
     first, _, inner = key.partition(" ")
     value = {inner: UNUSED[key]} if inner else UNUSED[key]
     Path("s.yaml").write_text(f"models: FullImage\ndatasets: Demo\n{first}: {json.dumps(value)}\n")
-    assert main(["sweep", "s.yaml", "--dry-run"]) == 2
+    is_said = KEYS_USED_BY[inner or first] <= CHOSEN_BY_FLAGS
+    assert main(["sweep", "s.yaml", "--dry-run"]) == (0 if is_said else 2)
     assert f"s.yaml, line 3: {inner or first} has no effect: FullImage is a baseline" in (
         " ".join(capsys.readouterr().err.split())
     )

@@ -29,8 +29,9 @@ from .early_checks import (
 from .access import (
     Access as Access,
     USED_BY as USED_BY,
+    CHOSEN_BY_FLAGS as CHOSEN_BY_FLAGS,
     KEYS_USED_BY as KEYS_USED_BY,
-    refuse_unused_sweep_keys as refuse_unused_sweep_keys,
+    unused_sweep_keys as unused_sweep_keys,
     USED_BY_NONE as USED_BY_NONE,
     access_of as access_of,
 )

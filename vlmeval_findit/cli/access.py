@@ -73,6 +73,9 @@ KEYS_USED_BY: Mapping[str, frozenset[Access]] = {
 }
 """Keys of a whole sweep's file that not every access uses; those in ``inference``, too."""
 
+CHOSEN_BY_FLAGS = frozenset({Access.BATCH, Access.RAY, Access.SERVED})
+"""What a flag chooses: one file is asked with it today and without it tomorrow."""
+
 USED_BY_EACH = (
     "temperature",
     "samples",
@@ -184,23 +187,31 @@ def refuse_unused_keys(entry: ModelEntry, access: Access) -> None:
             )
 
 
-def refuse_unused_sweep_keys(
+def unused_sweep_keys(
     places: Mapping[str, str], accesses: Sequence[tuple[str, Access]]
-) -> None:
-    """Refuse the first key of a whole sweep that none of its models uses.
+) -> list[str]:
+    """Return a line for each key of a whole sweep that has no effect this time.
 
     ``places`` begin messages: file and line of each key that says another value than its default.
+
+    Raises:
+        ValueError: a key has no effect whichever flag is typed.
     """
+    unused = []
     for key, where in places.items():
         used_by = KEYS_USED_BY.get(key, frozenset(Access))
         if any(access in used_by for _, access in accesses):
             continue
         model, access = accesses[0]
         more = " (--executor ray)" if Access.RAY in used_by else ""
-        raise ValueError(
+        message = (
             f"{where}{key} has no effect: {model} is {access.value}; only these use it: "
-            f"{_named(used_by)}{more}. Leave the key out"
+            f"{_named(used_by)}{more}"
         )
+        if not used_by <= CHOSEN_BY_FLAGS:
+            raise ValueError(f"{message}. Leave the key out")
+        unused.append(message)
+    return unused
 
 
 def _named(accesses: frozenset[Access]) -> str:

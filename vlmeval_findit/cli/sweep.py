@@ -63,7 +63,7 @@ from .access import (
     access_of,
     refuse_unused,
     refuse_unused_keys,
-    refuse_unused_sweep_keys,
+    unused_sweep_keys,
 )
 from .command_base import PATH, Command, is_quiet, is_verbose, option, print_note, say
 from .early_checks import (
@@ -284,9 +284,7 @@ def _inference(sweep: Sweep, options: ModelOptions) -> CallOptions:
 def _refuse_unused(
     sweep: Sweep, options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]
 ) -> None:
-    """Refuse flags and keys that no model uses, and flags that every model must use but some do
-    not.
-    """
+    """Refuse flags and keys that no model uses, and flags that not all use that must."""
     by_name = [(entry.name, access) for entry, access in accesses]
     on_ray = list[tuple[str, Access]]()
     if options.executor == "ray":
@@ -295,7 +293,8 @@ def _refuse_unused(
     of_each = [name for name in options.specified if name in USED_BY_EACH]
     refuse_unused([name for name in options.specified if name not in of_each], [*by_name, *on_ray])
     refuse_unused(of_each, by_name)
-    refuse_unused_sweep_keys(sweep.places, [*by_name, *on_ray])
+    for line in unused_sweep_keys(sweep.places, [*by_name, *on_ray]):
+        print_note(line)
 
 
 def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> BackendFactory:

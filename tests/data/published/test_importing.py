@@ -147,15 +147,28 @@ def test_rf100_vl(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize("command", ["import", "get"])
+@pytest.mark.parametrize(
+    ("numbers", "flag", "corners"),
+    [
+        ([500, 400, 450, 500], "--units thousandths", (100, 40, 190, 90)),
+        ([110, 40, 190, 90], "--box corners", (110, 40, 190, 90)),
+    ],
+)
 def test_numbers_of_a_set_are_asked_about_and_taken(
-    tmp_path, monkeypatch, command: str, capsys
+    tmp_path,
+    monkeypatch,
+    command: str,
+    capsys,
+    numbers: list[int],
+    flag: str,
+    corners: tuple[int, ...],
 ) -> None:
-    """As those of a user's own file; boxes of thousandths in images of 200 x 100."""
+    """As those of a user's own file; boxes in images of 200 x 100."""
     folder = published.write_coco_val2017(tmp_path / "coco")
     file = folder / "annotations" / "instances_val2017.json"
     values = json.loads(file.read_text())
     for thing in values["annotations"]:
-        thing["bbox"] = [500, 400, 450, 500]
+        thing["bbox"] = numbers
         thing["segmentation"] = []
         thing["iscrowd"] = 0
     file.write_text(json.dumps(values))
@@ -166,10 +179,10 @@ def test_numbers_of_a_set_are_asked_about_and_taken(
     error = capsys.readouterr().err
     for flags in re.findall(r"--\S+ \S+", error.rpartition("Type ")[2]):
         assert main(["data", *words, *flags.split(), "--help"]) == 0
-    assert "--units thousandths" in error
-    assert main(["data", *words, "--units", "thousandths"]) == 0
+    assert flag in error
+    assert main(["data", *words, *flag.split()]) == 0
     (row, *_) = load_dataset("FindIt_COCO_val2017_xyxy_json").queries.values()
-    assert row.truth.boxes == ((100, 40, 190, 90),)
+    assert row.truth.boxes == (corners,)
 
 
 @pytest.mark.parametrize("flag", ["--units pixels", "--box sides", "--exif stored"])
