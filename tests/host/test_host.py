@@ -45,6 +45,21 @@ def test_every_variant_belongs_to_a_single_class(host) -> None:
     assert not any("MMBench_DEV_EN" in names or None in names for names in supported)
 
 
+def test_a_name_is_looked_for_without_listing_others(
+    host: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VLMEvalKit asks each class for a name several times in each run."""
+    from vlmeval_findit.host import dataset_classes
+
+    def listed(*_: object) -> None:
+        raise AssertionError("names are listed")
+
+    for cls in dataset_classes():
+        monkeypatch.setattr(type(cls.benchmark), "variant_names", listed)
+    for name, classes in ((DATA, 1), ("MMBench_DEV_EN", 0)):
+        assert sum(name in cls.supported_datasets() for cls in dataset_classes()) == classes
+
+
 @pytest.mark.parametrize(
     ("name", "cls"),
     [

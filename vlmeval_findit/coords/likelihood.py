@@ -8,7 +8,8 @@ another place, or nothing. Densities are of the reply's numbers, so that units a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ _OUTSIDE = 25.0  # Nats per image side that a box lies outside
 _MOST_OUTSIDE = 0.2  # Image sides outside that count
 _MARGIN = 0.02  # Shares of the image
 _NEVER = -700.0  # nats
+_MOST_NUMBERS = 16000  # Of an array, in conventions that are read at once
 
 
 class Boxes(NamedTuple):
@@ -259,15 +261,38 @@ def screen(
 ) -> tuple[Floats, Floats]:
     """Return nats by box, (conventions, n), with objects and without."""
     logs, nothing = np.empty((2, len(known), arrays.boxes))
-    spaces = [item.space.name for item in known]
-    for space in dict.fromkeys(spaces):
-        rows = [row for row, name in enumerate(spaces) if name == space]
-        frame = arrays.coordinate_map(known[rows[0]].space.map_of).of(arrays.box_query)
-        corners = np.array([known[row].order.corners for row in rows])
-        densities = likelihood(arrays, to_boxes(arrays.numbers, frame, corners), (width,))
+    for rows in _read_together(arrays, known):
+        maps = [arrays.coordinate_map(known[row].space.map_of) for row in rows[:, 0]]
+        frames = CoordinateMap(
+            np.stack([each.scale for each in maps])[:, None, :, arrays.box_query],
+            np.stack([each.offset for each in maps])[:, None, :, arrays.box_query],
+            maps[0].turned,
+        )
+        corners = np.array([known[row].order.corners for row in rows[0]])
+        densities = likelihood(arrays, to_boxes(arrays.numbers, frames, corners), (width,))
         logs[rows] = densities.logs()
         nothing[rows] = densities.logs(follows=0.0)
     return logs, nothing
+
+
+def _read_together(arrays: RunArrays, known: Sequence[Convention]) -> Iterator[Indices]:
+    """Yield places (spaces, orders) of conventions to read at once: for few boxes several spaces.
+
+    Spaces that are read together have the same orders, and are all turned or none is.
+    """
+    by_space = defaultdict(list)
+    for row, each in enumerate(known):
+        by_space[each.space.name].append(row)
+    alike = defaultdict(list)
+    for rows in by_space.values():
+        turned = arrays.coordinate_map(known[rows[0]].space.map_of).turned
+        orders = tuple(known[row].order.name for row in rows)
+        alike[turned, orders].append(rows)
+    for (_, orders), groups in alike.items():
+        numbers = len(orders) * max(1, arrays.boxes, len(arrays.pair_box))
+        spaces = max(1, _MOST_NUMBERS // numbers)
+        for start in range(0, len(groups), spaces):
+            yield np.array(groups[start : start + spaces])
 
 
 def best_ious(arrays: RunArrays, boxes: Boxes) -> Floats:

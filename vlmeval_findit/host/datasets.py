@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,21 @@ class Names(Sequence[str]):
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
         self._class, self._benchmark = host_class, benchmark
-        self._is_first = host_class == class_of(benchmark.variant_names()[0])
-        self._listed = [name for name in benchmark.variant_names() if class_of(name) == host_class]
+
+    # VLMEvalKit asks every class for a name, many times in a run: names are listed only when read.
+    @cached_property
+    def _listed(self) -> list[str]:
+        names = self._benchmark.variant_names()
+        return [name for name in names if class_of(name) == self._class]
 
     def __contains__(self, name: object) -> bool:
         if is_dataset_name(name):
             return class_of(str(name)) == self._class
-        return self._is_first and isinstance(name, str) and self._is_mistyped(name)
+        return isinstance(name, str) and self._is_mistyped(name) and self._is_first
+
+    @property
+    def _is_first(self) -> bool:
+        return class_of(self._benchmark.variant_names()[0]) == self._class
 
     def _is_mistyped(self, name: str) -> bool:
         if not begins_with_prefix(name) or is_users_table(name):

@@ -33,11 +33,12 @@ class NameParts:
 
     def take(self, words: Iterable[str]) -> str | None:
         """Take the longest of the words in front that ends at '_' or the end, if any."""
-        for word in sorted(words, key=len, reverse=True):
-            if self.text == word or self.text.startswith(word + "_"):
-                self.text = self.text[len(word) + 1 :]
-                return word
-        return None
+        front = f"{self.text}_"
+        fitting = [word for word in words if front.startswith(f"{word}_")]
+        longest = max(fitting, key=len, default=None)
+        if longest is not None:
+            self.text = self.text[len(longest) + 1 :]
+        return longest
 
     def take_match(self, pattern: str) -> str | None:
         """Take the part in front that matches a pattern, if it does; return its first group."""
