@@ -123,7 +123,7 @@ def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None
     assert [len(panel["points"]) for panel in formats] == [demo.FORMATS] * 2
     for panel in (overall, *formats):
         for point in panel["points"]:
-            seconds, tokens, pixels, of_processor = (cost["cost"] for cost in point["costs"])
+            seconds, tokens, of_processor, pixels = (cost["cost"] for cost in point["costs"])
             assert 0 < seconds < 60 < pixels
             assert tokens > 5
             assert 0 < of_processor < 600
