@@ -128,10 +128,10 @@ def command(
         raise ValueError("--limit N gets the images of N rows, --no-images none. Leave one out")
     make_lmu_data_root()
     sets = published_sets()
+    names_of_sets = {known.casefold() for known in sets}
+    has_a_set = any(name.casefold() in names_of_sets for name in names)
     for flag, value in (("--units", units), ("--box", box), ("--exif", exif)):
-        if value is not None and not any(
-            name.casefold() in map(str.casefold, sets) for name in names
-        ):
+        if value is not None and not has_a_set:
             raise ValueError(f"{flag} is for published sets (data import --sets). Leave it out")
     given = {**made_sources(), **sets}
     by_case = {known.casefold(): known for known in (*given, "all")}
