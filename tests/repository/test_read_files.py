@@ -79,5 +79,5 @@ def test_messages_show_values_by_one_function() -> None:
     """``{value!r:.60}`` writes a value out whole before it is cut."""
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"!r:\.\d", text), f"{path}: use core.formatting.shown"
+        assert not re.search(r"!r:\.\d", text), f"{path}: use core.quoted_value"
         assert path.name == "formatting.py" or "reprlib" not in text, path
