@@ -27,9 +27,9 @@ from .printing import print_folded
 )
 @switch("--yes", "Delete it although there are runs, or a table was edited.")
 def command(names: tuple[str, ...], work_dir: tuple[Path, ...], yes: bool) -> int:
-    """Delete imported datasets: their tables and their names.
+    """Delete imported datasets: their tables, their names, and images that the import unpacked.
 
-    Your annotations, the images and the results of runs stay. It is refused if runs in --work-dir
+    Your annotations, your images and the results of runs stay. It is refused if runs in --work-dir
     are about them.
     """
     for folder in work_dir:
@@ -43,7 +43,9 @@ def command(names: tuple[str, ...], work_dir: tuple[Path, ...], yes: bool) -> in
         remove_import(each)
         listed = ", ".join(file.name for file in each.files) or "no file was left"
         print_folded(f"{each.name} is removed from {_folder_of(each)}: {listed}")
-        if each.images is not None:
+        if each.unpacked and not each.used_by:
+            print_folded(f"{counted(len(each.unpacked), 'image')} that it unpacked went, too")
+        if each.images is not None and each.images.is_dir():
             print_folded(f"its images stay in {each.images}")
     return 0
 
@@ -65,6 +67,12 @@ def _refuse_what_is_used(
         )
     for table in chain.from_iterable(each.edited for each in written):
         whys.append(f"{table} was edited after the import, and the edits would be lost")
+    for each in written:
+        if each.unpacked and each.used_by:
+            whys.append(
+                f"the {counted(len(each.unpacked), 'image')} that it unpacked may be those of "
+                f"{', '.join(each.used_by)}, too, and would stay"
+            )
     if whys:
         typed = as_called(f"python run_findit.py data remove {' '.join(names)} --yes")
         raise ValueError("\n".join([*whys, f"Nothing was deleted. To delete it: {typed}"]))

@@ -26,6 +26,7 @@ from ..storage import (
 from .annotated_samples import AnnotationError
 from .custom.coco_ids import ids_path
 from .sources import SOURCES
+from .unpacked_images import unpacked_by_import, unpacked_folder, unpacked_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,9 @@ class WrittenByImport:
     name: str  # In ``FindIt_<name>_…``
     files: tuple[Path, ...]  # In the order in which they are deleted
     edited: tuple[Path, ...]  # Tables of these that were changed after the import
-    images: Path | None  # The folder of the images, which stay; None: not known any more
+    images: Path | None  # The folder of the images; None: not known any more
+    unpacked: tuple[Path, ...] = ()  # Images that the import unpacked
+    used_by: tuple[str, ...] = ()  # Other datasets whose images these may be: then they stay
 
 
 def imports_called(name: str) -> list[str]:
@@ -45,6 +48,8 @@ def imports_called(name: str) -> list[str]:
         AnnotationError: nothing was imported under this name.
     """
     if name in custom_datasets() or _facts_say(name, "imported as", name):
+        return [name]
+    if unpacked_path(name).is_file():  # An import was killed before it wrote a table
         return [name]
     source = SOURCES.get(name)
     parts = [source.dataset(part) for part in source.parts] if source is not None else []
@@ -65,23 +70,51 @@ def written_by_import(name: str) -> WrittenByImport:
     multilabel = lmu_data_root() / f"{name}_multilabel.tsv"
     tables = [each for each in (multilabel, table) if meta_path(each).is_file()]
     beside = [ids_path(table), contents_path(table)]
+    images = image_folder(name).path if name in custom_datasets() else None
+    used_by = _others_in(unpacked_folder(name), name)
+    if not used_by:
+        beside.append(unpacked_path(name))
     # What says that there was an import goes last: after a kill the same command goes on.
     files = [*tables, *beside, *map(meta_path, tables)]
-    images = image_folder(name).path if name in custom_datasets() else None
     return WrittenByImport(
         name,
         tuple(file for file in files if file.is_file()),
         tuple(filter(_is_edited, tables)),
         images,
+        tuple(unpacked_by_import(name)),
+        used_by,
+    )
+
+
+def _others_in(folder: Path, name: str) -> tuple[str, ...]:
+    """Return the other datasets whose images are in a folder, below it, or in one above."""
+    within = folder.resolve()
+    others = {each: Path(row.folder) for each, row in custom_datasets().items() if each != name}
+    return tuple(
+        each
+        for each, images in others.items()
+        if images.is_relative_to(within) or within.is_relative_to(images)
     )
 
 
 def remove_import(written: WrittenByImport) -> None:
-    """Delete what an import wrote; images and results of runs stay."""
+    """Delete what an import wrote, with the images that it unpacked; all others stay."""
     # First of all: a dataset that is known has its tables.
     register_dataset(written.name, None)
+    if unpacked_path(written.name) in written.files:
+        for image in written.unpacked:
+            image.unlink(missing_ok=True)
+        _remove_empty(unpacked_folder(written.name))
     for file in written.files:
         file.unlink(missing_ok=True)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Delete a folder and those below it, but for those that have files."""
+    below = sorted(path for path in folder.rglob("*") if path.is_dir())
+    for place in (*reversed(below), folder):
+        with suppress(OSError):
+            place.rmdir()
 
 
 def runs_about(names: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:

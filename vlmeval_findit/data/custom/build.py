@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from filecmp import cmp
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from ...storage import (
 )
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
+from ..unpacked_images import contents_to_move, move_to_place, unpacked_folder
 from .annotation_values import IMAGE_SUFFIXES
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
 from .coco_ids import write_ids
@@ -162,25 +162,16 @@ def _unpack_images(name: str, samples: Samples) -> Iterator[tuple[Path, Callable
     if isinstance(images, Path):
         yield images, lambda: images
         return
-    folder = lmu_data_root() / "images" / name
+    folder = unpacked_folder(name)
     now = folder.with_name(f".{name}.unpacked")
     with Lock(folder.with_name(f".{name}.lock"), "another import is at work there"):
         shutil.rmtree(now, ignore_errors=True)
         try:
             images.unpack(now)
-            yield now, lambda: _move(now, folder)
+            contents = contents_to_move(name, now)
+            yield now, lambda: move_to_place(name, now, contents)
         finally:
             shutil.rmtree(now, ignore_errors=True)
-
-
-def _move(now: Path, folder: Path) -> Path:
-    """Move files into a folder; equal ones that are there stay."""
-    for path in sorted(path for path in now.rglob("*") if path.is_file()):
-        target = folder / path.relative_to(now)
-        if not (target.is_file() and cmp(path, target, shallow=False)):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(target)
-    return folder
 
 
 # --- tables ---------------------------------------------------------------------------------------
