@@ -36,6 +36,7 @@ from nano_sweep import FORMATS, load_client
 from PIL import Image
 
 from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.core import error_line
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import JournalView, answers_of, prompts_of
 from vlmeval_findit.models import (
@@ -50,7 +51,7 @@ from vlmeval_findit.models import (
     qwen3_bounds,
 )
 from vlmeval_findit.models.local import machine, transformer
-from vlmeval_findit.protocol import Batch, Message, error_line, image, text
+from vlmeval_findit.protocol import Batch, Message, image, text
 
 ENOUGH = 5.0
 """Seconds of measuring after which nothing is repeated."""

@@ -14,7 +14,7 @@ from simulated_races import raced, rows_of
 from vlmeval_findit.analysis import HeldOutAnswers, elsewhere_of, held_out_answers
 from vlmeval_findit.benchmarks.findit import BENCHMARK
 from vlmeval_findit.leaderboard import OVERALL, make_board
-from vlmeval_findit.protocol import DatasetVariant, ScoredRow, SumKey, Texts, totals
+from vlmeval_findit.protocol import DatasetVariant, ScoredRow, SumKey, Texts, sum_rows
 from vlmeval_findit.scoring import RowData, Run, load_runs
 from vlmeval_findit.statistics import (
     clustered_sums,
@@ -43,7 +43,7 @@ def test_sums_of_some_rows_are_their_totals() -> None:
     rows = rows_with_slices(40)
     clustered = clustered_sums(rows, "Pascal")
     some = np.arange(40) % 4 == 1
-    expected = totals([row for row in rows if row.index % 4 == 1])
+    expected = sum_rows([row for row in rows if row.index % 4 == 1])
     actual = {key: total for key, total in totals_of(clustered, some).items() if total}
     assert actual == {key: total for key, total in expected.items() if total}
     assert SumKey("tp", "size", "large") in actual
@@ -138,7 +138,7 @@ def _race(seed: int, images: int = 60, formats: int = 8) -> tuple[Run, list[Run]
         asked = race.asked_of[variant]
         runs.append(_run(variant, of[:asked]))
     (winner,) = (run for run in runs if run.variant is race.won)
-    return winner, runs, float(np.mean([METRIC.value(totals(of)) for of in rows.values()]))
+    return winner, runs, float(np.mean([METRIC.value(sum_rows(of)) for of in rows.values()]))
 
 
 def test_a_race_is_scored_without_its_luck() -> None:

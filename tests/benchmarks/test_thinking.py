@@ -18,7 +18,7 @@ from vlmeval_findit.boxes import FormatFailure
 from vlmeval_findit.models import (
     MODELS,
     RunSettings,
-    plan,
+    plan_generation,
     read_completion,
     row_problem,
     without_thought,
@@ -166,7 +166,7 @@ def by_completion(text: str) -> Result:
 
 def by_local_model(text: str) -> Result:
     """A family of which nobody knows that it thinks."""
-    settings = plan(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
+    settings = plan_generation(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
     got = without_thought(settings, "a prompt", text, ReplyRecord(finish_reason="stop"))
     return by_read(Reply(0, got.text, got.recorded))
 

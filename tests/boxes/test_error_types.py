@@ -34,7 +34,7 @@ from vlmeval_findit.protocol import (
     Metric,
     ScoredRow,
     add_up,
-    lost,
+    lost_key,
 )
 
 Box = tuple[float, float, float, float]
@@ -215,7 +215,7 @@ def test_the_worked_example() -> None:
         **dict.fromkeys(("duplicate", "background", "false alarm"), box),
         **dict.fromkeys(("truncated", "nothing found"), object_),
     }
-    assert points == pytest.approx({lost(name): value for name, value in expected.items()})
+    assert points == pytest.approx({lost_key(name): value for name, value in expected.items()})
     assert sum(points.values()) == pytest.approx(900 / 13)
 
 

@@ -13,7 +13,13 @@ from scored_runs import World, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import program
-from vlmeval_findit.protocol import SPACE_SETTING, Known, ReviewVerdict, choose, forget_remarks
+from vlmeval_findit.protocol import (
+    SPACE_SETTING,
+    Known,
+    ReviewVerdict,
+    choose_value,
+    forget_remarks,
+)
 from vlmeval_findit.scoring import load_run, score_again
 from vlmeval_findit.storage import RunFiles, run_of
 
@@ -121,7 +127,7 @@ VALUES = {"recorded": "a", "stated": "b", "last": "c", "known": Known("d", "t"),
 @pytest.mark.parametrize("first", range(len(VALUES)))
 def test_the_last_score_goes_before_the_table(first: int) -> None:
     names = list(VALUES)[first:]
-    chosen = choose(SPACE_SETTING, "M", **{name: VALUES[name] for name in names})
+    chosen = choose_value(SPACE_SETTING, "M", **{name: VALUES[name] for name in names})
     assert chosen.value == "abcde"[first]
     if names[0] == "last":
         assert "M: coordinate space c, as its last score was told, in place of d (t)" in (

@@ -28,7 +28,7 @@ from vlmeval_findit.protocol import (
     OfUnknown,
     Settings,
     ThoughtMarks,
-    choose,
+    choose_value,
     forget_remarks,
     settings_from,
 )
@@ -68,7 +68,7 @@ def server() -> Iterator[ChatServer]:
 def test_who_goes_first(
     setting: Any, has_record: bool, has_stated: bool, has_known: bool, has_variable: bool
 ) -> None:
-    choice = choose(
+    choice = choose_value(
         setting,
         "M",
         recorded="R1" if has_record else None,
@@ -97,8 +97,8 @@ def test_who_goes_first(
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: each.variable)
 def test_a_variable_that_says_the_same_is_not_told(setting: Any) -> None:
     known = Known("c", "model table: Row")
-    assert choose(setting, "M", known=known, variable="c").remark == ""
-    assert choose(setting, "M", stated="c", known=known).source == "setting"
+    assert choose_value(setting, "M", known=known, variable="c").remark == ""
+    assert choose_value(setting, "M", stated="c", known=known).source == "setting"
 
 
 # --- doors ----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from vlmeval_findit.core import as_csv, printable, short
+from vlmeval_findit.core import as_csv, printable, shorten
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
 
 
 def test_long_names_keep_both_ends() -> None:
-    assert [short("abcdefgh", most) for most in (8, 7, 6, 3)] == [
+    assert [shorten("abcdefgh", most) for most in (8, 7, 6, 3)] == [
         "abcdefgh", "abc…fgh", "abc…gh", "a…h",
     ]  # fmt: skip
 

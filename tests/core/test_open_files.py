@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vlmeval_findit.core import limit, room_for_files, too_many_files
+from vlmeval_findit.core import open_file_limit, room_for_files, too_many_files
 
 _FILES = resource.RLIMIT_NOFILE
 
@@ -24,9 +24,9 @@ def test_the_soft_limit_is_raised_only_if_too_low(limits: tuple[int, int]) -> No
     _, hard = limits
     resource.setrlimit(_FILES, (256, hard))
     assert room_for_files(8, 8) == 8
-    assert limit() == 256
+    assert open_file_limit() == 256
     assert room_for_files(300, 8) == 300
-    assert limit() > 256
+    assert open_file_limit() > 256
 
 
 def test_within_a_hard_limit_fewer_are_possible(

@@ -38,7 +38,7 @@ from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.storage import (
     DatasetFileError,
     ImageFileError,
-    check,
+    check_image,
     custom_datasets,
     header,
     image_bytes,
@@ -97,7 +97,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "a journal": ("calls.jsonl", JournalView),
     "addresses": ("hosts.txt", lambda path: AddressFile(path, lambda url: url)),  # type: ignore[arg-type,return-value]
     "an image": ("a.png", header),
-    "an image to its end": ("a.png", check),
+    "an image to its end": ("a.png", check_image),
     "an image to send": ("a.png", image_bytes),
 }
 
@@ -142,7 +142,7 @@ def test_what_is_no_image_is_looked_at_with_512_bytes(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(begin)
         os.truncate(path, 20 << 30)
-        for read in (header, check, image_bytes):
+        for read in (header, check_image, image_bytes):
             with bounded(), pytest.raises(ImageFileError, match=why):
                 read(path)
 

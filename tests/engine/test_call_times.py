@@ -15,7 +15,7 @@ from asking import KEY, ask_call, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.engine import HttpService, encode
+from vlmeval_findit.engine import HttpService, encode_record
 from vlmeval_findit.models import Endpoint, GenerateClient, SharedTime, Stopwatch, chat_model
 from vlmeval_findit.protocol import Batch, CallTime, parse_call_time
 from vlmeval_findit.scoring import Run, RunCosts, load_runs, score_file, write_score
@@ -95,7 +95,9 @@ def made_up_run(folder: Path, **others: Any) -> Run:
     lines = []
     for record, (keys, reply) in zip(in_order, MADE_UP, strict=True):
         changed = {**record, **keys, "extra_records": json.dumps({"findit": reply}), **others}
-        lines.append(encode({key: each for key, each in changed.items() if each is not None}))
+        lines.append(
+            encode_record({key: each for key, each in changed.items() if each is not None})
+        )
     sweep.journal.write_bytes(b"".join(lines))
     for path in sweep.work_dir.rglob("*Demo*"):
         path.unlink()

@@ -21,8 +21,8 @@ from vlmeval_findit.engine import (
     answering,
     basis_of,
     cell_files,
-    decode,
-    encode,
+    decode_record,
+    encode_record,
 )
 from vlmeval_findit.protocol import GIVEN_SOURCE, Scorer, SumKey, SumName, ThoughtMarks, ThoughtRule
 from vlmeval_findit.scoring import (
@@ -70,10 +70,10 @@ class Finished:
     def edit_journal(self, edit: Callable[[dict[str, Any]], object]) -> None:
         """Edit the first record by hand, with its checksum."""
         first, *others = self.sweep.journal.read_bytes().splitlines(keepends=True)
-        record = decode(first)
+        record = decode_record(first)
         assert record is not None
         edit(record)
-        self.sweep.journal.write_bytes(b"".join([encode(record), *others]))
+        self.sweep.journal.write_bytes(b"".join([encode_record(record), *others]))
 
 
 class Empty(FakeModel):

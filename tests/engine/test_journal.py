@@ -26,7 +26,7 @@ from vlmeval_findit.engine import (
     JournalError,
     JournalTakenError,
     JournalView,
-    encode,
+    encode_record,
 )
 from vlmeval_findit.storage import LockedError
 
@@ -109,7 +109,9 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
         whole = path.read_bytes()
         stored = whole[: round(cut * len(whole))]
         # A record whose line end alone is missing is whole.
-        ends = accumulate(len(encode(record(str(at), reply))) for at, reply in enumerate(replies))
+        ends = accumulate(
+            len(encode_record(record(str(at), reply))) for at, reply in enumerate(replies)
+        )
         complete = sum(len(stored) >= end - 1 for end in ends)
         with path.open("wb") as f:
             f.write(stored + rubbish if stored.endswith(b"\n") else stored)
@@ -161,7 +163,7 @@ def test_a_damaged_line_is_no_answer(
 ) -> None:
     path = tmp_path / "calls.jsonl"
     first, middle, last = (
-        encode(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
+        encode_record(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
     )
     bad = spoil(middle)
     assert (bad != middle) == (error is not None or spoil is not SPOILT["the error is gone"])
@@ -247,7 +249,7 @@ def lose_the_lock(journal: Journal) -> None:
 
 def somebody_appends(journal: Journal) -> None:
     with journal.path.open("ab") as f:
-        f.write(encode(record("of another")))
+        f.write(encode_record(record("of another")))
 
 
 def somebody_takes_it_away(journal: Journal) -> None:
@@ -317,7 +319,7 @@ def test_a_line_that_another_process_tore_costs_only_itself(written: int, tmp_pa
     with Journal(path) as journal, Journal(path, shared=True) as other:
         journal.append([record("a")])
         with path.open("ab") as f:
-            f.write(encode(record("torn"))[:written])
+            f.write(encode_record(record("torn"))[:written])
         other.append([record("b")])
         assert key("a") in other
         journal.append([record("c")])
@@ -332,7 +334,7 @@ def test_a_whole_journal_stays_as_it_is_when_opened_again(tmp_path: Path) -> Non
         other.append([record("b")])
         journal.catch_up()
     whole = path.read_bytes()
-    assert whole == encode(record("a")) + encode(record("b"))
+    assert whole == encode_record(record("a")) + encode_record(record("b"))
     for shared in (False, True, False):
         with Journal(path, shared=shared) as journal:
             journal.catch_up()

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import answered, key, record
 
-from vlmeval_findit.engine import Journal, JournalError, JournalTail, JournalView, encode
+from vlmeval_findit.engine import Journal, JournalError, JournalTail, JournalView, encode_record
 
 NAMES = "abcde"
 CALL = st.tuples(
@@ -72,8 +72,8 @@ def test_a_view_reads_what_the_writer_reads(
     with TemporaryDirectory() as name:
         folder, numbers = Path(name), iter(range(1000))
         path = folder / "calls.jsonl"
-        lines = list(map(encode, encoded_calls(appended, numbers)))
-        end = encode(record("torn off"))[:torn]
+        lines = list(map(encode_record, encoded_calls(appended, numbers)))
+        end = encode_record(record("torn off"))[:torn]
         path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
         before = traces(folder)
         with JournalView(path) as seen:
@@ -109,7 +109,7 @@ def test_events_are_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPat
         assert list(journal.events()) == events
         assert answered(journal) == 1
     with path.open("ab") as f:
-        f.write(encode({"event": {"torn": True}})[:-3])
+        f.write(encode_record({"event": {"torn": True}})[:-3])
     for opened in (JournalView(path), Journal(path)):
         with opened:
             assert list(opened.events()) == events
@@ -133,7 +133,7 @@ def test_a_tail_yields_every_complete_line_once(path: Path) -> None:
         for name in "abc":
             journal.append([record(name)])
             assert new() == name
-    line = encode(record("d"))
+    line = encode_record(record("d"))
     with path.open("ab", buffering=0) as f:
         f.write(line[:50])
         assert (new(), tail.left) == ("", 50)
@@ -143,14 +143,14 @@ def test_a_tail_yields_every_complete_line_once(path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["replaced", "cut"])
 def test_another_journal_is_noticed(change: str, path: Path) -> None:
-    path.write_bytes(b"".join(map(encode, map(record, "abc"))))
+    path.write_bytes(b"".join(map(encode_record, map(record, "abc"))))
     tail = JournalTail(path)
     assert len(list(tail.records())) == 3
     if change == "cut":
-        os.truncate(path, len(encode(record("a"))))
+        os.truncate(path, len(encode_record(record("a"))))
     else:
         path.rename(path.with_name("old"))
-        path.write_bytes(encode(record("a")))
+        path.write_bytes(encode_record(record("a")))
     assert tail.is_another()
     assert len(list(tail.records())) == 1
     assert not tail.is_another()
@@ -158,7 +158,7 @@ def test_another_journal_is_noticed(change: str, path: Path) -> None:
 
 # --- a damaged beginning --------------------------------------------------------------------------
 
-LINES = [encode(record(name, f"{name} says")) for name in NAMES]
+LINES = [encode_record(record(name, f"{name} says")) for name in NAMES]
 
 
 def with_bom(data: bytes) -> bytes:
@@ -225,7 +225,7 @@ def test_one_damaged_byte_costs_at_most_two_calls(at: int, change: int) -> None:
 
 @pytest.mark.parametrize("damage", [with_bom, with_flipped_bit, without_block])
 def test_a_journal_of_one_damaged_call_is_one(damage: Any, path: Path) -> None:
-    path.write_bytes(damage(encode(record("a", "x" * 1000))))
+    path.write_bytes(damage(encode_record(record("a", "x" * 1000))))
     with Journal(path) as journal:
         assert key("a") not in journal
 

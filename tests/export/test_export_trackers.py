@@ -21,7 +21,7 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import install
+from vlmeval_findit.core import install_command
 from vlmeval_findit.export import CURVE_TAG, RUN_TAG, Private, key_of, plain_name, worst_answers
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.report import gather_transcripts
@@ -301,7 +301,7 @@ def test_a_missing_package_is_named(world: World, monkeypatch, capsys) -> None:
     good(world)
     monkeypatch.setitem(sys.modules, "wandb", None)
     assert track(world, "--out", str(world.folder / "store"), to="wandb") == 2
-    assert install("wandb") in capsys.readouterr().err
+    assert install_command("wandb") in capsys.readouterr().err
 
 
 def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:

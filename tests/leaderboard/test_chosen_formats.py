@@ -31,7 +31,7 @@ from vlmeval_findit.leaderboard import (
     values_table,
     write_board,
 )
-from vlmeval_findit.protocol import ScoredRow, totals
+from vlmeval_findit.protocol import ScoredRow, sum_rows
 from vlmeval_findit.report import (
     forest_of,
     headlines_of,
@@ -88,7 +88,7 @@ def board_of(world: World, *formats: str) -> Board:
 
 def f1(rows: Iterable[ScoredRow]) -> float:
     """Return F1 in percent, from the definition."""
-    sums = totals(list(rows))
+    sums = sum_rows(list(rows))
     return 200 * sums["tp"] / (sums["n_pred"] + sums["n_gt"])
 
 
@@ -425,7 +425,7 @@ def _drawn(run: Run, rng: np.random.Generator) -> Run:
         counts = {"tp": int(hit), "n_pred": 1, "n_gt": 1, "iou_sum": float(hit)}
         rows.append(replace(row, sums={**row.sums, **counts}, slices={}))
     drawn = replace(run, rows=tuple(rows))
-    assert totals(drawn.rows)["n_gt"] == IMAGES
+    assert sum_rows(drawn.rows)["n_gt"] == IMAGES
     return drawn
 
 

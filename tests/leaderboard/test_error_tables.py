@@ -25,7 +25,7 @@ from vlmeval_findit.protocol import (
     Reply,
     ReplyRecord,
     Settings,
-    lost,
+    lost_key,
     with_events,
 )
 from vlmeval_findit.scoring import Run
@@ -186,7 +186,7 @@ def test_two_runs_by_error_type(world: World) -> None:
     assert sum(values.values()) == pytest.approx(lost_points(run) - lost_points(other))
     back = compare_errors(other, run)
     assert {key: -difference.value for key, difference in back.items()} == pytest.approx(values)
-    failed = differences[lost("failed call")]
+    failed = differences[lost_key("failed call")]
     assert failed.interval is not None
     assert failed.interval.low < failed.value < failed.interval.high < -failed.value
     assert all(d.corrected >= d.p_value for d in differences.values())  # type: ignore[operator]

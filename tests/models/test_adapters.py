@@ -20,7 +20,7 @@ from vlmeval_findit.models import (
     ModelOptions,
     RunSettings,
     adapter_of,
-    describe,
+    describe_local_run,
     known_revision,
     refuse_adapter,
     refuse_missing,
@@ -127,7 +127,7 @@ def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> Non
     def settings(base: Path | str) -> dict[str, Any]:
         folder = str(write_adapter(tmp_path / "ft", base, revision="0" * 40))
         how = RunSettings(merge_adapter=merged)
-        described = describe(MODELS["Qwen3-VL"], folder, VARIANT, how).answering
+        described = describe_local_run(MODELS["Qwen3-VL"], folder, VARIANT, how).answering
         assert described.checkpoint == folder
         return dict(described.settings)
 

@@ -28,9 +28,9 @@ from vlmeval_findit.models import (
     RunSettings,
     SchemaRoot,
     chat_model,
-    describe,
+    describe_local_run,
     load_local,
-    plan,
+    plan_generation,
     response_format,
     unwrapped,
 )
@@ -145,13 +145,15 @@ def test_an_unenforceable_schema_is_refused_before_loading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(ValueError, match=r"Qwen3\.5 thinks before it answers.*_constrained"):
-        plan(MODELS["Qwen3.5"], HELD, RunSettings())
-    assert plan(MODELS["Qwen3.5-nothink"], HELD, RunSettings()).schema == schema_of(HELD.reply)
+        plan_generation(MODELS["Qwen3.5"], HELD, RunSettings())
+    assert plan_generation(MODELS["Qwen3.5-nothink"], HELD, RunSettings()).schema == schema_of(
+        HELD.reply
+    )
     monkeypatch.setattr(run_plan, "find_spec", lambda name: None)
     row = MODELS["FindIt-Nano"]
     with pytest.raises(ValueError, match=r"_constrained needs llguidance: pip install"):
-        describe(row, "anywhere", HELD, RunSettings())
-    assert describe(row, "anywhere", FREE, RunSettings()).answering
+        describe_local_run(row, "anywhere", HELD, RunSettings())
+    assert describe_local_run(row, "anywhere", FREE, RunSettings()).answering
 
 
 @pytest.mark.host

@@ -69,11 +69,11 @@ def test_its_processor_shows_the_very_size_that_is_read(
     transformers = pytest.importorskip("transformers")
     from PIL import Image
 
-    from vlmeval_findit.models import ImageSet, MessageEncoder, plan
+    from vlmeval_findit.models import ImageSet, MessageEncoder, plan_generation
     from vlmeval_findit.protocol import image, text
 
     Image.new("RGB", size).save(tmp_path / "a.png")
-    how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())
+    how = plan_generation(MODELS[NANO_PX], parse(SCENES), RunSettings())
     processor = transformers.AutoProcessor.from_pretrained(SHIPPED[NANO_PX])
     encoder = MessageEncoder(processor, how.family)
     message = (image(str(tmp_path / "a.png")), text("x"))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit import METRICS
-from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, metric_values, totals
+from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, metric_values, sum_rows
 
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
@@ -26,7 +26,7 @@ def test_a_mean_over_slices_weighs_every_slice_alike() -> None:
         slices = {"class": name, "size": "small"}
         return ScoredRow(0, "a", {"right": right, "asked": 1}, slices=slices)
 
-    result = totals([row("cat", 1), *[row("dog", 0)] * 3])
+    result = sum_rows([row("cat", 1), *[row("dog", 0)] * 3])
     assert RATE.value(result) == 25.0
     assert BY_CLASS.value(result) == 50.0
     assert result[SumKey("asked", "size", "small")] == 4

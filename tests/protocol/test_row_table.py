@@ -21,8 +21,8 @@ from vlmeval_findit.protocol import (
     reasons,
     rows_with_sum,
     sources,
+    sum_rows,
     table_of,
-    totals,
     with_events,
 )
 from vlmeval_findit.scoring import details_line, read_details_line
@@ -67,7 +67,7 @@ def in_order(row: ScoredRow) -> ScoredRow:
 
 
 def sorted_totals(rows: Sequence[ScoredRow]) -> list[tuple[str, float]]:
-    return sorted((repr(key), total) for key, total in totals(rows).items())
+    return sorted((repr(key), total) for key, total in sum_rows(rows).items())
 
 
 def as_lists(given: ClusteredSums) -> Any:
@@ -127,9 +127,9 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
 
     reply: list[dict[str, float]] = [{"dog": 1.0, "cat": 0.5}, {"dog": 0.5}, {"cat": 0.0}]
     rows = [image(at, **each) for at, each in enumerate([*reply, {"dog": 0.0}] * 3)]
-    assert totals(rows)["iou"] == 6
-    assert totals(rows)["answered"] == 12
-    assert mean_iou.value(totals(rows)) == pytest.approx((50 + 25) / 2)
+    assert sum_rows(rows)["iou"] == 6
+    assert sum_rows(rows)["answered"] == 12
+    assert mean_iou.value(sum_rows(rows)) == pytest.approx((50 + 25) / 2)
     read_back = [read_details_line(details_line(row)) for row in rows]
     for held in (rows, table_of(rows, rows), read_back):
         result = estimate_metrics((mean_iou,), clustered_sums(held, "x"))
@@ -144,7 +144,7 @@ def test_any_text_may_name_a_slice() -> None:
         ScoredRow(1, "b", {"tp[x]": 2}),
     ]
     expected = {"tp[x]": 3, SumKey("tp[x]", "a=[b", "c]=d"): 1}
-    assert totals(rows) == totals(table_of(rows)) == expected
+    assert sum_rows(rows) == sum_rows(table_of(rows)) == expected
     metric = Metric("tp", {"tp[x]": 1}, {"tp[x]": 1}, over="a=[b")
     assert metric.value(expected) == 100
     assert estimate_metrics((metric,), clustered_sums(rows, "x")).value("tp") == 100
@@ -158,8 +158,8 @@ def test_events_that_need_details_are_counted_before_those_go() -> None:
     analysis = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
     rows = [ScoredRow(i, "a", {"asked": 1}, details={"metres": i}) for i in range(3)]
     table = table_of(rows, with_events(analysis, rows))
-    assert totals(table) == {"asked": 3}
+    assert sum_rows(table) == {"asked": 3}
     counted = with_events(analysis, table)
-    assert totals(counted) == {"asked": 21, "lost: far": 3}
-    assert totals(counted) == totals(with_events(analysis, rows))
+    assert sum_rows(counted) == {"asked": 21, "lost: far": 3}
+    assert sum_rows(counted) == sum_rows(with_events(analysis, rows))
     assert same(list(with_events(analysis, counted)), list(counted))

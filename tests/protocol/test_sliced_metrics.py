@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, totals
+from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, sum_rows
 from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
@@ -50,7 +50,7 @@ def estimate(rows: Sequence[ScoredRow]) -> Estimate:
 
 def test_the_value_is_the_score() -> None:
     rows = some_rows(1, 80, 12)
-    result, sums = estimate(rows), totals(rows)
+    result, sums = estimate(rows), sum_rows(rows)
     for metric in (PLAIN, BY_CLASS):
         assert result.value(metric.name) == pytest.approx(metric.value(sums))
     assert result.value("by class") != pytest.approx(result.value("plain"), abs=0.5)
@@ -99,7 +99,7 @@ def test_a_slice_and_its_metric_count_the_same_rows() -> None:
     empty = [replace(row, sums={}) for row in rows if row.slices["class"] != "c1"]
     alone = estimate_metrics((PLAIN,), clustered_sums([*inside, *empty], "x"))
     assert whole.value("slice") == alone.value("plain")
-    assert whole.value("slice") == pytest.approx(PLAIN.value(totals(inside)))
+    assert whole.value("slice") == pytest.approx(PLAIN.value(sum_rows(inside)))
     assert whole.influence[:, 0] == pytest.approx(alone.influence[:, 0])
     assert whole.counted[0] == alone.counted[0]
     of_image = Counter(row.source for row in inside).values()

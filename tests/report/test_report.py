@@ -16,7 +16,7 @@ import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, box_roles, threshold_curve
-from vlmeval_findit.core import printable, short
+from vlmeval_findit.core import printable, shorten
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import learning_curves, make_board
 from vlmeval_findit.protocol import Better, Metric, Role
@@ -242,7 +242,7 @@ def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
         # In tables and in charts; long names there by both ends.
         assert f'<th scope="row"><span>{escape(name)}</span></th>' in page
         for chart in ("standings", "formats", "thresholds"):
-            assert json.dumps(short(name, 40))[1:-1] in json.dumps(data["charts"][chart])
+            assert json.dumps(shorten(name, 40))[1:-1] in json.dumps(data["charts"][chart])
     # The policy forbids the addresses that the charts' library could load; the page has none.
     assert all(address.startswith(("#", "data:")) for address in parsed.addresses)
     page = page.replace(charts.script(), "")

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from vlmeval_findit.protocol import Metric, Ratio, ScoredRow, SumKey, SumName, totals
+from vlmeval_findit.protocol import Metric, Ratio, ScoredRow, SumKey, SumName, sum_rows
 from vlmeval_findit.statistics import (
     Estimate,
     RandomRows,
@@ -114,7 +114,7 @@ def estimated(
     metric: Metric = F1,
 ) -> Estimate:
     random = RandomRows(tuple(changes), unlisted, len(rows))
-    sums = sums_of_all_rows(totals(rows), random)
+    sums = sums_of_all_rows(sum_rows(rows), random)
     as_reviewed = estimate_metrics([metric], clustered_sums(rows, "images"))
     return estimate_all_rows(as_reviewed, sums, random)
 
@@ -223,7 +223,7 @@ def test_random_rows_change_a_mean_over_classes() -> None:
         SumKey("hits", "class", "b"): -1,
     }
     random = RandomRows((moved, {}, {}, {}), unlisted=8, rows=20)
-    sums = sums_of_all_rows(totals(rows), random)
+    sums = sums_of_all_rows(sum_rows(rows), random)
     as_reviewed = estimate_metrics([metric], clustered_sums(rows, "images"))
     whole = estimate_all_rows(as_reviewed, sums, random)
     assert whole.value("by class") == pytest.approx(100 * (5 / 11 + 4 / 9) / 2)

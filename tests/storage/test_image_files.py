@@ -22,7 +22,7 @@ from vlmeval_findit.report import thumbnails
 from vlmeval_findit.storage import (
     ImageFileError,
     ImageHeader,
-    decode,
+    decode_image,
     header,
     misfit,
     orientation,
@@ -110,7 +110,7 @@ def test_an_image_that_cannot_be_used(path: Path, what: str) -> None:
     assert checked(path, None) == (reply if what in IN_THE_HEADER else None)
     if what in BEHIND_IT:
         with pytest.raises(ImageFileError) as error:
-            decode(path)
+            decode_image(path)
         assert str(error.value) == f"{path} {reply}"
 
 
@@ -119,7 +119,7 @@ def test_all_other_kinds_work(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert checked(path, SIZE) is problem(path, SIZE) is None
     assert header(path).size == as_they_are(path).sent == SIZE
-    assert (decode(path).size, decode(path).mode) == (SIZE, "RGB")
+    assert (decode_image(path).size, decode_image(path).mode) == (SIZE, "RGB")
     assert (thumbnails([path])[path].width, thumbnails([path])[path].height) == SIZE
     assert orientation(path).value == 1
 
@@ -128,7 +128,7 @@ def test_the_stored_pixels_are_decoded(path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     path.write_bytes(saved("PNG", exif=exif))
-    assert np.array_equal(np.asarray(decode(path)), PIXELS)
+    assert np.array_equal(np.asarray(decode_image(path)), PIXELS)
     assert orientation(path).value == 6
 
 
@@ -160,7 +160,7 @@ def test_an_image_as_large_as_its_annotations_say_works(path: Path) -> None:
     with pytest.raises(Image.DecompressionBombError):
         Image.open(path)
     assert checked(path, SIZE) is problem(path, SIZE) is None
-    assert np.array_equal(np.asarray(decode(path)), PIXELS)
+    assert np.array_equal(np.asarray(decode_image(path)), PIXELS)
     assert for_provider(path, 16).original == as_they_are(path).sent == SIZE
     assert len(thumbnails([path])) == 1
     _, record = full_image((image(str(path)), text("find")), parse("FindIt_Pascal_xyxy_json"))

@@ -13,7 +13,7 @@ from PIL import Image
 from vlmeval_findit.storage import (
     ImageBytes,
     ImageFileError,
-    decode,
+    decode_image,
     header,
     stored_pixels,
     without_pixels,
@@ -56,7 +56,7 @@ def test_the_head_of_a_baseline_jpeg_has_its_size(name: str) -> None:
     assert head is not None
     assert PLAIN[name].startswith(head[:-2])
     assert head.endswith(b"\xff\xd9")
-    assert decode(io.BytesIO(head)).size == PICTURE.size
+    assert decode_image(io.BytesIO(head)).size == PICTURE.size
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -66,7 +66,7 @@ def test_any_other_file_is_read_whole(name: str) -> None:
 
 def refused(data: bytes) -> bool:
     try:
-        decode(ImageBytes("a.jpg", data))
+        decode_image(ImageBytes("a.jpg", data))
     except ImageFileError:
         return True
     return False

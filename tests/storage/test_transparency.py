@@ -18,9 +18,9 @@ from PIL import Image
 from vlmeval_findit.api import in_memory
 from vlmeval_findit.storage import (
     TRANSPARENT,
-    check,
+    check_image,
     content_of,
-    decode,
+    decode_image,
     header,
     shows_transparency,
 )
@@ -117,19 +117,19 @@ def test_transparent_pixels_become_white(name: str, tmp_path: Path) -> None:
         path.write_bytes(made())
     except (KeyError, OSError, ValueError) as error:
         pytest.skip(f"Pillow does not write it here: {error}")
-    pixels = np.asarray(decode(path))
+    pixels = np.asarray(decode_image(path))
     assert (pixels[:, : SIDE // 2] == WHITE).all()
     assert (pixels[:, SIDE // 2 :] == shown).all()
     assert header(path).may_be_transparent
     assert shows_transparency(path)
     assert content_of(path).endswith(TRANSPARENT)
-    check(path)
+    check_image(path)
 
 
 def test_half_transparent_pixels_are_mixed_with_white(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("RGBA", (2, 2), (0, 0, 0, 128)).save(path)
-    assert np.asarray(decode(path)).ravel().tolist() == [127] * 12
+    assert np.asarray(decode_image(path)).ravel().tolist() == [127] * 12
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "RGB", "L", "P"])
@@ -141,21 +141,21 @@ def test_opaque_images_keep_every_pixel(mode: str, kind: str, seed: int) -> None
     image = Image.fromarray(noise).convert(mode)
     before = io.BytesIO(saved(image, kind, **({"lossless": True} if kind == "WEBP" else {})))
     expected = np.asarray(Image.open(before).convert("RGB"))
-    assert np.array_equal(np.asarray(decode(before)), expected)
+    assert np.array_equal(np.asarray(decode_image(before)), expected)
     assert not shows_transparency(before)
 
 
 def test_a_colour_key_that_no_pixel_has_hides_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("RGB", (4, 4), (1, 2, 3)).save(path, transparency=(9, 9, 9))
-    assert decode(path).getextrema() == ((1, 1), (2, 2), (3, 3))
+    assert decode_image(path).getextrema() == ((1, 1), (2, 2), (3, 3))
     assert not content_of(path).endswith(TRANSPARENT)
 
 
 @given(hidden=st.tuples(*[st.integers(0, 255)] * 3))
 def test_colours_below_full_transparency_do_not_matter(hidden: tuple[int, int, int]) -> None:
     image = io.BytesIO(saved(half("RGBA", (*hidden, 0), (*RED, 255))))
-    assert decode(image).getpixel((0, 0)) == WHITE
+    assert decode_image(image).getpixel((0, 0)) == WHITE
 
 
 @pytest.mark.parametrize("as_array", [False, True], ids=["a PIL image", "an array"])

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from vlmeval_findit.analysis import RACE_ROUNDS, rank_formats, rank_round
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import BENCHMARK
-from vlmeval_findit.protocol import DatasetVariant, ScoredRow, totals
+from vlmeval_findit.protocol import DatasetVariant, ScoredRow, sum_rows
 from vlmeval_findit.statistics import drop_allowance
 
 _WORDS = ("xyxy", "xywh", "yxyx", "yxhw", "cxcywh", "all", "all-labelled", "unconstrained")
@@ -76,7 +76,7 @@ def raced(rows: Rows) -> Race:
         if len(going) == 1:
             break
     asked[going[0]] = count
-    order = rank_formats(BENCHMARK, ((variant, totals(of)) for variant, of in rows.items()))
+    order = rank_formats(BENCHMARK, ((variant, sum_rows(of)) for variant, of in rows.items()))
     return Race(
         going[0],
         order[0].variant,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import install
+from ..core import install_command
 from ..protocol import Array
 from ..statistics import Matches, average_precision
 from .coco_boxes import CocoBoxes, ConfidenceError
@@ -40,7 +40,7 @@ class CocoEvaluator:
             coco = import_module("pycocotools.coco")
             self._evaluation = import_module("pycocotools.cocoeval")
         except ImportError:
-            needs = f"average precision needs pycocotools: {install('data')}"
+            needs = f"average precision needs pycocotools: {install_command('data')}"
             raise ConfidenceError(needs) from None
         if all(truth["ignore"] for truth in boxes.truth):
             raise ConfidenceError("no query has an object, so average precision is undefined")

@@ -31,7 +31,7 @@ from ..protocol import (
     SumName,
     indices,
     settings_from,
-    totals,
+    sum_rows,
 )
 from ..scoring import (
     Run,
@@ -433,8 +433,8 @@ def sums_if_wrong(run: Run, listed: Sequence[AuditedRow]) -> Mapping[SumName, fl
     decided = TableDecisions("", doubted, ())
     changed = score_reviewed(replace(opened, replies=replies), decided)
     places = [place for place, index in enumerate(indices(run.rows)) if index in doubted]
-    before = totals([run.rows[place] for place in places])
-    after = totals(changed.rows)
+    before = sum_rows([run.rows[place] for place in places])
+    after = sum_rows(changed.rows)
     keys = {**run.sums, **after}
     return {key: run.sums.get(key, 0) - before.get(key, 0) + after.get(key, 0) for key in keys}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from ..protocol import AnyDataset, Benchmark, DatasetVariant, ScoredRow, picture_places, totals
+from ..protocol import AnyDataset, Benchmark, DatasetVariant, ScoredRow, picture_places, sum_rows
 from ..statistics import (
     ALPHA,
     Estimate,
@@ -84,7 +84,7 @@ def rank_round(
     """
     scored = []
     for rows_by_variant in runners.values():
-        scored += [(variant, totals(rows)) for variant, rows in rows_by_variant.items()]
+        scored += [(variant, sum_rows(rows)) for variant, rows in rows_by_variant.items()]
     order = rank_formats(benchmark, scored)
     front = order[0].format
     metric = benchmark.ranking[0]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
 from ..core import nearest
-from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, totals, with_events
+from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, sum_rows, with_events
 from ..scoring import Run, score_command
 from ..statistics import (
     Difference,
@@ -125,7 +125,7 @@ def _sums_and_points(run: Run) -> tuple[Sums, Mapping[str, float]]:
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
     rows = with_events(analysis, run.rows)
-    sums = run.sums_of_rows if rows is run.rows else totals(rows)
+    sums = run.sums_of_rows if rows is run.rows else sum_rows(rows)
     points = analysis.points(sums)
     if not isclose(sum(points.values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..boxes import AGREEMENT, HIT_IOU, BoxToWrite, iou
-from ..protocol import SAMPLE_SETTING, Better, Metric, ScoredRow, identity_conflicts, totals
+from ..protocol import SAMPLE_SETTING, Better, Metric, ScoredRow, identity_conflicts, sum_rows
 from ..scoring import Run, load_runs
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
 from ..storage import MORE_SAMPLES
@@ -122,7 +122,7 @@ def best_by_truth(runs: Sequence[Run]) -> Run:
     def rank(row: ScoredRow) -> tuple[float, ...]:
         if row.failed:
             return (0.0,)
-        sums = totals([row]) if row.parts else row.sums
+        sums = sum_rows([row]) if row.parts else row.sums
         values = [benchmark.query_score(row), *(metric.value(sums) for metric in metrics[1:])]
         return 1.0, *(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
 

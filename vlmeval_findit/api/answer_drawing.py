@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..benchmarks.findit import FindItQuery, ScoredReply, box_drawing, scored_row
 from ..boxes import MatchRule, ParsedReply, Truth, match
-from ..core import printable, short
+from ..core import printable, shorten
 from ..protocol import DrawnBox, Reply, Role
-from ..storage import decode
+from ..storage import decode_image
 from .inputs import BoxesLike, ImageLike, in_memory, is_file, predicted_boxes
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes
@@ -81,7 +81,7 @@ def draw(
         ValueError: the array is no image, a box of the truth is invalid, or one of the answer is
             not four finite numbers.
     """
-    copy = decode(str(image)) if is_file(image) else in_memory(image)
+    copy = decode_image(str(image)) if is_file(image) else in_memory(image)
     draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
     return copy
 
@@ -107,7 +107,7 @@ def draw_answer(row: Any, *, frame: int = 0) -> Image.Image:
         raise ValueError(f"no image of this row of {row.dataset}: load_runs warned why")
     if not 0 <= frame < len(images):
         raise ValueError(f"frame {frame} is out of range 0..{len(images) - 1}")
-    copy = decode(images[frame])
+    copy = decode_image(images[frame])
     draw_boxes(copy, row.drawn[frame])
     return copy
 
@@ -166,7 +166,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
         for dash in _dashes(start, end, stroke):
             pen.line(dash, fill=stroke.colour, width=stroke.width)
     if box.label:
-        name, corner = short(printable(box.label), _LONGEST), (x1 + 4, y1 + 2)
+        name, corner = shorten(printable(box.label), _LONGEST), (x1 + 4, y1 + 2)
         pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
 
 

@@ -258,13 +258,13 @@ def _tell_space(model: str, stated: Any, described: Described) -> None:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch is imported only if a model is loaded.
-    from ..models import RunSettings, describe, load_local
+    from ..models import RunSettings, describe_local_run, load_local
 
     runner = load_local(checkpoint, row, validate(RunSettings, settings))
 
     def tell(variant: DatasetVariant) -> None:
         given = validate(RunSettings, settings)
-        _tell_space(row.name, given.space, describe(row, checkpoint, variant, given))
+        _tell_space(row.name, given.space, describe_local_run(row, checkpoint, variant, given))
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         tell(variant)
@@ -286,11 +286,11 @@ def _served(
 ) -> Model:
     """Return a model behind HTTP; ``asked`` are arguments of :func:`.chat_model`."""
     from ..engine import HttpBackend, HttpService
-    from ..models import chat_model, endpoints, provider_endpoints, server_name
+    from ..models import chat_model, make_endpoints, provider_endpoints, server_name
 
     if provider is None:
         short, served = server_name(name)
-        servers = endpoints(base_url or (), key)
+        servers = make_endpoints(base_url or (), key)
     else:
         short, _, served = name.partition("=")
         servers = provider_endpoints(provider, base_url, key)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import as_called, nearest, some
+from ..core import as_called, first_few, nearest
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -231,7 +231,7 @@ def _print_dataset(built: ImportedDataset) -> None:
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
         say(f"  {table.path.stem:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
     for kind, values in built.tags.items():
-        print_folded(f"  tag {kind}: {some(values, 8)}")
+        print_folded(f"  tag {kind}: {first_few(values, 8)}")
     name = parse(f"FindIt_{built.name}_xyxy_json").name
     say(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}\nRun it:")
     say(as_called(f"  python run_findit.py --data {name} --model MODEL"))

@@ -21,7 +21,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, as_called, install
+from ..core import EXIT_INTERRUPTED, as_called, install_command
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -80,7 +80,7 @@ def command(quick: bool, work_dir: Path) -> int:
     """
     if absent := [name for name in NEEDED if find_spec(name) is None]:
         raise ValueError(
-            f"the demonstration needs {', '.join(absent)}: {install('demo')} "
+            f"the demonstration needs {', '.join(absent)}: {install_command('demo')} "
             "(score, leaderboard and report need nothing more)"
         )
     refuse_missing(SHIPPED[NANO])

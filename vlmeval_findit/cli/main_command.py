@@ -26,8 +26,8 @@ from ..core import (
     EXIT_SOME_FAILED,
     as_called,
     closest,
-    install,
-    missing,
+    install_command,
+    missing_extra,
     nearest,
     printable_logs,
     program,
@@ -198,7 +198,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
     for name, number in host_version().items():
         say(f"{name} {number}, {folder}")
     if folder is None:
-        say(f"VLMEvalKit is not installed: {install('run')}")
+        say(f"VLMEvalKit is not installed: {install_command('run')}")
     for name, number in {"Python": platform.python_version(), **installed(LOCAL_ENGINES)}.items():
         say(f"{name} {number}")
     ctx.exit()
@@ -283,7 +283,7 @@ def _run(arguments: list[str]) -> int:
         say("stopped", file=sys.stderr)
         return EXIT_INTERRUPTED
     except ModuleNotFoundError as error:
-        if (line := missing(error)) is None:
+        if (line := missing_extra(error)) is None:
             raise
         print_note(f"error: {line}")
         return EXIT_REFUSED
@@ -296,11 +296,11 @@ def _run(arguments: list[str]) -> int:
         print_note(f"error: {error_text(error)}")
         return EXIT_LIMIT_REACHED if is_disk_full(error) else EXIT_REFUSED
     except Exception as error:
-        from ..core import raised_in, why
+        from ..core import error_line, raised_in
 
         if not (place := raised_in(error)):
             raise
-        print_note(f"error: plug-in {place} raised {why(error)}")
+        print_note(f"error: plug-in {place} raised {error_line(error)}")
         return EXIT_SOME_FAILED
 
 

@@ -23,8 +23,8 @@ from ..models import (
     ModelEntry,
     ModelOptions,
     RunningProgram,
-    endpoints,
     identifying_servers,
+    make_endpoints,
     running_program,
     urls_of,
 )
@@ -347,7 +347,9 @@ async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgra
     Raises:
         ValueError: the servers are of several setups, whose answers would be taken for one's.
     """
-    servers = identifying_servers(endpoints(urls_of(entry.base_url), options.key, options.header))
+    servers = identifying_servers(
+        make_endpoints(urls_of(entry.base_url), options.key, options.header)
+    )
     name = entry.served or entry.name
     async with HttpClient(timeout=20.0) as client:
         looks = [running_program(client, server, name) for server in servers]

@@ -18,7 +18,7 @@ from ..core import (
     Runner,
     find_runner,
     host_flags,
-    install,
+    install_command,
     package_folder,
     quiet_log,
 )
@@ -144,7 +144,7 @@ def _run(
         from ..host import OUTCOMES, preflight, register, run_host
     except ImportError as error:
         raise ValueError(
-            f"VLMEvalKit cannot be imported ({error}): {install('run')}, "
+            f"VLMEvalKit cannot be imported ({error}): {install_command('run')}, "
             "or install a clone of it into this environment"
         ) from None
     register()

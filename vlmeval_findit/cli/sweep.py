@@ -21,7 +21,7 @@ from ..core import (
     EXIT_SOME_FAILED,
     as_called,
     config_here_or_shipped,
-    install,
+    install_command,
     package_folder,
     quiet_log,
 )
@@ -224,7 +224,7 @@ def _in_process(
 ) -> dict[str, BackendFactory]:
     """Return the backends of models that VLMEvalKit makes; those of FindIt's make it wait."""
     if package_folder() is None:
-        raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
+        raise ValueError(f"VLMEvalKit is not installed: {install_command('run')}")
     host = cache(lambda: _vlmevalkit(executor, inference, budget))
     local = OwnModels(host)
     return {name: local if access in LOCAL else host() for name, access in models}
@@ -304,7 +304,9 @@ def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> Backen
     try:
         from ..host import VLMEvalKitBackends
     except ImportError as error:
-        raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
+        raise ValueError(
+            f"VLMEvalKit cannot be imported ({error}): {install_command('run')}"
+        ) from None
     if executor == "local":
         return VLMEvalKitBackends(inference, budget=budget)
     from ..engine import RayBackend

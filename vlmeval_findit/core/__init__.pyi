@@ -8,8 +8,8 @@ from .command import (
     package_sha256 as package_sha256,
     config_here_or_shipped as config_here_or_shipped,
     EXTRAS as EXTRAS,
-    install as install,
-    missing as missing,
+    install_command as install_command,
+    missing_extra as missing_extra,
     installed as installed,
     EXIT_SOME_FAILED as EXIT_SOME_FAILED,
     EXIT_REFUSED as EXIT_REFUSED,
@@ -26,9 +26,9 @@ from .formatting import (
     printable_lines as printable_lines,
     quoted_value as quoted_value,
     plain_value as plain_value,
-    short as short,
+    shorten as shorten,
     either as either,
-    some as some,
+    first_few as first_few,
     counted as counted,
     duration as duration,
     as_csv as as_csv,
@@ -123,7 +123,6 @@ from .plugin_rows import (
     reported as reported,
     unreported as unreported,
     raised_in as raised_in,
-    why as why,
     PluginTable as PluginTable,
 )
 
@@ -137,6 +136,7 @@ from .redaction import (
     known_secrets as known_secrets,
     scrub as scrub,
     quoted as quoted,
+    error_line as error_line,
     replace_surrogates as replace_surrogates,
 )
 
@@ -167,6 +167,6 @@ from .vlmevalkit import (
 
 from .open_files import (
     room_for_files as room_for_files,
-    limit as limit,
+    open_file_limit as open_file_limit,
     too_many_files as too_many_files,
 )

@@ -85,10 +85,10 @@ EXTRAS = {
 }
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs an extra, in the clone if it is imported from a clone.
 
-    >>> install("run").endswith("[run]'")
+    >>> install_command("run").endswith("[run]'")
     True
     """
     folder = clone()
@@ -98,16 +98,16 @@ def install(extra: str) -> str:
     return f"pip install -e {shlex.quote(f'{where}[{extra}]')}"
 
 
-def missing(error: ImportError) -> str | None:
+def missing_extra(error: ImportError) -> str | None:
     """Return one line for an import that lacks an extra; None for other errors.
 
-    >>> str(missing(ModuleNotFoundError("No module named 'cv2'", name="cv2")))[:34]
+    >>> str(missing_extra(ModuleNotFoundError("No module named 'cv2'", name="cv2")))[:34]
     'cv2 is not installed: pip install '
     """
     module = (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or module not in EXTRAS:
         return None
-    return f"{module} is not installed: {install(EXTRAS[module])}"
+    return f"{module} is not installed: {install_command(EXTRAS[module])}"
 
 
 def installed(packages: Sequence[str]) -> dict[str, str]:

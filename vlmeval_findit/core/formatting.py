@@ -136,7 +136,7 @@ def quoted_value(value: object, most: int = _MOST_SHOWN) -> str:
     >>> quoted_value({"a": [1, "b"]}), quoted_value("x" * 10**6, most=9)
     ("{'a': [1, 'b']}", "'xxx…xxx'")
     """
-    return short(printable(_BOUNDED.repr(value)), most)
+    return shorten(printable(_BOUNDED.repr(value)), most)
 
 
 def plain_value(value: object, most: int = _MOST_SHOWN) -> str:
@@ -145,10 +145,10 @@ def plain_value(value: object, most: int = _MOST_SHOWN) -> str:
     >>> plain_value("a\\x1b[31m"), plain_value(["b"])
     ('a\\\\x1b[31m', "['b']")
     """
-    return short(printable(value), most) if isinstance(value, str) else quoted_value(value, most)
+    return shorten(printable(value), most) if isinstance(value, str) else quoted_value(value, most)
 
 
-def short(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Shorten text in the middle, because names differ at either end."""
     if len(text) <= most:
         return text
@@ -166,10 +166,10 @@ def either(names: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
+def first_few(names: Sequence[str], most: int = 3) -> str:
     """Name the first of many.
 
-    >>> some(["a", "b", "c", "d"])
+    >>> first_few(["a", "b", "c", "d"])
     'a, b, c and 1 more'
     """
     rest = f" and {len(names) - most:,} more" if len(names) > most else ""

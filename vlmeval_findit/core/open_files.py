@@ -19,12 +19,12 @@ def room_for_files(wanted: int, spare: int) -> int:
     files more are left for others.
     """
     needed = wanted + spare + _open_now()
-    if needed > limit():
+    if needed > open_file_limit():
         _raise_limit()
-    return min(wanted, max(0, limit() - spare - _open_now()))
+    return min(wanted, max(0, open_file_limit() - spare - _open_now()))
 
 
-def limit() -> int:
+def open_file_limit() -> int:
     """Return how many files may be open at a time."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _ENOUGH if soft == resource.RLIM_INFINITY else soft
@@ -55,8 +55,8 @@ def too_many_files(error: BaseException) -> str:
     while reason is not None:
         if isinstance(reason, OSError) and reason.errno in (errno.EMFILE, errno.ENFILE):
             return (
-                f"too many open files: this process may have {limit()}. Raise that before the "
-                "command (ulimit -n 4096), or make fewer calls at a time (--api-nproc)"
+                f"too many open files: this process may have {open_file_limit()}. Raise that "
+                "before the command (ulimit -n 4096), or make fewer calls at a time (--api-nproc)"
             )
         reason = reason.__cause__ or reason.__context__
     return ""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .files import file_sha256, modules_sha256, read_bytes, sha256_of
 from .formatting import quoted_value
-from .redaction import quoted, scrub
+from .redaction import error_line, scrub
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ def _load_file(path: str) -> _LoadedFile | None:
         sys.modules[module.__name__] = module
         exec(compile(source, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
-        report(Broken(None, plugin, "", why(error)))
+        report(Broken(None, plugin, "", error_line(error)))
         return None
     return _LoadedFile(plugin, module)
 
@@ -263,7 +263,7 @@ def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object])
             value = [value]
         return [Offer(plugin, row) for row in value]
     except (Exception, SystemExit) as error:
-        report(Broken(group, plugin, what, why(error)))
+        report(Broken(group, plugin, what, error_line(error)))
         return ()
 
 
@@ -295,11 +295,6 @@ def _distributions() -> dict[str, str]:
 
 def _top_package(module: str) -> str:
     return module.partition(".")[0]
-
-
-def why(error: BaseException) -> str:
-    """Format an error on one line."""
-    return quoted(f"{type(error).__name__}: {error}", 300).removesuffix(":")
 
 
 @dataclass(eq=False)
@@ -384,7 +379,7 @@ class PluginTable(Mapping[str, Row]):
             else:
                 reason = f"should be a {self.kind.__name__}, and is {quoted_value(offer.row)}"
         except (Exception, SystemExit) as error:
-            reason = why(error)
+            reason = error_line(error)
         if reason is None:
             taken[name] = offer
         else:

@@ -154,6 +154,11 @@ def quoted(text: str, limit: int) -> str:
     return printable(line[:limit])
 
 
+def error_line(error: BaseException) -> str:
+    """Format an exception on one line, scrubbed: its class, and what it says."""
+    return quoted(f"{type(error).__name__}: {error}", 500).removesuffix(":")
+
+
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which files cannot hold."""
     try:

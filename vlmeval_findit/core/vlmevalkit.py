@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .command import install
+from .command import install_command
 
 
 class RunnerError(ValueError):
@@ -75,7 +75,7 @@ def find_runner(arguments: Sequence[str]) -> Runner:
     folder = package_folder()
     if folder is None:
         raise RunnerError(
-            f"VLMEvalKit is not installed: {install('run')}, or install a "
+            f"VLMEvalKit is not installed: {install_command('run')}, or install a "
             "clone of it into this environment"
         )
     version = " ".join(f"{name} {number}" for name, number in host_version().items())

@@ -39,7 +39,7 @@ from .answering import (
     BackendFactory as BackendFactory,
     BackendFactories as BackendFactories,
     JobSpec as JobSpec,
-    answer as answer,
+    answer_cells as answer_cells,
     Engine as Engine,
 )
 
@@ -116,8 +116,8 @@ from .journal.writer import (
 )
 
 from .journal.view import (
-    encode as encode,
-    decode as decode,
+    encode_record as encode_record,
+    decode_record as decode_record,
     JournalError as JournalError,
     JournalView as JournalView,
     JournalTail as JournalTail,
@@ -137,7 +137,7 @@ from .outputs import (
     Output as Output,
     prepare_output as prepare_output,
     check_output as check_output,
-    begin as begin,
+    begin_output as begin_output,
 )
 
 from .sink import (

@@ -16,7 +16,7 @@ from .batch_backend import BatchBackend, BatchLedger
 from .cell_files import RowDigests, finished_cell
 from .journal.view import JournalView
 from .journal.writer import Journal
-from .outputs import Output, begin
+from .outputs import Output, begin_output
 from .plan import ItemSizes, Plan, calls_left
 from .sink import PlannedCalls, ResultSink, Watcher
 
@@ -91,7 +91,7 @@ class JobResult(NamedTuple):
     last: CallResult | None  # ends the calls of its model
 
 
-def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
+def answer_cells(job: JobSpec, cancel: CancelToken) -> JobResult:
     """Make the calls of a model's cells that the journal has no answer to.
 
     Raises:
@@ -112,7 +112,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     else:
         ledger.holding(left.noted)  # refuses them
     outputs = [
-        begin(
+        begin_output(
             output,
             job.answering(output) if left.waits[at] else None,
             output.cell.call_keys() if at in left.known else (),
@@ -160,7 +160,7 @@ class Engine:
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
     ) -> JobResult:
-        """Make the calls of a model's cells (:func:`answer`); ``more`` are fields of the job."""
+        """Make the calls of a model's cells by :func:`answer_cells`; ``more`` are of the job."""
         factory = self.factories[entry.name]
         job = JobSpec(
             outputs=outputs,
@@ -171,10 +171,10 @@ class Engine:
             answering=lambda output: factory.on_this_machine(entry, output.identity.answering),
             **more,
         )
-        return answer(job, self.cancel)
+        return answer_cells(job, self.cancel)
 
     def run_model(self, entry: ModelEntry, outputs: Sequence[Output]) -> list[CellResult]:
-        """Make the calls of one model's cells; raises as :func:`answer`, and ModelStoppedError."""
+        """Make a model's calls; raises as :func:`answer_cells`, and ModelStoppedError."""
         if not outputs:
             return []
         backend = self.factories[entry.name].backend(entry)

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..core import Config, Count, Expected, Number, Seconds
-from ..protocol import CallResult, CancelledError, ModelClient, StopReason, error_line
+from ..core import Config, Count, Expected, Number, Seconds, error_line
+from ..protocol import CallResult, CancelledError, ModelClient, StopReason
 from .calls import Call
 from .plan import WorkItem
 from .retry_scheduler import FinishedItem, Scheduler

@@ -15,9 +15,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core import sha256_of
+from ..core import error_line, sha256_of
 from ..models import BatchRequest, BatchStatus, CallError, SpendingError
-from ..protocol import CallResult, CancelledError, StopReason, error_line
+from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
 from .journal.writer import Journal
 from .plan import WorkItem, single_calls

@@ -66,7 +66,7 @@ from ..storage import (
     is_transparent,
     read_identity,
     read_predictions,
-    short,
+    short_content,
     shown_in,
     shown_text,
     write_rows,
@@ -289,7 +289,7 @@ def _new_records(
 
 def _showed_others(reply: Reply, call: Call) -> bool:
     """Return whether a reply recorded other images than are there now."""
-    now = dict(zip(call.image_names, map(short, call.image_sha256), strict=True))
+    now = dict(zip(call.image_names, map(short_content, call.image_sha256), strict=True))
     return bool(changed(reply.shown, now))
 
 

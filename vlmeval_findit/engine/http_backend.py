@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 from threading import Lock
 from typing import Any
 
-from ..core import limit, room_for_files, too_many_files
+from ..core import error_line, open_file_limit, room_for_files, too_many_files
 from ..models import (
     DENIED_STATUSES,
     Budget,
@@ -33,14 +33,7 @@ from ..models import (
     http_endpoints,
     refuse_unknown_proxies,
 )
-from ..protocol import (
-    CallResult,
-    DatasetVariant,
-    Message,
-    StopReason,
-    error_line,
-    refused_if_it_quotes,
-)
+from ..protocol import CallResult, DatasetVariant, Message, StopReason, refused_if_it_quotes
 from .backend import (
     CancelToken,
     ScheduledRun,
@@ -356,7 +349,7 @@ def _calls_with_files(calls: int, servers: int) -> int:
             "ulimit -n 4096 before the command",
             possible,
             calls,
-            limit(),
+            open_file_limit(),
         )
     return possible
 

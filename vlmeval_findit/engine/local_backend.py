@@ -9,15 +9,8 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from ..protocol import (
-    Batch,
-    CallResult,
-    Cancellable,
-    CancelledError,
-    ModelClient,
-    error_line,
-    in_thread,
-)
+from ..core import error_line
+from ..protocol import Batch, CallResult, Cancellable, CancelledError, ModelClient, in_thread
 from .backend import CancelToken, Loader, WorkResult, not_loaded
 from .plan import WorkItem, single_calls
 

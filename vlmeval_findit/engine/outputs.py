@@ -120,7 +120,7 @@ def _for_model(settings: Settings, model: str, row: str | None) -> Settings:
     return settings_of_model(settings, model, find_model(row or model))
 
 
-def begin(
+def begin_output(
     output: Output,
     answering: Answering | None,
     keys: Iterable[str],

@@ -22,7 +22,7 @@ from ..models import (
     PricesField,
     RunSettings,
     chat_model,
-    describe,
+    describe_local_run,
     local_names,
     on_this_machine,
     provider_endpoints,
@@ -59,7 +59,7 @@ def describe_local(
     Raises ValueError for an unknown row or setting.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    return describe(row, checkpoint, variant, validate(RunSettings, settings))
+    return describe_local_run(row, checkpoint, variant, validate(RunSettings, settings))
 
 
 def local_on_this_machine(answering: Answering, **arguments: Any) -> Answering:

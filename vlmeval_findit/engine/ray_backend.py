@@ -13,8 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import install
-from ..protocol import CallResult, error_line
+from ..core import error_line, install_command
+from ..protocol import CallResult
 from .backend import (
     CallOptions,
     CancelToken,
@@ -48,7 +48,7 @@ class RayBackend:
         try:
             import ray
         except ImportError:
-            raise ValueError(f"Ray is not installed: {install('cluster')}") from None
+            raise ValueError(f"Ray is not installed: {install_command('cluster')}") from None
         self._ray: Any = ray
         self._load = load
         self._inference = inference

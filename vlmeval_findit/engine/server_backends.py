@@ -18,9 +18,9 @@ from ..models import (
     Endpoints,
     ModelEntry,
     chat_model,
-    endpoints,
     header_lines,
     identifying_servers,
+    make_endpoints,
     model_key,
     provider_endpoints,
     token_limit,
@@ -66,7 +66,7 @@ class ServerBackends:
     version: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
-        endpoints(self.urls, headers=self.headers)  # refuses bad addresses now
+        make_endpoints(self.urls, headers=self.headers)  # refuses bad addresses now
 
     def check(self, entry: ModelEntry) -> None:
         with naming_model(entry):
@@ -142,7 +142,7 @@ class ServerBackends:
         urls = self._urls_of(entry)
         if entry.provider is not None:
             return provider_endpoints(entry.provider, urls, self.key, headers, needs_key=needs_key)
-        return endpoints(urls, self.key, headers) if urls else []
+        return make_endpoints(urls, self.key, headers) if urls else []
 
     def _urls_of(self, entry: ModelEntry) -> Sequence[str]:
         return urls_of(entry.base_url) or self.urls

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
-from ..core import Secrets, is_disk_full, known_secrets
-from ..protocol import NOT_MADE, CallResult, Identity, error_line, in_thread, refused_if_it_quotes
+from ..core import Secrets, error_line, is_disk_full, known_secrets
+from ..protocol import NOT_MADE, CallResult, Identity, in_thread, refused_if_it_quotes
 from ..scoring import CellResult
 from ..storage import ImageChangedError, is_other_file
 from .backend import Backend, CancelToken, WorkResult

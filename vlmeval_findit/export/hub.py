@@ -25,7 +25,15 @@ import yaml
 
 from .. import __version__
 from ..api import query_rows, row_of_run
-from ..core import atomic_write, counted, printable, read_json, replace_surrogates, replacing, some
+from ..core import (
+    atomic_write,
+    counted,
+    first_few,
+    printable,
+    read_json,
+    replace_surrogates,
+    replacing,
+)
 from ..leaderboard import (
     CALLS_AT_ONCE,
     COST_COLUMNS,
@@ -71,11 +79,11 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
         yield "paths or secrets of this machine were removed from (the card names all):"
-        yield f"  {some(hidden)}"
+        yield f"  {first_few(hidden)}"
     places = places_of(out, read_json(out / CHECKSUMS)["sha256"])
     yield f"addresses and paths in it: {len(places) or 'none'}"
     for place, files in list(places.items())[:_LISTED]:
-        yield f"  {printable(place)} in {some(files)}"
+        yield f"  {printable(place)} in {first_few(files)}"
     if len(places) > _LISTED:
         yield f"  and {len(places) - _LISTED:,} more"
     yield "upload it, for whoever may see the repository, with:"

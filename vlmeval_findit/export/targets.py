@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..core import counted, some
+from ..core import counted, first_few
 
 if TYPE_CHECKING:
     from ..scoring import Run
@@ -68,5 +68,5 @@ def exporter(target: str) -> Exporter:
 def left_out_lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield a line about the runs that are left out because their answers are no boxes."""
     if runs:
-        names = some([run.path.stem for run in runs])
+        names = first_few([run.path.stem for run in runs])
         yield f"left out, their answers are no boxes: {counted(len(runs), 'run')} ({names})"

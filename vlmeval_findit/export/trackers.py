@@ -17,7 +17,7 @@ from ..leaderboard import LearningCurve, learning_curves, run_slices_table
 from ..protocol import ScoredRow
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run
-from ..storage import decode
+from ..storage import decode_image
 from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private
@@ -229,7 +229,7 @@ def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
     if shown is None:
         return None
     try:
-        image = decode(transcript.images / shown.path, enough=(SIDE, SIDE)).convert("RGB")
+        image = decode_image(transcript.images / shown.path, enough=(SIDE, SIDE)).convert("RGB")
     except OSError:
         return None
     original = (shown.width or image.width, shown.height or image.height)

@@ -13,7 +13,7 @@ from ..analysis import BestFormats, error_types_of
 from ..benchmarks.findit import FindItVariant
 from ..boxes import BoxError, Space
 from ..core import atomic_write, counted, nearest, sha256_of
-from ..protocol import PartKind, located, lost
+from ..protocol import PartKind, located, lost_key
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError, read_details, read_provenance
 from ..storage import read_predictions, run_of
@@ -23,7 +23,7 @@ from .training_answers import right_answers
 from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
 # Types that are no fault of the model: chosen only by their names
-NO_FAULT = (lost(BoxError.FAILED_CALL.value),)
+NO_FAULT = (lost_key(BoxError.FAILED_CALL.value),)
 
 RIGHT = "no error"  # Stands for the types of a query that has none
 

@@ -26,6 +26,7 @@ from ..core import (
     EXIT_INTERRUPTED,
     EXIT_LIMIT_REACHED,
     EXIT_SOME_FAILED,
+    error_line,
     host_version,
     is_disk_full,
     repeated,
@@ -43,7 +44,7 @@ from ..engine import (
     PlannedCalls,
     StoppedError,
     ThreadedBackend,
-    answer,
+    answer_cells,
     cancelled_by_signals,
     count_failed,
     merge_predictions,
@@ -51,7 +52,7 @@ from ..engine import (
     prepare_output,
 )
 from ..models import GenerateClient, ModelEntry, find_model, refuse_unreachable, with_logprobs
-from ..protocol import CallResult, ModelClient, error_line, wants_logprobs
+from ..protocol import CallResult, ModelClient, wants_logprobs
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name, write_rows
 from .api import FindItOpenRouter
@@ -312,7 +313,7 @@ def _make_calls(
         )
         last, is_stopped = None, True
         with suppress(KeyboardInterrupt, StoppedError):
-            last = answer(job, cancel).last
+            last = answer_cells(job, cancel).last
             is_stopped = cancel.requested
     if last is not None:
         raise ModelStoppedError(cell.model, last, [])

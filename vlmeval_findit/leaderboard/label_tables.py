@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
-from ..core import counted, short
+from ..core import counted, shorten
 from ..protocol import Answer
 from ..statistics import FAULTS, DoubtCalibration, LabelFault
 from .table_columns import NONE, Field, FieldValue, Note, Table, TableCell, count_column
@@ -67,10 +67,15 @@ def _cells(audit: LabelAudit, row: AuditedRow) -> list[FieldValue]:
     kind = row.fault.value if row.fault is not None else ""
     sign = REVIEWED if row.index in audit.decided else ""
     index = TableCell(row.index, sign=sign)
-    cells: list[FieldValue] = [index, short(asked, _ASKED), kind, f"{row.agreeing} of {row.models}"]
+    cells: list[FieldValue] = [
+        index,
+        shorten(asked, _ASKED),
+        kind,
+        f"{row.agreeing} of {row.models}",
+    ]
     if audit.has_probabilities:
         cells.append(probability_text(audit.calibrated(row)))
-    return [*cells, short(change_of(row), _CHANGE)]
+    return [*cells, shorten(change_of(row), _CHANGE)]
 
 
 def probability_text(p: float | None) -> str:

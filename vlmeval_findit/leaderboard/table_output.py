@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ..core import as_csv, printable, short
+from ..core import as_csv, printable, shorten
 from .legends import IN_JSON, legend_of, signs_note
 from .table_columns import (
     NONE,
@@ -328,7 +328,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
             side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
             part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
         for texts in zip(*(columns[at][1:] for at in shown), strict=True):
-            names = map(short, texts, keys)
+            names = map(shorten, texts, keys)
             # Text: a model's name is never markup.
             part.add_row(*map(Text, [*names, *texts[len(keys) :]]))
         yield part

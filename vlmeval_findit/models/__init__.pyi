@@ -102,8 +102,8 @@ from .local.local_runner import (
 
 from .local.run_plan import (
     RunSettings as RunSettings,
-    plan as plan,
-    describe as describe,
+    plan_generation as plan_generation,
+    describe_local_run as describe_local_run,
     on_this_machine as on_this_machine,
 )
 
@@ -186,7 +186,7 @@ from .http.addresses import (
     Endpoints as Endpoints,
     identifying_servers as identifying_servers,
     header_lines as header_lines,
-    endpoints as endpoints,
+    make_endpoints as make_endpoints,
     provider_endpoints as provider_endpoints,
 )
 

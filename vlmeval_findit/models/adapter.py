@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core import install, parse_json, read_text
+from ..core import install_command, parse_json, read_text
 from .safetensors_header import read_header
 
 CONFIG = "adapter_config.json"
@@ -138,5 +138,5 @@ def refuse_without_peft(checkpoint: str) -> None:
     """Raise ValueError for an adapter that this process cannot load."""
     if adapter_of(checkpoint) is not None and find_spec("peft") is None:
         raise ValueError(
-            f"{checkpoint} is an adapter, and peft is not installed: {install('local')}"
+            f"{checkpoint} is an adapter, and peft is not installed: {install_command('local')}"
         )

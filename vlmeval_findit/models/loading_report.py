@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core import some
+from ..core import first_few
 from .weight_files import lacking_shards, says_tied, why_untied
 
 log = logging.getLogger(__name__)
@@ -232,15 +232,15 @@ def checked_loading(where: str, report: LoadingReport) -> str:
         raise ValueError(f"{where}: {verdict.refusal}")
     said = ["all there"]
     if verdict.ignored:
-        names = some(verdict.ignored)
+        names = first_few(verdict.ignored)
         log.warning("FindIt: %s: its model has no place for %s, which are ignored", where, names)
         said.append(f"ignored: {names}")
     if report.zero:
-        names = some(report.zero)
+        names = first_few(report.zero)
         log.warning("FindIt: %s: every number is zero in %s, as if never written", where, names)
         said.append(f"zero: {names}")
     if report.untied:
-        names = some([name for name, _ in report.untied])
+        names = first_few([name for name, _ in report.untied])
         log.warning(
             "FindIt: %s: %s, which its architecture ties to another weight, is stored with other "
             "values and used as stored; other programs may drop it. To have it used everywhere: "
@@ -275,8 +275,8 @@ numbers would stand there. Save all of it: model.save_pretrained(FOLDER)'
     if report.is_all_zero:
         return LoadingVerdict(
             f"every number in its {len(report.zero):,} matrices is zero "
-            f"({some(report.zero)}): the files were made, and the weights never written to them. "
-            "Copy them again, or save the model: model.save_pretrained(FOLDER)"
+            f"({first_few(report.zero)}): the files were made, and the weights never written to "
+            "them. Copy them again, or save the model: model.save_pretrained(FOLDER)"
         )
     missing = _with_effect(report.missing)
     superfluous = _with_effect(report.superfluous)
@@ -313,8 +313,8 @@ def _said(report: LoadingReport, names: Sequence[str], of: str, one: str, many: 
     if not names:
         return ""
     if not report.is_whole:
-        return f"weights {many} ({some(names)})"
-    return f"{len(names):,} {of} {one if len(names) == 1 else many} ({some(names)})"
+        return f"weights {many} ({first_few(names)})"
+    return f"{len(names):,} {of} {one if len(names) == 1 else many} ({first_few(names)})"
 
 
 def _with_effect(names: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core import quoted
+from ..core import error_line, quoted
 from ..protocol import (
     Batch,
     CallResult,
@@ -25,7 +25,6 @@ from ..protocol import (
     Reference,
     StopReason,
     call_failed,
-    error_line,
     parse_record,
     refused_if_it_quotes,
     split_system,

@@ -14,8 +14,8 @@ from ..protocol import (
     Described,
     Known,
     Settings,
-    choose,
-    say,
+    choose_value,
+    say_once,
     settings_from,
     variables,
 )
@@ -40,7 +40,7 @@ def settings_of_model(
     of_unknown = settings.of_unknown
     table = f"model table: {row.name}" if row is not None else ""
     marks = row.named_marks if row is not None else None
-    chosen_marks = choose(
+    chosen_marks = choose_value(
         THOUGHT_MARKS,
         model,
         stated=settings.thought_marks,
@@ -49,7 +49,7 @@ def settings_of_model(
         variable=of_unknown.thought_marks,
     )
     stated_row = find_model(settings.reads_like) if settings.reads_like else None
-    chosen_like = choose(
+    chosen_like = choose_value(
         READS_LIKE,
         model,
         recorded=recorded_like if settings.reads_like is None else None,
@@ -58,8 +58,8 @@ def settings_of_model(
         known=None if row is None else Known(row.name, table),
         variable=of_unknown.reads_like,
     )
-    say(chosen_marks.remark)
-    say(chosen_like.remark)
+    say_once(chosen_marks.remark)
+    say_once(chosen_like.remark)
     like = None if chosen_like.source == table else chosen_like.value
     return replace(
         settings,
@@ -109,14 +109,14 @@ def space_source(model: str, settings: Settings, described: Described) -> str:
     known = None
     if described.known is not None:
         known = Known(dict(described.known), f"model table: {row}" if row else NO_ROW)
-    choice = choose(
+    choice = choose_value(
         SPACE_SETTING,
         model,
         stated=stated.as_dict() if stated is not None else None,
         known=known,
         variable=variable.as_dict() if variable is not None else None,
     )
-    say(choice.remark)
+    say_once(choice.remark)
     return choice.source
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..core import install, shipped_folder
+from ..core import install_command, shipped_folder
 
 _PACKAGE = "vlmeval_findit_nano"
 
@@ -34,5 +34,5 @@ def refuse_missing_weights(checkpoint: str) -> None:
     if folder.parent == _weights() and not folder.is_dir():
         raise ValueError(
             f"the weights of the small models (vlmeval-findit-nano) are not installed: "
-            f"{install('local')}"
+            f"{install_command('local')}"
         )

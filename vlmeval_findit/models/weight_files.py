@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core import counted, open_regular, read_json, some, suffix_of
-from ..protocol import error_line
+from ..core import counted, error_line, first_few, open_regular, read_json, suffix_of
 from .adapter import CONFIG, OF_ADAPTER, adapter_of
 from .safetensors_header import read_header
 from .torch_file import StoredTensor, is_object, read_torch_file, tensors_in, wrapped_in
@@ -112,14 +111,14 @@ def names_of_weights(folder: Path) -> list[str]:
         integers = [] if quantized else list(filter(None, map(_integer, tensors.items())))
         if integers:
             raise ValueError(
-                f"{file}: {counted(len(integers), 'weight')} of integers ({some(integers)}), and "
-                "no quantization_config in config.json says what numbers they stand for. Copy the "
-                "config.json that was saved with them, or save the model in bfloat16"
+                f"{file}: {counted(len(integers), 'weight')} of integers ({first_few(integers)}), "
+                "and no quantization_config in config.json says what numbers they stand for. Copy "
+                "the config.json that was saved with them, or save the model in bfloat16"
             )
         twice = [name for name in tensors if name in where]
         if twice:
             raise ValueError(
-                f"{file}: {counted(len(twice), 'weight')} ({some(twice)}) in "
+                f"{file}: {counted(len(twice), 'weight')} ({first_few(twice)}) in "
                 f"{where[twice[0]].name}, too, as where shards of two saves are mixed: which is "
                 "loaded would depend on the program. Copy all shards and their index again, or "
                 "save the model again"
@@ -329,10 +328,10 @@ def refuse_unloadable(checkpoint: str) -> None:
     if shards:
         index = f"{_SHARD.split(shards[0])[0]}{suffix_of(Path(shards[0]))}.index.json"
         raise ValueError(
-            f"{folder}: {counted(len(shards), 'shard')} ({some(shards)}) without their index: copy "
-            f"{index} into the folder, or save the model again"
+            f"{folder}: {counted(len(shards), 'shard')} ({first_few(shards)}) without their index: "
+            f"copy {index} into the folder, or save the model again"
         )
-    there = f"{some(others)} is not loaded" if others else "it has only other files"
+    there = f"{first_few(others)} is not loaded" if others else "it has only other files"
     raise ValueError(
         f"{folder}: no weights: neither {' nor '.join(_OF_MODEL)}; {there}. Save the model: "
         "model.save_pretrained(FOLDER)"
@@ -368,7 +367,7 @@ def _loaded_files(folder: Path) -> Sequence[Path]:
         verb = "is" if len(missing) == 1 else "are"
         raise ValueError(
             f"{first}: {len(missing):,} of the {len(shards):,} shards that it lists {verb} missing "
-            f"({some(missing)}). Copy them into the folder, or save the model again"
+            f"({first_few(missing)}). Copy them into the folder, or save the model again"
         )
     return shards
 

@@ -72,7 +72,7 @@ from .metric import (
 
 from .scored_row import (
     ScoredRow as ScoredRow,
-    totals as totals,
+    sum_rows as sum_rows,
     add_up as add_up,
     exceeds_floats as exceeds_floats,
     as_floats as as_floats,
@@ -135,7 +135,6 @@ from .call_results import (
     ModelClient as ModelClient,
     CancelledError as CancelledError,
     Cancellable as Cancellable,
-    error_line as error_line,
     in_thread as in_thread,
 )
 
@@ -195,7 +194,7 @@ from .contradictions import (
 )
 
 from .error_analysis import (
-    lost as lost,
+    lost_key as lost_key,
     ErrorType as ErrorType,
     ErrorAnalysis as ErrorAnalysis,
     LABEL_KEY as LABEL_KEY,
@@ -236,11 +235,11 @@ from .choices import (
     is_stated as is_stated,
     Known as Known,
     Setting as Setting,
-    choose as choose,
+    choose_value as choose_value,
     note_on_choice as note_on_choice,
     note_on_spaces as note_on_spaces,
     stating_flag as stating_flag,
     in_words as in_words,
-    say as say,
+    say_once as say_once,
     forget_remarks as forget_remarks,
 )

@@ -28,7 +28,7 @@ from .identity import Described, Identity, IdentityConflict
 from .metric import Metric, name_of
 from .replies import ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from .reviews import Answer, row_hash
-from .scored_row import ScoredRow, totals
+from .scored_row import ScoredRow, sum_rows
 from .settings import Settings
 
 # --- what a report shows of an answer -------------------------------------------------------------
@@ -390,7 +390,7 @@ class Benchmark(ABC):
 
         Reports of many runs hold rows without their details.
         """
-        return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
+        return self.metrics[0].value(sum_rows([row]) if row.parts else row.sums) or 0.0
 
     def curve(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Curve | None:
         """Return a run's metrics by threshold; None without thresholds."""

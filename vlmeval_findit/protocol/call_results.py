@@ -110,11 +110,6 @@ class Cancellable(Protocol):
         """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
 
 
-def error_line(error: BaseException) -> str:
-    """Format an exception on one line."""
-    return quoted(f"{type(error).__name__}: {error}", 500)
-
-
 T = TypeVar("T")
 
 

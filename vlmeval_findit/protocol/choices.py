@@ -78,7 +78,7 @@ class ChosenValue(NamedTuple):
     remark: str = ""  # one line; "" where nothing is overridden, ignored or decided by a variable
 
 
-def choose(
+def choose_value(
     setting: Setting,
     model: str,
     *,
@@ -93,7 +93,8 @@ def choose(
     Whether something contradicts the record is checked elsewhere; a variable never does, nor does
     ``last``, which the last score of the same predictions was told.
 
-    >>> choose(SPACE_SETTING, "Nano", known=Known("unit", "model table"), variable="pixels").value
+    >>> known = Known("unit", "model table")
+    >>> choose_value(SPACE_SETTING, "Nano", known=known, variable="pixels").value
     'unit'
     """
     if recorded is not None:
@@ -136,7 +137,7 @@ def _ignored(setting: Setting, model: str, value: Any, variable: Any) -> str:
 def note_on_choice(setting: Setting, choice: ChosenValue) -> str:
     """Say which value was stated in place of a known one; "" if none was.
 
-    >>> like = choose(READS_LIKE, "A", stated="B", known=Known("A", "model table: A"))
+    >>> like = choose_value(READS_LIKE, "A", stated="B", known=Known("A", "model table: A"))
     >>> note_on_choice(READS_LIKE, like)
     'way of answering B, as stated, in place of A (model table: A)'
     """
@@ -179,7 +180,7 @@ def _say(remark: str) -> None:
     log.warning("%s", remark)
 
 
-def say(remark: str) -> None:
+def say_once(remark: str) -> None:
     """Print a remark, once in a process."""
     if remark:
         _say(remark)

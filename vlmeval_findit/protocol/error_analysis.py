@@ -17,10 +17,10 @@ from .metric import Better, Metric, Sums, weighted
 from .scored_row import RowTable, ScoredRow
 
 
-def lost(what: str) -> str:
+def lost_key(what: str) -> str:
     """Return the key of the sum that counts the events of an error type.
 
-    >>> lost("wrong label")
+    >>> lost_key("wrong label")
     'lost: wrong label'
     """
     return f"lost: {what}"
@@ -36,7 +36,7 @@ class ErrorType:
     @property
     def key(self) -> str:
         """Return the key of the sum that counts its events."""
-        return lost(self.name)
+        return lost_key(self.name)
 
 
 class ErrorAnalysis(Protocol):
@@ -115,7 +115,7 @@ class AnswerErrors(ErrorAnalysis):
         missing = reached if self.score.better is Better.LOWER else whole - reached
         if not missing:
             return {}
-        key = lost(row.reason) if row.reason in self.reasons else UNREADABLE.key
+        key = lost_key(row.reason) if row.reason in self.reasons else UNREADABLE.key
         if row.failed or row.reason is None:
             key = FAILED_CALL.key if row.failed else WRONG.key
         return {key: missing}

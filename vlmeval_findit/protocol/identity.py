@@ -129,7 +129,7 @@ class Identity(Config):
     rows: StoredRows | None = None  # The indices that are asked
     left_out: StoredRows = ()  # Those without a usable image
     space: Values | None = None  # Settings for :func:`.space_from`
-    space_source: Text | None = None  # Who stated it (:func:`.choose`)
+    space_source: Text | None = None  # Who stated it (:func:`.choose_value`)
     reads_like: Text | None = None
     host: Mapping[str, Text] = field(default_factory=dict)  # At inference, as are the versions
     versions: Mapping[str, Text] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class ScoredRow:
 
     index: int
     source: str  # Its query's cluster
-    sums: Sums  # Without those of slices, which :func:`totals` makes
+    sums: Sums  # Without those of slices, which :func:`sum_rows` makes
     failed: bool = False  # The call failed
     reason: str | None = None  # Why the answer could not be read
     slices: Mapping[str, str] = field(default_factory=dict)  # Value by kind
@@ -66,7 +66,7 @@ class ScoredRow:
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
 
-def totals(rows: Sequence[ScoredRow]) -> dict[SumName, float]:
+def sum_rows(rows: Sequence[ScoredRow]) -> dict[SumName, float]:
     """Return the sums of all rows by name, and those of every slice by :class:`.SumKey`.
 
     Those of a table are identical to the last bit: added up row by row.

@@ -13,7 +13,7 @@ from html import escape
 from math import ceil
 from typing import Any, NamedTuple
 
-from ..core import printable, short
+from ..core import printable, shorten
 from ..protocol import Metric
 from ..statistics import Interval
 from .standings import BEST_STANDING, LOWER_STANDING, NOT_WORSE, STANDINGS, UNTESTED_STANDING, Panel
@@ -105,7 +105,7 @@ TEXT: Spec = {"description": {"field": "text"}}  # The channel of a mark's text 
 
 def name(text: str) -> str:
     """Return a name as charts show it."""
-    return short(printable(text), _LONGEST)
+    return shorten(printable(text), _LONGEST)
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..analysis import HIT_SCORE, AuditedRow
 from ..core import printable
 from ..scoring import Run
-from ..storage import decode, header
+from ..storage import decode_image, header
 from .doubtful_labels import Doubts
 from .gallery_choice import Card
 from .pair_choice import key_of
@@ -163,7 +163,7 @@ def _thumbnail(path: Path, side: int) -> Thumbnail | None:
     try:
         width, height = header(path).size
         # JPEG decoders can leave out detail: scenes of 50 million pixels in a tenth the time.
-        small = decode(path, enough=(side, side))
+        small = decode_image(path, enough=(side, side))
     except OSError:
         return None
     small.thumbnail((side, side))

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from markupsafe import Markup
 
-from ..core import missing, raised_in, scrub, why
+from ..core import error_line, missing_extra, raised_in, scrub
 from ..scoring import RunError
 from .board_charts import DrawnCharts
 from .cost_charts import CostCharts
@@ -101,13 +101,13 @@ class SectionFailure:
     def reason(self) -> str:
         """Say on one line what happened, and where."""
         error = self.error
-        if isinstance(error, ImportError) and (line := missing(error)):
+        if isinstance(error, ImportError) and (line := missing_extra(error)):
             return line
         if place := raised_in(error):
-            return f"plug-in {place} raised {why(error)}"
+            return f"plug-in {place} raised {error_line(error)}"
         if type(error).__module__.partition(".")[0] == __name__.partition(".")[0]:
             return scrub(str(error))  # Our errors say what is wrong, and what to type.
-        return scrub(f"{why(error)} ({_place(error)})")
+        return scrub(f"{error_line(error)} ({_place(error)})")
 
 
 def _place(error: Exception) -> str:

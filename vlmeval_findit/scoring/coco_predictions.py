@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
-from ..core import quoted_value, some
+from ..core import first_few, quoted_value
 from ..data import BoxForm, CocoIds, read_ids
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
@@ -180,7 +180,7 @@ class _Results:
     def _shown(self, names: Any, ids: Mapping[str, int | str]) -> str:
         """Say what a set has, with ids where there are any."""
         with_ids = [f"{ids[name]} ({name})" if name in ids else str(name) for name in names]
-        return some(with_ids, 4)
+        return first_few(with_ids, 4)
 
     def _known(
         self,

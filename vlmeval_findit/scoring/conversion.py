@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .. import benchmarks
-from ..core import some
+from ..core import first_few
 from ..protocol import AnyDataset, Benchmark, Reply, ReplyRecord, is_index
 from ..storage import PredictionError, holds_rows, write_rows
 from .coco_predictions import ConversionChoices, are_coco_results, replies_of_coco
@@ -159,7 +159,7 @@ def replies_in(file: RecordsOfOthers, layout: ReplyLayout, dataset: AnyDataset) 
         if index is None or index not in dataset.queries:
             raise PredictionError(
                 f"{where}: {layout.index} {json.dumps(record[layout.index or ''])} is no row of "
-                f"{dataset.name}: its rows are {some([*map(str, rows)])}"
+                f"{dataset.name}: its rows are {first_few([*map(str, rows)])}"
             )
         if index in seen:
             raise PredictionError(f"{where}: row {index} is that of {file.where(seen[index])}, too")
@@ -194,6 +194,6 @@ def _check_images(where: str, record: Record, names: tuple[str, ...]) -> None:
     shown = [PurePosixPath(str(path)).name for path in paths]
     if shown != [PurePosixPath(name).name for name in names]:
         raise PredictionError(
-            f'{where}: shows {some(shown)}, and the row {some(names)}: add the key "index", with '
-            "the number of its row, to each record"
+            f"{where}: shows {first_few(shown)}, and the row {first_few(names)}: add the key "
+            '"index", with the number of its row, to each record'
         )

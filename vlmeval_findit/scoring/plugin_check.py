@@ -54,10 +54,10 @@ from ..storage import (
     image_folder,
     imported_contents,
     is_transparent,
-    refusal,
     replaced,
     replaced_note,
     unusable,
+    unusable_images_error,
     write_rows,
 )
 from .pipeline import score_file
@@ -137,7 +137,7 @@ def _images(dataset: AnyDataset) -> Finding:
     what = f"images of {len(dataset.queries)} rows in {folder.path}"
     bad = unusable(list(dataset.queries.values()), folder.path)
     if bad:
-        return Finding(what, str(refusal(bad, len(dataset.queries), folder)))
+        return Finding(what, str(unusable_images_error(bad, len(dataset.queries), folder)))
     others = replaced(imported_contents(dataset.table), folder.path)
     return Finding(what, replaced_note(others, folder.path) if others else "")
 

@@ -25,7 +25,7 @@ from ..protocol import (
     ReviewVerdict,
     RowChoice,
     ScoredRow,
-    totals,
+    sum_rows,
 )
 from ..storage import table_hash
 from .run_score import RunScore, score_rows
@@ -128,7 +128,7 @@ def score_reviewed(opened: Predictions, decided: TableDecisions) -> RunScore:
     before = {row.index: row for row in labelled.rows if row.index in best}
     before |= {row.index: row for row in _score_some(opened, excluded)}
     record = _record(opened.replies, decided, by_row, before)
-    return replace(labelled, rows=tuple(rows), sums=totals(rows), reviews=record)
+    return replace(labelled, rows=tuple(rows), sums=sum_rows(rows), reviews=record)
 
 
 def _best_rows(opened: Predictions, by_row: Mapping[int, Decision]) -> dict[int, ScoredRow]:
@@ -173,7 +173,7 @@ def _score_some(opened: Predictions, indices: Iterable[int]) -> tuple[ScoredRow,
 
 def _order(benchmark: Benchmark, row: ScoredRow) -> list[float]:
     """Return what the best row has most of: its query score, then the other metrics."""
-    sums = totals([row])
+    sums = sum_rows([row])
     order = [benchmark.query_score(row)]
     for metric in benchmark.ranking:
         value = metric.value(sums) or 0.0

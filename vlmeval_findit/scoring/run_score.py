@@ -30,7 +30,7 @@ from ..protocol import (
     ThoughtMarks,
     add_up,
     metric_values,
-    totals,
+    sum_rows,
     unnamed_marks,
 )
 from ..statistics import sums_of_all_rows, value_of_all_rows
@@ -179,7 +179,7 @@ def _score_batch(opened: Predictions) -> RunScore:
         model=model,
         dataset=dataset,
         rows=rows,
-        sums=totals(rows),
+        sums=sum_rows(rows),
         spaces=batch.spaces,
         identity=opened.identity,
         answered_by=count_models(replies),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core import Config, PlainNumber, Text, Whole, counted
-from ..protocol import ScoredRow, SumName, totals
+from ..protocol import ScoredRow, SumName, sum_rows
 from ..statistics import RandomRows
 
 
@@ -104,7 +104,7 @@ class ScoreReviews(Config):
 
 def _difference(after: Sequence[ScoredRow], before: Sequence[ScoredRow]) -> dict[SumName, Any]:
     """Return the sums of rows minus those of others."""
-    old = totals(before)
-    new = totals(after)
+    old = sum_rows(before)
+    new = sum_rows(after)
     keys = dict.fromkeys((*old, *new))
     return {key: new.get(key, 0) - old.get(key, 0) for key in keys}

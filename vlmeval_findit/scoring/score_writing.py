@@ -22,7 +22,7 @@ from ..protocol import (
     Settings,
     in_words,
     is_stated,
-    say,
+    say_once,
     stating_flag,
     thought_marks,
 )
@@ -147,7 +147,7 @@ def last_score(predictions: Path, settings: Settings) -> LastScore:
     try:
         stored = read_provenance(provenance)
     except ScoreFileError as error:
-        say(f"{error}: what this score was told is not known. State it again")
+        say_once(f"{error}: what this score was told is not known. State it again")
         return LastScore()
     told = _told(stored, settings)
     values = {
@@ -160,7 +160,7 @@ def last_score(predictions: Path, settings: Settings) -> LastScore:
         return told
     words = [f"{setting.noun} {in_words(value)}" for setting, value in stated.items()]
     flags = [stating_flag(setting, value) for setting, value in stated.items()]
-    say(
+    say_once(
         f"{predictions}: its last score was told {', '.join(words)}. The file changed since, so "
         f"that is not taken. Where it still holds type {' '.join(flags)}"
     )

@@ -34,8 +34,8 @@ from ..protocol import (
     exceeds_floats,
     failures,
     plugin_conflicts,
+    sum_rows,
     table_of,
-    totals,
     with_events,
 )
 from ..statistics import RandomRows, sums_of_all_rows, value_of_all_rows
@@ -100,7 +100,7 @@ class Run:
     @cached_property
     def sums_of_rows(self) -> Mapping[SumName, float]:
         """The sums of its rows, each once, of their slices too."""
-        return totals(self.rows)
+        return sum_rows(self.rows)
 
     @cached_property
     def sums(self) -> Mapping[SumName, float]:
@@ -360,7 +360,7 @@ def _again(files: RunFiles, dataset: str | None = None) -> str:
 def _sums_by_name(rows: Sequence[ScoredRow]) -> Mapping[str, float]:
     """Return the sums of all rows and their parts, without those of slices."""
     if isinstance(rows, RowTable):
-        return {str(name): total for name, total in totals(replace(rows, slices={})).items()}
+        return {str(name): total for name, total in sum_rows(replace(rows, slices={})).items()}
     return add_up(sums for row in rows for sums in (row.sums, *row.parts.values()))
 
 

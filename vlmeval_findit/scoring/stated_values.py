@@ -12,7 +12,7 @@ from ..protocol import (
     Identity,
     Known,
     Setting,
-    choose,
+    choose_value,
     note_on_choice,
     note_on_spaces,
     thought_marks,
@@ -61,4 +61,4 @@ def _note(setting: Setting, model: str, stated: Any, row: ModelRow | None, known
     if stated is None or row is None or known is None:
         return ""
     table = Known(known, f"model table: {row.name}")
-    return note_on_choice(setting, choose(setting, model, stated=stated, known=table))
+    return note_on_choice(setting, choose_value(setting, model, stated=stated, known=table))

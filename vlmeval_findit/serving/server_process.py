@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..core import error_line
 from . import guard
 from .programs import PROGRAMS, ServeOptions
 
@@ -111,7 +112,7 @@ class ServerProcess:
                 self.answers = True
                 self._guard.wait()
             except (OSError, ValueError, LookupError, TypeError) as error:
-                why = f"does not answer: {type(error).__name__}: {error}"
+                why = f"does not answer: {error_line(error)}"
         if not self.is_alive:
             status = self._guard.returncode
             how = f"status {status}" if status < 129 else signal.Signals(status - 128).name

@@ -89,9 +89,9 @@ from .image_files import (
     image_bytes as image_bytes,
     header as header,
     known_header as known_header,
-    check as check,
+    check_image as check_image,
     stored_pixels as stored_pixels,
-    decode as decode,
+    decode_image as decode_image,
     decode_values as decode_values,
     shows_transparency as shows_transparency,
     Orientation as Orientation,
@@ -102,7 +102,7 @@ from .image_files import (
     ImageError as ImageError,
     unusable as unusable,
     rows_to_leave_out as rows_to_leave_out,
-    refusal as refusal,
+    unusable_images_error as unusable_images_error,
 )
 
 from .image_content import (
@@ -119,7 +119,7 @@ from .image_content import (
     replaced as replaced,
     replaced_note as replaced_note,
     shown_text as shown_text,
-    short as short,
+    short_content as short_content,
     shown_in as shown_in,
 )
 

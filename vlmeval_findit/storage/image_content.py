@@ -134,14 +134,14 @@ def shown_text(names: Iterable[str], contents: Iterable[str]) -> str:
     '{"1.png": "aaaaaaaaaaaaaaaa"}'
     """
     shown = {
-        name: short(content)
+        name: short_content(content)
         for name, content in zip(names, contents, strict=False)
         if len(sha256_in(content)) == _WHOLE  # Others say why a file cannot be read
     }
     return json.dumps(shown) if shown else ""
 
 
-def short(content: str) -> str:
+def short_content(content: str) -> str:
     """Shorten a content as prediction files and scores have it."""
     return sha256_in(content)[:HASH_DIGITS] + (TRANSPARENT if is_transparent(content) else "")
 

@@ -113,7 +113,7 @@ def _header_in(path: Path, _state: FileState) -> ImageHeader:
     return header(path)
 
 
-def check(source: Source) -> None:
+def check_image(source: Source) -> None:
     """Read an image file to its end, faster than by decoding it."""
     with _opened(source) as image:
         _draft(image)
@@ -131,7 +131,7 @@ class StoredPixels:
 def stored_pixels(file: ImageBytes) -> StoredPixels:
     """Open an image once for its header and, of an RGB JPEG or PNG, to read it to its end.
 
-    Other images are not shown as stored by every viewer. Raises ImageFileError as :func:`decode`.
+    Other images are not shown as stored by every viewer. Raises as :func:`decode_image`.
     """
     head = without_pixels(file.getbuffer())
     with _opened(file if head is None else ImageBytes(file.path, head)) as image:
@@ -150,7 +150,7 @@ def _draft(image: Image.Image) -> None:
     image.draft("RGB", (max(1, width // 8), max(1, height // 8)))
 
 
-def decode(source: Source, enough: Size | None = None) -> Image.Image:
+def decode_image(source: Source, enough: Size | None = None) -> Image.Image:
     """Decode the stored pixels as RGB, on white where they are transparent.
 
     Detail beyond the size ``enough`` may be left out.
@@ -182,7 +182,7 @@ class Orientation:
 
     @property
     def of_decoded(self) -> int:
-        """How a viewer turns what :func:`decode` returns."""
+        """How a viewer turns what :func:`decode_image` returns."""
         return 1 if self.is_decoded else self.value
 
 
@@ -220,7 +220,7 @@ def problem(path: Path | str, stated: Size | None) -> str | None:
     try:
         why = misfit(header(path), stated)
         if why is None:
-            check(path)
+            check_image(path)
     except ImageFileError as error:
         return error.why
     return why
@@ -406,7 +406,7 @@ def rows_to_leave_out(
         if wanted is not None:
             wanted -= len(part) - len(wrong)
     if bad and (not skip or len(bad) == len(queries)):
-        raise refusal(bad, seen, folder)
+        raise unusable_images_error(bad, seen, folder)
     return frozenset(row.index for row in bad)
 
 
@@ -417,7 +417,7 @@ def _problem(folder: Path, name: str, size: Size | None) -> str | None:
         return error.why
 
 
-def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
+def unusable_images_error(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
     """Make the error for rows whose images cannot be sent."""
     first = bad[0]
     return ImageError(

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core import some
+from ..core import error_line, first_few
 from ..models import READ_ERRORS, fault_of, is_one_of_many, refuse_missing, shards_of
-from ..protocol import error_line
 from ..storage import check_model_name
 
 _STEP = re.compile(r"(?:.*\D)?(\d+)")
@@ -117,7 +116,7 @@ def what_is_missing(folder: Path) -> str | None:
             return "no weights"
         missing = sorted(file.name for file in weights if not file.exists())
         if missing:
-            return f"{some(missing)} missing"
+            return f"{first_few(missing)} missing"
         if not indexes and any(map(is_one_of_many, weights)):
             return "shards without their index"  # It is written after the last
         faults = {file.name: fault_of(file) for file in sorted(weights)}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..analysis import RACE_ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
-from ..engine import Backend, Engine, ModelStoppedError, Output, begin, in_memory
+from ..engine import Backend, Engine, ModelStoppedError, Output, begin_output, in_memory
 from ..models import ModelEntry
 from ..protocol import DatasetVariant, Identity
 from ..scoring import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
@@ -146,7 +146,7 @@ class FormatRace:
             known = zip(output.cell.rows, output.cell.call_keys(), strict=True)
             answered = {row for row, key in known if journal.get(key) is not None}
             rows = {*cell.rows, *(answered & _recorded(cell))}
-            output = begin(_narrowed(output, rows, rows), None, (), journal, [output.path])
+            output = begin_output(_narrowed(output, rows, rows), None, (), journal, [output.path])
             result = self.engine.finish(output)
             self.engine.watcher.scored(result)
             results.append(replace(result, dropped=why))

@@ -26,7 +26,7 @@ from vlmeval_findit.protocol import (
     Role,
     ScoredRow,
     Settings,
-    totals,
+    sum_rows,
 )
 
 NAME = "FindIt_RefL4Full_val_xyxy_json"
@@ -133,7 +133,7 @@ def test_the_lenient_metric_uses_the_first_lenient_box() -> None:
     assert [row.sums.get("lenient_hits_0.5") for row in result] == [1, None, None, None]
     recoverable = [row.details.get("lenient", {}).get("recoverable") for row in result]
     assert recoverable == [[0], None, [], None]
-    total = totals(result)
+    total = sum_rows(result)
     assert BENCHMARK.metrics[0].value(total) == 25.0
     assert BENCHMARK.lenient is not None
     assert BENCHMARK.lenient.value(total) == 50.0
@@ -160,10 +160,10 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
     assert [row.failed for row in result] == [False] * 6 + [True]
     assert [row.details["hits"] for row in result] == [[True]] + [[False]] * 6
     assert result[0].sums["hits_0.95"] == 1
-    values = {metric.name: metric.value(totals(result)) for metric in BENCHMARK.metrics}
+    values = {metric.name: metric.value(sum_rows(result)) for metric in BENCHMARK.metrics}
     assert values["acc_0.5"] == pytest.approx(100 / 6)
     assert values["Adherence"] == pytest.approx(100 * 4 / 6)
-    assert BENCHMARK.headline_counting_failures.value(totals(result)) == pytest.approx(100 / 7)
+    assert BENCHMARK.headline_counting_failures.value(sum_rows(result)) == pytest.approx(100 / 7)
     for row in result:
         json.dumps(row.details, allow_nan=False)
 

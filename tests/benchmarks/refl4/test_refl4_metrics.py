@@ -31,7 +31,7 @@ from vlmeval_findit.benchmarks.refl4 import (
     slices_of,
     sums_of,
 )
-from vlmeval_findit.protocol import ScoredRow, metric_values, totals
+from vlmeval_findit.protocol import ScoredRow, metric_values, sum_rows
 from vlmeval_findit.statistics import clustered_sums, estimate_metrics
 
 NAN, INF = math.nan, math.inf
@@ -211,7 +211,7 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
     metrics = (*AUTHORS_METRICS, *CORRECTED_METRICS)
     rows = rows_of(judged)
-    actual = totals(rows)
+    actual = sum_rows(rows)
     on_arrays = estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
     assert [metric.name for metric in metrics] == list(expected)
     for metric in metrics:
@@ -250,7 +250,7 @@ def authors(judged: list[tuple[Annotation, int]]) -> dict[str, float | None]:
 def test_values_and_their_two_decimals_are_the_authors(
     judged: list[tuple[Annotation, int]],
 ) -> None:
-    sums = totals(rows_of(judged))
+    sums = sum_rows(rows_of(judged))
     expected = authors(judged)
     assert metric_values(AUTHORS_METRICS, sums) == expected
     printed = {metric.name: metric.printed(sums) for metric in AUTHORS_METRICS}
@@ -272,6 +272,6 @@ def test_the_mean_over_thresholds_is_rounded_as_theirs(
 
 
 def test_what_nobody_asked_has_no_figure() -> None:
-    got = metric_values(METRICS, totals(rows_of([(truth(0, 0, 10, 10), 10)])))
+    got = metric_values(METRICS, sum_rows(rows_of([(truth(0, 0, 10, 10), 10)])))
     assert (got["small_acc"], got["medium_acc"], got["large_macc"]) == (100, None, None)
     assert set(metric_values(METRICS, {}).values()) == {None}

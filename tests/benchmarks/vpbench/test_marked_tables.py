@@ -17,7 +17,7 @@ from training.vp_questions.making import questions
 from vlmeval_findit.benchmarks.vpbench import is_absent, kind_of
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.data.rendered import tables
-from vlmeval_findit.storage import decode, meta_path, shipped_table
+from vlmeval_findit.storage import decode_image, meta_path, shipped_table
 
 MINI = "VPBench_Scenes_mini"
 
@@ -35,7 +35,7 @@ def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
         assert kind_of(query.question) is query.kind, query.question
         assert is_absent(query.question, dict(query.options)[query.answer]) is query.absent
         path = lmu / "images" / MINI / query.images[0]
-        assert (np.asarray(decode(path)) == each.pixels).all(), query.images
+        assert (np.asarray(decode_image(path)) == each.pixels).all(), query.images
         assert path.stat().st_size > each.pixels.size, "stored, not compressed: the same everywhere"
 
 

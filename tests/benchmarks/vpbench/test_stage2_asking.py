@@ -43,7 +43,7 @@ from vlmeval_findit.protocol import (
     Reply,
     Settings,
     identity_conflicts,
-    totals,
+    sum_rows,
 )
 from vlmeval_findit.scoring import Run, run_identity
 from vlmeval_findit.storage import image_folder
@@ -217,7 +217,7 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     silent = [row for row in rows_ if not dataset.queries[row.index].answer]
     assert len(silent) == 6
     assert all(row.sums == {"unscored": 1} and row.reason is None for row in silent)
-    sums = totals(rows_)
+    sums = sum_rows(rows_)
     assert (sums["unscored"], sums["asked"]) == (6, 12)
     values = {metric.name: metric.value(sums) for metric in benchmark.metrics}
     right = sum(query.answer == "A" and index % 2 for index, query in dataset.queries.items())

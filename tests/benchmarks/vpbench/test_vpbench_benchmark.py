@@ -35,7 +35,7 @@ from vlmeval_findit.protocol import (
     Role,
     SumKey,
     located,
-    totals,
+    sum_rows,
 )
 from vlmeval_findit.scoring import check_replies, score_rows
 from vlmeval_findit.statistics import clustered_sums, estimate_metrics, metric_intervals
@@ -162,8 +162,8 @@ def test_a_wrong_letter_about_an_absent_mark_is_a_hallucination() -> None:
 
 def test_sources_weigh_the_same() -> None:
     rows = [row_of("C", replace(QUERY, source="a"))] * 3 + [row_of("A", replace(QUERY, source="b"))]
-    assert MEAN_OVER_SOURCES.value(totals(rows)) == 50
-    assert AS_PUBLISHED.value(totals(rows)) == 75
+    assert MEAN_OVER_SOURCES.value(sum_rows(rows)) == 50
+    assert AS_PUBLISHED.value(sum_rows(rows)) == 75
 
 
 def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:

@@ -26,7 +26,7 @@ from vlmeval_findit.data import (
 )
 from vlmeval_findit.data.custom import stored_pixels
 from vlmeval_findit.marks import packed_mask
-from vlmeval_findit.storage import ImageHeader, Size, decode
+from vlmeval_findit.storage import ImageHeader, Size, decode_image
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -109,7 +109,7 @@ def test_boxes_match_the_pixels_that_a_model_sees(
     box = STORED if pixels is ExifPixels.STORED else shown(path)[0]
     assert import_csv(tmp_path, [["a" + suffix, "x", *box, "", ""]], "--exif", pixels.value) == 0
     (query,) = read_table(find_table("Mine"))
-    image = decode(path)
+    image = decode_image(path)
     assert image.size == (query.width, query.height)
     x1, y1, x2, y2 = (round(number) for number in query.truth.boxes[0])
     bright = np.asarray(image.convert("L")) > 128

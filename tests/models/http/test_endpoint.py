@@ -11,7 +11,13 @@ from provider_servers import KEY
 
 from vlmeval_findit.core import redaction, scrub
 from vlmeval_findit.engine import HttpService
-from vlmeval_findit.models import PROVIDERS, Endpoint, chat_model, endpoints, provider_endpoints
+from vlmeval_findit.models import (
+    PROVIDERS,
+    Endpoint,
+    chat_model,
+    make_endpoints,
+    provider_endpoints,
+)
 
 AZURE = "https://me.azure.com/openai/deployments/gpt"
 
@@ -67,19 +73,19 @@ def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.Mo
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")
     expected = {"api-key": "of-the-flags", "x-a": "1", "Authorization": "Bearer bearer-of-mine"}
-    for endpoint in endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "]):
+    for endpoint in make_endpoints("http://a/v1, http://b/v1", headers=["api-key:  of-the-flags "]):
         assert expected.items() <= endpoint.request_headers().items()
-    (endpoint,) = endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})
+    (endpoint,) = make_endpoints("http://a/v1", headers={"Authorization": "Token of-my-own"})
     assert endpoint.request_headers()["Authorization"] == "Token of-my-own"
     # They do not go to a provider.
     (actual,) = provider_endpoints("openai", needs_key=False, headers=["x-a: 1"])
     assert (actual.key, actual.headers) == ("", {"x-a": "1"})
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", "{")
     with pytest.raises(ValueError, match="should be a JSON object"):
-        endpoints("http://a/v1")
+        make_endpoints("http://a/v1")
     monkeypatch.delenv("FINDIT_SERVER_HEADERS")
     with pytest.raises(ValueError, match="--header") as caught:
-        endpoints("http://a/v1", headers=["only-a-value"])
+        make_endpoints("http://a/v1", headers=["only-a-value"])
     assert "only-a-value" not in str(caught.value)
 
 
@@ -94,7 +100,7 @@ def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.Mo
 )
 def test_credentials_in_headers_are_secrets(header: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_remembered", set())
-    endpoints("http://a/v1", headers=[header])
+    make_endpoints("http://a/v1", headers=[header])
     assert scrub("what is S3CRET-value?") == "what is ***?"
 
 

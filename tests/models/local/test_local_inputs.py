@@ -10,9 +10,9 @@ from tiny_models import VARIANT, picture, ready, runner
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import reference_size, space_from
-from vlmeval_findit.models import MODELS, ImageSet, RunSettings, limit_size, plan
+from vlmeval_findit.models import MODELS, ImageSet, RunSettings, limit_size, plan_generation
 from vlmeval_findit.protocol import Message, image, system, text
-from vlmeval_findit.storage import decode
+from vlmeval_findit.storage import decode_image
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -39,7 +39,7 @@ SHOWN = {
 
 def encoded(row: str, message: Message, variant: Any = VARIANT, **bounds: Any) -> Any:
     """Return how a model gets a message."""
-    how = plan(MODELS[row], variant, RunSettings(**bounds))
+    how = plan_generation(MODELS[row], variant, RunSettings(**bounds))
     return ready(row)._loaded.encoder.encode(message, ImageSet(how.bounds))
 
 
@@ -125,7 +125,7 @@ def test_scoring_reads_the_very_size_that_qwen_was_shown(
     message = (image(picture(*size)), text("x"))
     bounds = {"max_pixels": max_pixels}
     (sizes,) = encoded("Qwen2.5-VL", message, variant, **bounds).images
-    space = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels)).space
+    space = plan_generation(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels)).space
     assert reference_size(space_from(space), *size) == tuple(sizes["processed"])
 
 
@@ -133,5 +133,7 @@ def test_the_first_resize_is_that_of_qwens_package() -> None:
     utils = pytest.importorskip("qwen_vl_utils")
     path = picture(333, 517)
     expected = utils.fetch_image({"image": path}, image_patch_size=14)
-    actual = limit_size(decode(path), plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings()).bounds)
+    actual = limit_size(
+        decode_image(path), plan_generation(MODELS["Qwen2.5-VL"], VARIANT, RunSettings()).bounds
+    )
     assert np.array_equal(np.asarray(expected), np.asarray(actual.pixels))

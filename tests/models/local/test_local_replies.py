@@ -21,7 +21,7 @@ from tiny_models import (
     runner,
 )
 
-from vlmeval_findit.models import MODELS, ImageSet, RunSettings, plan
+from vlmeval_findit.models import MODELS, ImageSet, RunSettings, plan_generation
 from vlmeval_findit.protocol import CancelledError, Reply, image, text
 
 torch = pytest.importorskip("torch")
@@ -122,7 +122,7 @@ def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
 def test_a_stop_token_ends_its_row_and_no_other() -> None:
     loaded = runner("Qwen3-VL")._loaded
     decoding = transformer.Decoding(12)
-    images = ImageSet(plan(MODELS["Qwen3-VL"], VARIANT, RunSettings()).bounds)
+    images = ImageSet(plan_generation(MODELS["Qwen3-VL"], VARIANT, RunSettings()).bounds)
     encoded = [loaded.encoder.encode(message, images) for message in messages_of_one_image()]
     first, *others = free = transformer.generate(loaded, encoded, decoding)
     assert {row.finish_reason for row in free} == {"length"}
@@ -225,7 +225,7 @@ def forced(loaded: Any, item: Any, ids: Sequence[int]) -> list[float]:
 def test_log_probabilities_are_those_of_a_forward_pass(row: str) -> None:
     """One at a time, as a batch, and from a shared prefix; the reply is as without them."""
     loaded = ready(row)._loaded
-    images = ImageSet(plan(MODELS[row], VARIANT, RunSettings()).bounds)
+    images = ImageSet(plan_generation(MODELS[row], VARIANT, RunSettings()).bounds)
     encoded = [loaded.encoder.encode(message, images) for message in ASKED]
     prefix = shared_prefix.prefill(loaded, encoded)
     assert prefix is not None

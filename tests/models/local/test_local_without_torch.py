@@ -24,7 +24,7 @@ from vlmeval_findit.models import (
     in_batches,
     is_out_of_memory,
     local_names,
-    plan,
+    plan_generation,
 )
 from vlmeval_findit.protocol import Settings, image, text
 
@@ -45,7 +45,10 @@ def test_every_local_name_is_read_as_its_row() -> None:
     ],
 )
 def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
-    assert plan(MODELS[row], parse(f"FindIt_{dataset}_xyxy_json"), RunSettings()).bounds == bounds
+    assert (
+        plan_generation(MODELS[row], parse(f"FindIt_{dataset}_xyxy_json"), RunSettings()).bounds
+        == bounds
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_bounds_by_task_family(row: str, dataset: str, bounds: Bounds) -> None:
 )
 def test_bounds_that_are_refused(row: str, bounds: dict[str, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        plan(MODELS[row], parse("FindIt_Pascal_xyxy_json"), RunSettings(**bounds))
+        plan_generation(MODELS[row], parse("FindIt_Pascal_xyxy_json"), RunSettings(**bounds))
 
 
 def test_the_recorded_row_says_how_unconstrained_replies_are_read() -> None:

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.refl4 import (
     slices_of,
     sums_of,
 )
-from vlmeval_findit.protocol import ScoredRow, Sums, metric_values, totals
+from vlmeval_findit.protocol import ScoredRow, Sums, metric_values, sum_rows
 
 from .cases import Case, unlike
 
@@ -57,7 +57,7 @@ def difference(case: Case) -> str | None:
 def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]) -> Sums:
     """Return the sums of boxes, one for each annotation."""
     judged = zip(truths, boxes, compare_boxes(truths, boxes)[1], strict=True)
-    return totals(
+    return sum_rows(
         ScoredRow(at, "", sums_of(passed, box is not None), slices=slices_of(truth))
         for at, (truth, box, passed) in enumerate(judged)
     )

@@ -19,7 +19,7 @@ import numpy as np
 from ...boxes import Corners
 from ...core import sha256_of
 from ...marks import Region, Shape, default_style, words_of
-from ...storage import Pixels, decode, draw_missing, image_folder, png
+from ...storage import Pixels, decode_image, draw_missing, image_folder, png
 from .findit_query import FindItQuery, Sighting, video_of
 from .variant import FindItVariant
 
@@ -140,7 +140,7 @@ def path_of(reference: MarkedReference, mark: str) -> str:
 
 
 def _drawn(reference: MarkedReference, mark: str, folder: Path) -> bytes:
-    return png(marked_crop(decode(folder / reference.image), reference.box, mark))
+    return png(marked_crop(decode_image(folder / reference.image), reference.box, mark))
 
 
 def marked_crop(image: Image.Image, box: Corners | None, mark: str) -> Pixels:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...boxes import PAPER_REPRESENTATIONS
 from ...core import git_revision, nearest
-from ...protocol import Message, Part, image, reference, say, text
+from ...protocol import Message, Part, image, reference, say_once, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
 from .findit_datasets import Family
@@ -63,7 +63,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
 
 
 def _say_words(named: str) -> None:
-    say(
+    say_once(
         f"all models are asked in the words of {named} (FINDIT_PROMPTS), in place of "
         f"{prompts.PROMPTS_NAME}"
     )

@@ -29,10 +29,10 @@ from ...protocol import (
     Replies,
     Reply,
     Settings,
-    choose,
+    choose_value,
     in_words,
     is_stated,
-    say,
+    say_once,
 )
 from .findit_query import FindItQuery
 from .variant import FindItVariant
@@ -55,7 +55,7 @@ def run_space(
     settings: Settings,
     recorded: Mapping[str, Any] | None = None,
 ) -> SpaceInForce:
-    """Choose a run's space, in the order of :func:`.choose`.
+    """Choose a run's space, in the order of :func:`.choose_value`.
 
     If none is known, a SpaceError; what is overridden or ignored is said.
 
@@ -64,7 +64,7 @@ def run_space(
     stated = space_of_settings(settings)
     variable = space_of_variable(settings)
     row = find_model(model)
-    choice = choose(
+    choice = choose_value(
         SPACE_SETTING,
         model,
         recorded=space_from(recorded).as_dict() if recorded is not None else None,
@@ -75,7 +75,7 @@ def run_space(
     )
     if choice.value is None:
         raise unknown_space(model)
-    say(choice.remark)
+    say_once(choice.remark)
     return SpaceInForce(space_from(choice.value), choice.source)
 
 

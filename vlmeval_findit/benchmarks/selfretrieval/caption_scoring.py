@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core import missing, nearest
+from ...core import missing_extra, nearest
 from ...models import ENCODERS, DualEncoder, EncoderError, Padding
-from ...protocol import ENCODER_VARIABLE, Scorer, Settings, SettingsError, say
+from ...protocol import ENCODER_VARIABLE, Scorer, Settings, SettingsError, say_once
 from .caption_reading import Caption, Captions
 from .image_pairs import PAIR_SETS, ImagePair, PairSide, PerSide
 
@@ -171,7 +171,9 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
             f"{nearest(name, ENCODERS)}"
         )
     if source == ENCODER_VARIABLE and name != PAIR_SETS[table]:
-        say(f"{table}: captions are scored by {name} ({source}), in place of {PAIR_SETS[table]}")
+        say_once(
+            f"{table}: captions are scored by {name} ({source}), in place of {PAIR_SETS[table]}"
+        )
     return name, source
 
 
@@ -184,7 +186,7 @@ def load_encoder(name: str) -> DualEncoder:
 
         return named_encoder(name)
     except ImportError as error:
-        raise EncoderError(f"encoder {name}: {missing(error) or error}") from error
+        raise EncoderError(f"encoder {name}: {missing_extra(error) or error}") from error
     except (ValueError, OSError) as error:
         raise EncoderError(f"encoder {name}: {error}") from error
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ...core import nearest, read_json, write_text_once
 from ...marks import COLOURS, Shape
-from ...protocol import VP_MARK, Known, choose, say
+from ...protocol import VP_MARK, Known, choose_value, say_once
 from ...storage import lmu_data_root, make_lmu_data_root
 
 BY_HAND = VP_MARK.variable  # the mark of models of which the file has none
@@ -121,8 +121,8 @@ def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
     stored = read_marks()
     models = {} if stored is None else stored[0]
     known = Known(models[model].name, marks_path().name) if model in models else None
-    choice = choose(VP_MARK, model, known=known, variable=by_hand)
-    say(choice.remark)
+    choice = choose_value(VP_MARK, model, known=known, variable=by_hand)
+    say_once(choice.remark)
     if choice.value is not None:
         return MarkChoice.from_name(choice.value), choice.source
     why = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...core import sha256_of
 from ...marks import COLOURS, Region, Shape, default_style, words_of
-from ...storage import Size, decode, png
+from ...storage import Size, decode_image, png
 from .mark_choices import MarkChoice
 from .vp_query import SOURCE_NAMES, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
@@ -149,7 +149,7 @@ def draw_marked_image(item: MarkRequest, folder: Path) -> bytes:
 
     from ...marks import draw_marks
 
-    pixels = np.asarray(decode(folder / item.image))
+    pixels = np.asarray(decode_image(folder / item.image))
     regions = [Region(mark.box, mark.outlines) for mark in item.marks]
     return png(draw_marks(pixels, regions, default_style(item.shape), item.colours).pixels)
 

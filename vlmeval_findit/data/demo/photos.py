@@ -24,8 +24,14 @@ import yaml
 from PIL import Image
 
 from ...benchmarks.findit import BENCHMARK_DATASETS, PreparedTable, read_table, write_table
-from ...core import install, sha256_of, write_once
-from ...storage import decode, image_folder, make_lmu_data_root, shipped_table, source_checksum
+from ...core import install_command, sha256_of, write_once
+from ...storage import (
+    decode_image,
+    image_folder,
+    make_lmu_data_root,
+    shipped_table,
+    source_checksum,
+)
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
@@ -72,7 +78,7 @@ def read_photo(photo: Photo) -> Pixels:
             f"photo {photo.name!r}: {photo.path} of the package {photo.package!r} has the sha256 "
             f"{digest}, but {photo.sha256} was annotated; try: pip install --upgrade {photo.pip}"
         )
-    return np.asarray(decode(io.BytesIO(data)))
+    return np.asarray(decode_image(io.BytesIO(data)))
 
 
 def _locate(photo: Photo) -> Path:
@@ -87,7 +93,7 @@ def _locate(photo: Photo) -> Path:
         raise FileNotFoundError(
             f"{what}, which does not have it: pip install --upgrade {photo.pip}"
         )
-    raise FileNotFoundError(f"{what}, which is not installed: {install('data')}")
+    raise FileNotFoundError(f"{what}, which is not installed: {install_command('data')}")
 
 
 def image(name: str) -> Image.Image:

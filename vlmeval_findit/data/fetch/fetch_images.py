@@ -21,7 +21,7 @@ from typing import IO, NamedTuple, Protocol
 
 from PIL.Image import Image
 
-from ...core import install, open_regular, suffix_of
+from ...core import install_command, open_regular, suffix_of
 from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address, discard, fetch_file
 from .store import ImageStore, StoreError
@@ -334,7 +334,7 @@ def cut_frames(video: Path, frames: Collection[int]) -> Iterator[tuple[int, Imag
     try:
         import av
     except ImportError:
-        raise VideoError(f"cutting frames needs PyAV: {install('data')}") from None
+        raise VideoError(f"cutting frames needs PyAV: {install_command('data')}") from None
     try:
         with av.open(str(video)) as container:
             stream = container.streams.video[0]

@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 from ...benchmarks.findit import Family
 from ...benchmarks.vpbench import named_image, tsv_rows
 from ...boxes import Corners
-from ...core import Count, Text, read_bytes
+from ...core import Count, Text, error_line, read_bytes
 from ...storage import Size, TableError
 from ..annotated_samples import (
     AnnotatedBox,
@@ -245,7 +245,7 @@ def read_plain_pickle(path: Path) -> Any:
     except Exception as error:  # A damaged pickle can raise any
         raise AnnotationError(
             f"{path}: not a pickle of lists, texts and numbers, so nothing of it is used: "
-            f"{type(error).__name__}: {error}"
+            + error_line(error)
         ) from None
 
 

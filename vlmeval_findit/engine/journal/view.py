@@ -46,7 +46,7 @@ class RecordState(IntEnum):
     WITH_LOGPROBS = 2
 
 
-def encode(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """Encode a record or an event as a line with its checksum."""
     ordered = {**_FIRST, **record} if "key" in record else record
     # A lone surrogate, which a reply may have, is no UTF-8: JSON's \udXXX keeps it.
@@ -54,7 +54,7 @@ def encode(record: Record) -> bytes:
     return b'%s, "crc32": "%08x"}\n' % (body, zlib.crc32(body))
 
 
-def decode(line: bytes) -> dict[str, Any] | None:
+def decode_record(line: bytes) -> dict[str, Any] | None:
     """Return the record or event of a line; None if it is damaged."""
     body = _body(line)
     return None if body is None else json.loads(body + b"}")
@@ -149,7 +149,7 @@ class JournalView:
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the record of a call: its answer, else its last failure, else None."""
-        return decode(self._line(key)) if key in self._index else None
+        return decode_record(self._line(key)) if key in self._index else None
 
     def _line(self, key: str) -> bytes:
         place = self._index[key]
@@ -180,7 +180,7 @@ class JournalView:
             made_by = line[begin:end]
             if begin >= 0 and made_by not in seen:
                 seen.add(made_by)
-                yield (decode(line) or {}).get("made_by") or {}
+                yield (decode_record(line) or {}).get("made_by") or {}
 
     def serves(self, key: str, *, logprobs: bool) -> bool:
         """Return whether a call is answered, with log-probabilities if they are requested."""
@@ -191,7 +191,7 @@ class JournalView:
         for start, line in self._lines_from(0):
             if start >= self._end:
                 return
-            record = decode(line)
+            record = decode_record(line)
             if record is not None and "key" in record:
                 yield record
 
@@ -223,7 +223,7 @@ class JournalView:
                 continue
             key, state = head
             if not key:
-                self._events.append((decode(line) or {})["event"])
+                self._events.append((decode_record(line) or {})["event"])
                 continue
             before = self._state(key)
             is_newer_failure = state == before == RecordState.FAILED
@@ -294,7 +294,7 @@ class JournalTail:
             f.seek(self._read)
             while self._read < end and (line := f.readline()).endswith(b"\n"):
                 self._read += len(line)
-                record = decode(line)
+                record = decode_record(line)
                 if record is not None and "key" in record:
                     yield record
             self.left = max(stat.st_size - self._read, 0)

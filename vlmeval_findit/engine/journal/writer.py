@@ -18,7 +18,7 @@ from typing import Any
 
 from ...core import is_disk_full, too_many_files
 from ...storage import Lock
-from .view import JournalError, JournalView, Record, check_journal, encode
+from .view import JournalError, JournalView, Record, check_journal, encode_record
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Journal(JournalView):
         new = list(records)
         if not new:
             return
-        lines = b"".join(map(encode, new))
+        lines = b"".join(map(encode_record, new))
         full = False
         with _locked(self._file):
             if os.fstat(self._file).st_size > self._end:

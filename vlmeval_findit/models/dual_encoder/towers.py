@@ -21,7 +21,7 @@ import torch
 import transformers as hf
 
 from ...core import file_sha256, installed, sha256_of, write_once
-from ...storage import decode, make_lmu_data_root
+from ...storage import decode_image, make_lmu_data_root
 from ..loading_report import checked_loading, judge_loading, report_of
 from ..revision import known_revision, refuse_missing, refuse_unreachable, revision_of
 from .encoder import (
@@ -133,7 +133,9 @@ class Towers:
     def images(self, paths: Sequence[Path]) -> Vectors:
         pooled = []
         for batch in _batches(paths):
-            parts = [self._pictures(images=[decode(path)], return_tensors="pt") for path in batch]
+            parts = [
+                self._pictures(images=[decode_image(path)], return_tensors="pt") for path in batch
+            ]
             given = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
             pooled.append(self._pooled("image", given))
         return np.concatenate(pooled)

@@ -90,7 +90,7 @@ def server_headers(given: Headers = ()) -> dict[str, str]:
     return {**headers, **header_lines(given)}
 
 
-def endpoints(
+def make_endpoints(
     urls: str | Sequence[str], key: str | None = None, headers: Headers = ()
 ) -> Endpoints:
     """Return the servers of one model.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...core import error_line
 from ...protocol import (
     NOT_TIMED,
     CallResult,
@@ -17,7 +18,6 @@ from ...protocol import (
     PartKind,
     ReplyRecord,
     StopReason,
-    error_line,
 )
 from ..tiers import StatedTier, surcharge
 from .chat import ChatModel

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from ...core import parse_json
-from ...protocol import CallTime, error_line, in_thread
+from ...core import error_line, parse_json
+from ...protocol import CallTime, in_thread
 from ..first_failures import FirstFailures
 from .client import HttpClient, HttpRequest
 from .completion import CallError

@@ -9,14 +9,13 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core import mapping, number_of, objects, quoted, replace_surrogates
+from ...core import error_line, mapping, number_of, objects, quoted, replace_surrogates
 from ...protocol import (
     USUAL_THOUGHTS,
     NotAReplyError,
     ReplyRecord,
     ThoughtRule,
     answer_in,
-    error_line,
     split_thought,
     tool_calls_in,
 )

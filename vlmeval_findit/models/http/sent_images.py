@@ -27,7 +27,7 @@ from ...storage import (
     ImageBytes,
     ImageChangedError,
     Size,
-    decode,
+    decode_image,
     header,
     image_bytes,
     is_other_file,
@@ -120,7 +120,7 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
 
 def _sent(file: ImageBytes, original: Size, size: Size, kind: str) -> SentImage:
     """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
-    image = decode(file)
+    image = decode_image(file)
     if image.size != size:
         image = image.resize(size, Image.Resampling.LANCZOS)
     image.info.clear()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core import error_line
 from ...protocol import (
     FAILED_ANSWER,
     DatasetVariant,
@@ -33,7 +34,7 @@ from .machine import (
     this_machine,
 )
 from .model_images import ImageSet, expected_length
-from .run_plan import GenerationPlan, RunSettings, plan
+from .run_plan import GenerationPlan, RunSettings, plan_generation
 
 if TYPE_CHECKING:
     from .encoding import Encoded
@@ -96,7 +97,7 @@ class LocalRunner:
 
         ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
         """
-        generation = plan(self._row, variant, self._settings, logprobs=logprobs)
+        generation = plan_generation(self._row, variant, self._settings, logprobs=logprobs)
         return in_batches(
             list(zip(messages, seeds or (None,) * len(messages), strict=True)),
             length=lambda asked: expected_length(asked[0], generation.bounds),
@@ -116,7 +117,7 @@ class LocalRunner:
         """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
         from .shared_prefix import continue_variants, prefill
 
-        generation = plan(self._row, variant, self._settings, logprobs=logprobs)
+        generation = plan_generation(self._row, variant, self._settings, logprobs=logprobs)
         encoded = self._encode_variants(messages, seeds, generation)
         prefix = None
         try:
@@ -173,7 +174,7 @@ class LocalRunner:
             try:
                 query = self._loaded.encoder.encode(message, images)
             except OSError as error:
-                answers[at] = failed_answer(f"{type(error).__name__}: {error}", generation)
+                answers[at] = failed_answer(error_line(error), generation)
                 continue
             self._loaded.refuse_unknown_tokens(query)
             encoded[at] = replace(query, seed=seed)
@@ -289,7 +290,7 @@ def encode_as_shown(
 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
-    generation = plan(row, variant, RunSettings())
+    generation = plan_generation(row, variant, RunSettings())
     try:
         from .encoding import MessageEncoder
         from .transformer import load_processor

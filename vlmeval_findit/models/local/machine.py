@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from ...core import error_line
+
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
@@ -148,7 +150,7 @@ def in_batches(
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            why = f"{type(error).__name__}: {error}"
+            why = error_line(error)
         # Only now, as the error's traceback held tensors.
         if why:
             free_memory()

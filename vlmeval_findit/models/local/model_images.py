@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...boxes import chat_resize
 from ...protocol import Message, PartKind
-from ...storage import decode, header, image_bytes
+from ...storage import decode_image, header, image_bytes
 from .layout import Bounds, ModelImage
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ImageSet:
         """Return the image of a file; OSError if it is missing or broken."""
         if path not in self._known:
             file = image_bytes(path)
-            self._known[path] = limit_size(decode(file), self.bounds, file.sha256)
+            self._known[path] = limit_size(decode_image(file), self.bounds, file.sha256)
         return self._known[path]
 
 

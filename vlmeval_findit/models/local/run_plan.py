@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from ...boxes import Space, SpaceError, stated_space
-from ...core import Config, Count, Name, Number, Values, YesNo, install, nearest
+from ...core import Config, Count, Name, Number, Values, YesNo, install_command, nearest
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import LocalFamily, ModelRow, space_within
@@ -50,7 +50,7 @@ class GenerationPlan:
     logprobs: bool = False
 
 
-def plan(
+def plan_generation(
     row: ModelRow, variant: DatasetVariant, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
     """Combine the protocol and the user's settings for a variant; ValueError if they conflict."""
@@ -86,13 +86,13 @@ def plan(
     )
 
 
-def describe(
+def describe_local_run(
     row: ModelRow, checkpoint: str, variant: DatasetVariant, settings: RunSettings
 ) -> Described:
-    """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
-    generation = plan(row, variant, settings)
+    """Describe a checkpoint's run without torch or network; raises as :func:`plan_generation`."""
+    generation = plan_generation(row, variant, settings)
     if generation.schema is not None and find_spec("llguidance") is None:
-        raise ValueError(f"{variant.name} needs llguidance: {install('local')}")
+        raise ValueError(f"{variant.name} needs llguidance: {install_command('local')}")
     refuse_without_peft(checkpoint)
     set_by_user = {
         "bounds": generation.bounds.as_dict(),

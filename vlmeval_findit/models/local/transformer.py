@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ...core import counted, some
+from ...core import counted, first_few
 from ...protocol import PROCESSOR_KEY, CancelledError
 from ..adapter import Adapter, adapter_of
 from ..loading_report import adapters_report, checked_loading, is_zero, report_of
@@ -54,7 +54,7 @@ class Loaded(NamedTuple):
         verb = "is" if len(zero) == 1 else "are"
         return (
             f"logits are all equal: {counted(len(zero), 'weight')} of the checkpoint {verb} zero "
-            f"({some(zero)}), as if never written. Copy or save it again, or run an earlier "
+            f"({first_few(zero)}), as if never written. Copy or save it again, or run an earlier "
             "checkpoint"
         )
 
@@ -67,7 +67,8 @@ class Loaded(NamedTuple):
             verb = "holds" if len(spoilt) == 1 else "hold"
             return (
                 f"logits are not numbers: {count} of the checkpoint {verb} NaN or infinity "
-                f"({some(spoilt)}), as after a training that diverged. Run an earlier checkpoint"
+                f"({first_few(spoilt)}), as after a training that diverged. Run an earlier "
+                "checkpoint"
             )
         wider = {"float16": "bfloat16 or float32", "bfloat16": "float32"}.get(dtype)
         if wider is not None:
@@ -211,9 +212,9 @@ def with_adapter(model: Any, adapter: Adapter, *, merges: bool) -> Any:
     shared = [name for name in sorted(tied) if any(f".{name}.lora_" in each for each in own)]
     if merges and shared:
         raise ValueError(
-            f"{folder}: it changes {some(shared)}, which shares its weights with another layer of "
-            f"{adapter.base}: merged, it would change both. Do not merge it: merge_adapter: false "
-            "in the settings of its entry"
+            f"{folder}: it changes {first_few(shared)}, which shares its weights with another "
+            f"layer of {adapter.base}: merged, it would change both. Do not merge it: "
+            "merge_adapter: false in the settings of its entry"
         )
     return adapted.merge_and_unload() if merges else adapted.get_base_model()
 

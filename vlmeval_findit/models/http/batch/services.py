@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core import count_of, mapping, objects
-from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule, error_line
+from ....core import count_of, error_line, mapping, objects
+from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
