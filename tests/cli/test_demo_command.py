@@ -99,6 +99,8 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
     assert demonstrated.run() == demonstrated.out
     # Both share their runs.
     quick = demonstrated.run("--quick")
+    assert "asked in eight formats" in quick
+    assert "asked in eight formats" not in demonstrated.out
     (low,) = (line for line in quick.splitlines() if f" {demo.FIRST} " in line)
     assert numbers(low)[0] < 5
     assert "asked for xyxy, it says xywh" in quick

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 from chat_server import ChatServer, completion
-from custom_data import coco_values
+from custom_data import coco_values, write_voc
 from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
@@ -51,6 +51,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
             "--model other", "--data Demo_refexp", "--limit 2", "--race",
             "--work-dir there", "--journal there.jsonl",
         ],
+        SEARCH.replace("Demo", "Demo_insdet"): ["--marks all"],
         "search --model GPT-5.4 --provider openai --data Demo --dry-run": ["--batch openai"],
     },
     "sweep": {
@@ -77,6 +78,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
         f"data import data/coco/masks.json {IMPORT}": ["--no-masks"],
         f"data import data/lines/some_area.jsonl {IMPORT}": ["--leave-out-bad-boxes"],
         "data import data/csv/good.csv --image-root data/images --name Known": ["--replace"],
+        "data import data/from_1 --name Mine": ["--voc-from 1"],
     },
     "data show": {
         "data show": ["FindIt_Demo_xywh_json"],
@@ -238,6 +240,7 @@ SEEN_ELSEWHERE = {
         "test_a_split_is_asked_as_published_and_judged": ["reproduce model", "reproduce --json"],
         "test_every_set_has_its_own_reproduction": ["reproduce --set"],
         "test_the_same_command_again_asks_nothing": ["reproduce --prompts", "reproduce --format"],
+        "test_the_sample_has_whole_pictures": ["reproduce --seed"],
         "test_a_shorter_context_is_answered_with_what_to_type": ["reproduce --max-tokens"],
         "test_no_more_pictures_are_advised_than_there_are": ["reproduce --limit"],
         "test_two_reproductions_are_compared": ["reproduce --against"],
@@ -259,11 +262,17 @@ SEEN_ELSEWHERE = {
             "data import --skip-unreadable-images"
         ],
     },
+    "data/custom/test_jsonl.py": {
+        "test_videos_are_thinned_only_when_told": ["data import --frames"],
+    },
     "data/custom/test_layouts.py": {
         "test_a_file_for_each_split_of_coco": ["data import --split"],
     },
     "data/custom/test_one_truth.py": {
         "test_a_box_past_the_border_is_cut_off_or_ignored": ["data import --clip-boxes"],
+    },
+    "data/custom/test_shapes_and_places.py": {
+        "test_areas_say_that_boxes_are_corners": ["data import --box"],
     },
     "data/custom/test_stored_pixels.py": {
         "test_an_image_that_viewers_turn_is_asked_for": ["data import --exif"],
@@ -297,6 +306,9 @@ SEEN_ELSEWHERE = {
     "export/test_export_trackers.py": {
         "test_trackio_has_every_run_once": ["export --project", "export --pictures"],
     },
+    "host/test_model_arguments.py": {
+        "test_options_of_calls_reach_ray": ["sweep --executor", "sweep --replicas"],
+    },
     "scoring/test_coco_predictions.py": {
         "test_what_does_not_count_is_said": ["score --min-score", "score --leave-out-unknown"],
         "test_every_shape_of_the_right_boxes_scores_100": ["score --box"],
@@ -315,20 +327,14 @@ NOT_SEEN = {
     "watch-checkpoints --name": "tests only see a wrong name refused",
     "report --every": "a test of it would rest on time",
     "run --timeout": "a test of it would rest on time",
-    "search --marks": "needs an instance-detection dataset with reference images",
     "reproduce --model": "the same as the argument",
-    "reproduce --seed": "the sample of pictures is tested below the command line",
     "reproduce --work-dir": "tests of reproductions write to the folder that is the default",
     **dict.fromkeys(("search --executor", "search --replicas"), _ON_RAY),
-    **dict.fromkeys(("sweep --executor", "sweep --replicas"), _ON_RAY),
     **dict.fromkeys(("probe --executor", "probe --replicas"), _ON_RAY),
     **dict.fromkeys(("reproduce --executor", "reproduce --replicas"), _ON_RAY),
     "data get --exif": "handed over as --units is; tests of stored pixels have each choice",
     "data get --videos": "needs the published videos of a dataset",
     "data get --no-images": "the images of the small world lie on no server",
-    "data import --frames": "videos: data/custom/test_jsonl.py thins them below the command line",
-    "data import --box": "data/custom/test_number_readings.py reads them below the command line",
-    "data import --voc-from": "data/custom/test_layouts.py counts them below the command line",
 }
 """What no line and no test shows, and why."""
 
@@ -378,6 +384,7 @@ def _write_inputs(folder: Path) -> None:
         x, y, width, height = each["bbox"]
         each["segmentation"] = [[x, y, x + width, y, x, y + height]]
     (folder / "data/coco/masks.json").write_text(json.dumps(annotations))
+    write_voc(folder / "data/from_1")
     good = '{"image": "three.jpg", "label": "cat", "boxes": [[1, 2, 30, 40]]}'
     lines = f"{LINES_OF_FILES['no_area']}\n{good}"
     (folder / "data/lines/some_area.jsonl").write_text(lines)

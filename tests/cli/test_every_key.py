@@ -83,18 +83,20 @@ OF_A_MODEL: Mapping[str, Any] = {
 # Key of a sweep, of its models, of `serve` or of `inference` -> the test that sees its effect
 KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "batch": ("engine/test_batches.py", "test_batches_give_the_same_records_as_single_calls"),
-    "poll": ("engine/test_batches.py", "test_batches_give_the_same_records_as_single_calls"),
-    "threads": ("engine/test_way_of_a_call.py", ""),
+    "poll": ("engine/test_call_options.py", "test_a_batch_is_looked_at_that_often"),
+    **dict.fromkeys(
+        ("threads", "timeout"),
+        ("engine/test_call_options.py", "test_a_server_gets_so_many_calls_for_so_long"),
+    ),
     **dict.fromkeys(
         ("variants", "batch_size"),
-        ("sweeps/test_sweep.py", "test_the_calls_of_a_failed_batch_are_made_singly"),
+        ("engine/test_call_options.py", "test_a_model_here_gets_no_more_calls_together"),
     ),
     **dict.fromkeys(
-        ("replicas", "cpus"),
-        ("engine/test_ray.py", "test_it_listens_on_this_machine_alone_and_leaves_nothing"),
+        ("replicas", "cpus", "gpus"),
+        ("engine/test_call_options.py", "test_replicas_are_asked_for"),
     ),
     "provider": ("models/http/test_providers_runs.py", "test_a_sweep_may_ask_several_providers"),
-    "gpus": ("engine/test_ray_cluster.py", "test_the_gpus_of_a_replica_share_a_machine"),
     **dict.fromkeys(
         ("serve", "program", "serve gpus", "tensor_parallel"),
         ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
@@ -102,19 +104,22 @@ KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "arguments": ("serving/test_serving.py", "test_servers_share_out_the_gpus"),
     "skip_missing_images": (
         "cli/test_limited_runs.py",
-        "test_left_out_are_only_rows_before_the_last_asked",
+        "test_the_file_of_a_sweep_leaves_rows_out",
     ),
     "reads_like": ("benchmarks/findit/test_reply_format.py", "test_reads_like_another_model"),
     "thought_marks": ("sweeps/test_sweep.py", "test_an_entry_names_the_marks_of_thoughts"),
     **dict.fromkeys(
-        ("checkpoint", "dtype", "device", "resources"),
+        ("checkpoint", "dtype"),
         ("engine/test_every_setting.py", "test_a_setting_here_is_recorded_and_in_the_key"),
+    ),
+    **dict.fromkeys(
+        ("device", "resources"),
+        ("host/test_model_arguments.py", "test_settings_and_resources_are_arguments_of_its_class"),
     ),
 }
 
 KEYS_UNSEEN = {
     "inference": "its keys have rows of their own",
-    "timeout": "a test of it would rest on time",
 }
 
 
@@ -139,7 +144,7 @@ class Asker:
     def __init__(self, folder: Path, server: ChatServer) -> None:
         self._folder, self._server, self._number = folder, server, 0
 
-    def facts(self, line: str, sweep: Mapping[str, Any] | None = None) -> set[str]:
+    def facts(self, line: str, sweep: Mapping[str, Any] | None = None, status: int = 0) -> set[str]:
         """Return the requests of a line, its scores, and the names of the files that it leaves."""
         self._number += 1
         here = self._folder / str(self._number)
@@ -150,7 +155,7 @@ class Asker:
         text = json.dumps(sweep).replace("SERVER", self._server.url)
         Path("sweep.yaml").write_text(text)
         before = len(self._server.asked)
-        assert main(line.replace("SERVER", self._server.url).split()) == 0
+        assert main(line.replace("SERVER", self._server.url).split()) == status
         asked = self._server.asked[before:]
         requests = [
             f"{at} {each.path} {json.dumps(each.body)} {_own(each.headers)}"
@@ -205,7 +210,7 @@ def test_keys_of_models_change_what_is_asked(asker: Asker) -> None:
 
 
 def test_keys_that_print_or_stop(asker: Asker, capsys: pytest.CaptureFixture[str]) -> None:
-    """Races are counted otherwise, and costs need prices."""
+    """Races are counted otherwise, and known prices are costs."""
 
     def printed(values: Mapping[str, Any]) -> str:
         capsys.readouterr()
@@ -214,19 +219,24 @@ def test_keys_that_print_or_stop(asker: Asker, capsys: pytest.CaptureFixture[str
 
     grid = {**ASKED, "datasets": "Demo"}
     assert printed({**grid, "race": True}) != printed(grid)
-    priced = {**MINE, "prices": "1,2"}
-    limited = {**ASKED, "max_usd": 2.0}
-    assert printed({**limited, "models": [priced]}) != printed(ASKED)
+    assert printed(PRICED) != printed(ASKED)
+    whole = {**PRICED, "limit": 19}
+    asked = [
+        sum("/chat/completions" in fact for fact in asker.facts("sweep sweep.yaml", file, status))
+        for file, status in ((whole, 0), ({**whole, "max_usd": 0.001}, 3))
+    ]
+    assert asked == [19, 1]
 
 
-SHOWN_TOGETHER = {"race", "max_usd", "prices"}
+PRICED = {**ASKED, "models": [{**MINE, "prices": "1,2"}]}
+PRINT_OR_STOP = {"race", "max_usd", "prices"}
 
 
 def test_every_key_of_a_sweep_is_seen_to_change_something() -> None:
     of_serve = {key.name for key in fields(ServeOptions)} - {"gpus"} | {"serve gpus"}
     keys = {key.name for key in fields(SweepFile)} | {*MODEL_KEYS} | of_serve
     keys |= {key.name for key in fields(CallOptions)}
-    rows = {*VARIANTS, *REQUESTS, *OF_A_MODEL, *KEYS_ELSEWHERE, *KEYS_UNSEEN, *SHOWN_TOGETHER}
+    rows = {*VARIANTS, *REQUESTS, *OF_A_MODEL, *KEYS_ELSEWHERE, *KEYS_UNSEEN, *PRINT_OR_STOP}
     assert keys - rows == set(), "keys without a row"
     assert rows - keys == set(), "of no sweep any more"
 
@@ -476,7 +486,8 @@ def test_arguments_of_a_model_change_what_is_asked(
 
 def test_a_frame_of_a_row_is_drawn(asker: Asker) -> None:
     pytest.importorskip("pandas")
-    asker.facts("run --data FindIt_Demo_video_xyxy_json --model FullImage --limit 1")
+    grid = {"models": MINE, "datasets": "FindIt_Demo_video_xyxy_json", "limit": 1}
+    asker.facts("sweep sweep.yaml", grid)
     row = findit.load_runs("outputs").loc[0]
     first, second = (findit.draw_answer(row, frame=frame) for frame in (0, 1))
     assert first.tobytes() != second.tobytes()
@@ -570,14 +581,10 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
         "test_a_contradiction_is_refused_before_the_first_call_unless_forced",
     ),
     "FINDIT_IMAGES": ("storage/test_image_checks.py", "test_where_images_are_searched"),
-    "FINDIT_PLUGINS": ("engine/test_finished_cells.py", "test_a_changed_file_is_scored_and_mended"),
+    "FINDIT_PLUGINS": ("core/test_plugins.py", "test_the_file_of_the_page_adds_its_rows"),
     "FINDIT_PROMPTS": (
         "benchmarks/findit/test_family_prompts.py",
         "test_the_expression_is_asked_and_the_answer_is_read",
-    ),
-    **dict.fromkeys(
-        ("FINDIT_READS_LIKE", "FINDIT_THOUGHT_MARKS"),
-        ("cli/test_who_states_what.py", "test_variables_of_reading_are_for_unknown_models"),
     ),
     **dict.fromkeys(
         ("FINDIT_SERVER_HEADERS", "FINDIT_SERVER_KEY"),
@@ -598,7 +605,29 @@ VARIABLES: Mapping[str, tuple[str, str]] = {
     ),
 }
 
-SEEN_HERE = {"FINDIT_LOGPROBS"}
+# Variable of reading -> its value, which gives a reply of an unknown model another score
+READING = {"FINDIT_READS_LIKE": "Gemini-2.5-Flash", "FINDIT_THOUGHT_MARKS": "<plan> </plan>"}
+
+SEEN_HERE = {"FINDIT_LOGPROBS", *READING}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_variable_changes_how_a_reply_is_read(
+    name: str, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.chdir(tmp_path)
+    stem = "Mine_FindIt_Demo_unconstrained_text"
+    reply = "<plan>[0, 0, 9, 9]</plan>[100, 200, 500, 1000]"
+    Path(f"{stem}.json").write_text(json.dumps([{"index": 0, "prediction": reply}]))
+
+    def details() -> str:
+        assert main(["score", f"{stem}.json", "--space", "grid1000"]) == 0
+        return json.loads(Path(f"{stem}_details.jsonl").read_text().split("\n")[0])["boxes"]
+
+    without = details()
+    monkeypatch.setenv(name, READING[name])
+    assert details() != without
 
 
 def test_a_variable_asks_for_logprobs(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,11 +134,12 @@ def test_the_same_command_again_asks_nothing(serve: Serve, capsys: Out) -> None:
     assert len(server.asked) == asked
     assert stored().runs == first.runs
     # Other words are other calls; the published ones are still there afterwards.
-    words = ("--prompts", "findit-own-1", "--format", "xyxy_text")
-    assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", *words) == 2
-    assert len(server.asked) == 2 * asked
+    own = ("--prompts", "findit-own-1", "--format")
+    for times, words in enumerate((("xyxy_text",), ("xyxy_json",)), 2):
+        assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", *own, *words) == 2
+        assert len(server.asked) == times * asked
     assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
-    assert len(server.asked) == 2 * asked
+    assert len(server.asked) == 3 * asked
 
 
 def test_the_mean_of_eight_splits_is_asked_and_sampled(serve: Serve, capsys: Out) -> None:

@@ -40,6 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
+    """FINDIT_PLUGINS names it."""
     with known_here(files=(plugin_file,)):
         row = find_model("cornered-7b")
         assert row is not None

@@ -71,6 +71,9 @@ def test_the_template_passes(
         monkeypatch.setenv("FINDIT_IMAGES", "Plates=data/Plates")
         for words in ("Plates", "PlateReader", "longer1000", "AcmePlates --from data"):
             assert main(["check", *words.split()]) == 0, capsys.readouterr().out
+        assert "its reader was not tried" not in capsys.readouterr().out
+        assert main(["check", "AcmePlates"]) == 0
+        assert "its reader was not tried: --from FOLDER" in capsys.readouterr().out
 
 
 def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixture[str]) -> None:
