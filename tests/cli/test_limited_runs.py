@@ -140,9 +140,7 @@ def test_left_out_are_only_rows_before_the_last_asked(
     assert left_out("there") == "1"
 
 
-def test_the_file_of_a_sweep_leaves_rows_out(
-    images: Path, server: ChatServer
-) -> None:
+def test_the_file_of_a_sweep_leaves_rows_out(images: Path, server: ChatServer) -> None:
     file = {"models": {"name": MODEL, "base_url": server.url}, "datasets": DATA}
     for key, status in (({}, 2), ({"skip_missing_images": True}, 0)):
         Path("sweep.yaml").write_text(json.dumps({**file, **key}))
