@@ -277,6 +277,9 @@ SEEN_ELSEWHERE = {
     "data/custom/test_stored_pixels.py": {
         "test_an_image_that_viewers_turn_is_asked_for": ["data import --exif"],
     },
+    "data/custom/test_text_encodings.py": {
+        "test_other_encodings_are_asked_for_and_taken": ["data import --encoding"],
+    },
     "data/published/test_importing.py": {
         "test_numbers_of_a_set_are_asked_about_and_taken": ["data get --units", "data get --box"],
         "test_odinw_13": ["data import --set", "data import --only", "data import --partial"],

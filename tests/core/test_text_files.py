@@ -85,7 +85,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "text": ("a.txt", read_text),
     "lines": ("a.txt", opened),
     "JSON": ("a.json", read_json),
-    "annotations": ("a.csv", text_of),
+    "annotations": ("a.csv", lambda path: text_of(path, None)),
     "predictions": ("m_FindIt_Demo_xyxy_json.json", read_predictions),
     "predictions as TSV": ("m_FindIt_Demo_xyxy_json.tsv", read_predictions),
     "predictions as a sheet": ("m_FindIt_Demo_xyxy_json.xlsx", read_predictions),

@@ -257,6 +257,8 @@ def _annotations(folder: Path) -> None:
         _write(folder / "lines" / f"{name}.jsonl", text.encode())
     for name, text in LISTINGS.items():
         _write(folder / "csv" / f"{name}.csv", text.encode())
+    umlaut = "image,label,x1,y1,x2,y2\none.jpg,Käfer,1,2,30,40\n"
+    _write(folder / "csv" / "windows.csv", umlaut.encode("cp1252"))
     write_listing(_write(folder / "csv" / "good.csv", b""))
     for name in (*LABELS, "no_names"):
         (folder / "yolo" / name).mkdir(parents=True)

@@ -25,6 +25,7 @@ from ..data import (
     ReaderOptions,
     Units,
     import_samples,
+    known_encoding,
     published_sets,
     read_layout,
     read_renames,
@@ -52,6 +53,20 @@ units_option = click.option(
     callback=lambda _, __, value: value and Units(value),
     help="What the numbers of boxes count (else pixels, and of YOLO fractions).",
 )
+
+
+def _known_encoding(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    name = known_encoding(value)
+    if name is None:
+        raise click.BadParameter(
+            f"no encoding is called {value!r}. Usual ones are utf-16, cp1252, cp1251, gb18030, "
+            "big5, shift_jis and euc_kr."
+        )
+    return name
+
+
 exif_option = click.option(
     "--exif",
     type=click.Choice([pixels.value for pixels in ExifPixels]),
@@ -94,6 +109,12 @@ exif_option = click.option(
     multiple=True,
 )
 @option("--voc-from", "0|1", "Number of the first pixel in VOC.", type=click.IntRange(0, 1))
+@option(
+    "--encoding",
+    "NAME",
+    "What texts are in that do not say it themselves (else UTF-8): cp1252, gb18030.",
+    callback=_known_encoding,
+)
 @switch("--no-masks", "Read the boxes of COCO only: masks judge points.")
 @switch("--clip-boxes", "Cut boxes off at the border of their image.")
 @switch("--leave-out-bad-boxes", "Leave out boxes without an area, or outside their image.")
@@ -118,7 +139,7 @@ def command(**flags: Any) -> int:
             path, name, only, flags["partial"], replace, exif, flags["units"], flags["box"]
         )
         return make_set(flags["set"], options)
-    layout = recognise(path, flags["split"])
+    layout = recognise(path, flags["split"], flags["encoding"])
     form = layout.format
     _refuse(flags, _OF_SETS, f"{form.name}, but for published sets (--set)")
     taken = {*form.flags, "split"} if layout.split_is_chosen else {*form.flags}
@@ -154,13 +175,14 @@ def _reader_options(
     classes = ClassRules(
         ignore=flags["ignore_class"],
         drop=flags["drop_class"],
-        rename=read_renames(flags["rename_class"]),
+        rename=read_renames(flags["rename_class"], flags["encoding"]),
     )
     return ReaderOptions(
         units=flags["units"],
         form=flags["box"],
         split=None if layout.split_is_chosen else flags["split"],
         frames=flags["frames"],
+        encoding=flags["encoding"],
         first_pixel=flags["voc_from"],
         classes=classes,
         masks=not flags["no_masks"],

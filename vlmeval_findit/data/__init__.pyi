@@ -104,9 +104,13 @@ from .custom.json_sections import (
 )
 
 from .custom.annotation_values import (
-    text_of as text_of,
     mask_of_coco as mask_of_coco,
     segmentation_of_coco as segmentation_of_coco,
+)
+
+from .custom.text_encodings import (
+    known_encoding as known_encoding,
+    text_of as text_of,
 )
 
 from .custom.flags import (

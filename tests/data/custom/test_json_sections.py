@@ -23,7 +23,7 @@ PLAIN = st.recursive(
 def joined(path: Path) -> dict[str, Any]:
     """Return the object of a file, put together again."""
     values: dict[str, Any] = {}
-    for key, place, value in sections(path):
+    for key, place, value in sections(path, None):
         if place is None:
             values[key] = value
         else:
@@ -51,9 +51,9 @@ def test_elements_come_out_as_they_stand(
 def test_a_file_that_holds_a_list_has_no_keys(tmp_path) -> None:
     path = tmp_path / "a.json"
     path.write_text('[{"a": 1}, [2]]')
-    assert list(sections(path)) == [("", 0, {"a": 1}), ("", 1, [2])]
+    assert list(sections(path, None)) == [("", 0, {"a": 1}), ("", 1, [2])]
     path.write_text("[]")
-    assert list(sections(path)) == [("", None, [])]
+    assert list(sections(path, None)) == [("", None, [])]
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_what_is_no_json_is_refused_with_its_line(
 def test_nan_is_read_as_python_does(tmp_path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"a": [NaN, -Infinity]}')
-    assert [str(element.value) for element in sections(path)] == ["nan", "-inf"]
+    assert [str(element.value) for element in sections(path, None)] == ["nan", "-inf"]

@@ -69,7 +69,7 @@ HEAD = "image,label,x1,y1,x2,y2"
             f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,80\none.jpg,cat,1,2,3,4,120,81\n",
             "line 3: one.jpg is 120x81 here, 120x80 before",
         ),
-        (f"{HEAD}\none.jpg,Käse", "line 2: byte 0xe4 is not UTF-8: save the file as UTF-8"),
+        (f"{HEAD}\none.jpg,Käse", "line 2: byte 0xe4 is not UTF-8. Which encoding is it"),
     ],
 )
 def test_a_damaged_listing(tmp_path, text: str, why: str) -> None:

@@ -31,7 +31,7 @@ from .yolo import read_yolo
 
 # Flags of every format of objects: classes, and what their numbers and splits are
 _CLASSES = ("ignore_class", "drop_class", "rename_class")
-_OBJECTS = ("units", "split", *_CLASSES)
+_OBJECTS = ("units", "split", "encoding", *_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ JSON_LINES = AnnotationFormat(
     "[[1, 2, 30, 40]]}; label, labels, references, images, caption and tags are in "
     "docs/reference/json-lines.md",
     read=read_jsonl,
-    flags=("units", "box", "split", "frames"),
+    flags=("units", "box", "split", "frames", "encoding"),
     fits=_suffix(".jsonl"),
 )
 CSV = AnnotationFormat(
@@ -215,7 +215,7 @@ HF_PARQUET = AnnotationFormat(
     files="DIR, FILE.parquet",
     means="a detection set of the hub: Parquet with image and objects",
     read=read_hf_parquet,
-    flags=("box", *_OBJECTS),
+    flags=("box", *(flag for flag in _OBJECTS if flag != "encoding")),
     fits=_suffix(".parquet"),
 )
 SWIFT = AnnotationFormat(
@@ -223,7 +223,7 @@ SWIFT = AnnotationFormat(
     files="FILE.jsonl, .json",
     means="ms-swift's grounding lines, with objects: ref and bbox",
     read=read_swift,
-    flags=("units", "box", "split"),
+    flags=("units", "box", "split", "encoding"),
     fits=_is_swift,
 )
 VISDRONE = AnnotationFormat(

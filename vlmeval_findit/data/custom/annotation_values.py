@@ -89,13 +89,8 @@ def _is_written(value: Any, place: Sequence[str | int]) -> bool:
 # --- text -----------------------------------------------------------------------------------------
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        AnnotationError: it is no UTF-8; the message names the line.
-        OSError: it cannot be opened.
-    """
+def published_text_of(path: Path) -> str:
+    """Return the text of a published file, which is in UTF-8, or raise an AnnotationError."""
     try:
         return read_text(path)
     except TextError as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ...core import nearest
 from ..annotated_samples import AnnotationError
-from .annotation_values import text_of
 from .flags import says_not_to_count
+from .text_encodings import text_of
 
 # Signs without a width, which nobody sees in a label
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
@@ -100,8 +100,10 @@ def refuse_undecided(source: Path, names: Sequence[str]) -> None:
         )
 
 
-def read_renames(values: Sequence[str]) -> dict[str, str]:
+def read_renames(values: Sequence[str], encoding: str | None = None) -> dict[str, str]:
     """Read ``OLD=NEW`` and ``@FILE``: a CSV file with the columns old and new name, no header.
+
+    ``encoding`` is that of such files, as the user states it.
 
     Raises an AnnotationError for other texts, and where an old name has two new ones.
 
@@ -110,18 +112,18 @@ def read_renames(values: Sequence[str]) -> dict[str, str]:
     """
     renames: dict[str, str] = {}
     for value in values:
-        for old, new, where in _pairs(value):
+        for old, new, where in _pairs(value, encoding):
             before = renames.setdefault(old, new)
             if before != new:
                 raise AnnotationError(f"{where}: {old!r} becomes {before!r} and {new!r}")
     return renames
 
 
-def _pairs(value: str) -> list[tuple[str, str, str]]:
+def _pairs(value: str, encoding: str | None) -> list[tuple[str, str, str]]:
     """Return old name, new name, and the place of each pair."""
     where = f"--rename-class {value}"
     if value.startswith("@"):
-        return _pairs_of_file(Path(value[1:]))
+        return _pairs_of_file(Path(value[1:]), encoding)
     old, equals, new = value.partition("=")
     if not equals or not old.strip() or not new.strip():
         raise AnnotationError(
@@ -130,11 +132,11 @@ def _pairs(value: str) -> list[tuple[str, str, str]]:
     return [(label_text(old), label_text(new), where)]
 
 
-def _pairs_of_file(path: Path) -> list[tuple[str, str, str]]:
+def _pairs_of_file(path: Path, encoding: str | None) -> list[tuple[str, str, str]]:
     if not path.is_file():
         raise AnnotationError(f"--rename-class @{path}: the file does not exist")
     pairs = []
-    for number, row in enumerate(csv.reader(text_of(path).splitlines()), 1):
+    for number, row in enumerate(csv.reader(text_of(path, encoding).splitlines()), 1):
         if not row:
             continue
         if len(row) != 2 or not row[0].strip() or not row[1].strip():

@@ -65,7 +65,7 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     collector = Collector(path, images, options, form=BoxForm.SIDES)
     head = _read_head(path, collector)
     reader = _AnnotationReader(path, head, collector)
-    for element in sections(path):
+    for element in sections(path, collector.options.encoding):
         if element.key == "annotations" and element.place is not None:
             reader.read(element)
             collector.options.progress("annotations", 1)
@@ -118,7 +118,7 @@ def _read_head(path: Path, collector: Collector) -> _Head:
     categories: dict[int | str, CocoCategory] = {}
     used: set[object] = set()
     keys: dict[str, None] = {}
-    for element in sections(path):
+    for element in sections(path, collector.options.encoding):
         keys[element.key] = None
         where = f"{path}, {element.key}[{element.place}]"
         if element.key in _REQUIRED and element.place is None:

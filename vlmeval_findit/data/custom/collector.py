@@ -7,7 +7,7 @@ can be used, :meth:`Collector.add_boxless` with the reason; of a region where no
 
     def read_boards(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
         collector = Collector(path, images, options)
-        for _, board in read_elements(path, collector.ledger):
+        for _, board in collector.json_elements(path):
             splits = board.rest("boards", {"file", "size", "things"})
             image = collector.image(board.get("file", Text), board, board.at("size").size, splits)
             for thing in board.each("things"):
@@ -19,6 +19,7 @@ can be used, :meth:`Collector.add_boxless` with the reason; of a region where no
 A row in ``annotation_formats.py`` makes it a format.  What is alike in all formats has one home,
 which the collector asks, and no reader decides:
 
+* the encoding of a text: ``text_encodings.py``;
 * which file a stated name means, and two entries about one image: ``image_names.py``, here;
 * the folder of the images, where it is not that of the annotations: ``image_folders.py``;
 * the stated size of an image: :attr:`Node.size`, ``stored_pixels.py``;
@@ -33,10 +34,11 @@ which the collector asks, and no reader decides:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from ...boxes import Corners
 from ...core import suffix_of
@@ -58,6 +60,7 @@ from .detection import Detections, detection_samples
 from .flags import why_ignored
 from .found_files import files_below
 from .image_names import ImageNames, PairedImages
+from .node import Node, read_elements, read_json, read_lines
 from .reader_options import ReaderOptions
 from .splits import (
     chosen_split,
@@ -66,6 +69,7 @@ from .splits import (
     names_a_split,
     split_by_folders,
 )
+from .text_encodings import text_of, xml_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,30 @@ class Collector:
         self._paired: PairedImages | None = None
         self._boxless: list[BoxlessObject] = []
         self.split_is_chosen = False  # Whether all that is noted is of one split
+
+    # --- texts ------------------------------------------------------------------------------------
+
+    def lines(self, path: Path) -> Iterator[tuple[str, str]]:
+        """Yield the lines of a text after their places, stripped, but for those that are empty."""
+        for at, line in enumerate(text_of(path, self.options.encoding).splitlines(), 1):
+            if line.strip():
+                yield f"{path}, line {at}", line.strip()
+
+    def json(self, path: Path) -> Node:
+        """Return what a file of JSON holds."""
+        return read_json(path, self.ledger, self.options.encoding)
+
+    def json_elements(self, path: Path) -> Iterator[tuple[str, Node]]:
+        """Yield the elements of a large file of JSON; see :func:`read_elements`."""
+        return read_elements(path, self.ledger, self.options.encoding)
+
+    def json_lines(self, path: Path) -> Iterator[Node]:
+        """Yield the JSON of every line that is not empty."""
+        return read_lines(path, self.ledger, self.options.encoding)
+
+    def xml(self, path: Path) -> Element:
+        """Return the outermost element of an XML file."""
+        return xml_of(path, self.options.encoding)
 
     # --- images -----------------------------------------------------------------------------------
 
@@ -260,7 +288,7 @@ class Collector:
         """
         stems = [file.stem for file in files]
         above = [folder, folder.absolute().parent, folder.absolute().parent.parent]
-        splits = listed_splits(above, stems)
+        splits = listed_splits(above, stems, self.options.encoding)
         if not splits:
             for stem, split in split_by_folders(stems).items():
                 splits.setdefault(split, set()).add(stem)

@@ -8,7 +8,7 @@ from ...core import Text
 from ..annotated_samples import BoxForm, Samples
 from .annotation_values import SidesOfJson
 from .collector import Collector
-from .node import Node, read_lines
+from .node import Node
 from .reader_options import ReaderOptions
 
 _PERSON = "person"
@@ -23,7 +23,7 @@ def read_crowdhuman(path: Path, images: Path, options: ReaderOptions | None = No
     Raises an AnnotationError for other lines.
     """
     collector = Collector(path, images, options)
-    for line in read_lines(path, collector.ledger):
+    for line in collector.json_lines(path):
         splits = line.rest("lines", {"ID", "gtboxes"})
         # IDs have no suffix.
         image = collector.image(f"{line.get('ID', Text)}.jpg", line, splits=splits)

@@ -20,13 +20,14 @@ from ...core import quoted_value, suffix_of
 from ...storage import ImageFileError, Size
 from ...storage import header as image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
-from .annotation_values import IMAGE_SUFFIXES, text_of, written_number, written_size
+from .annotation_values import IMAGE_SUFFIXES, written_number, written_size
 from .collector import Collector
 from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
 from .number_readings import forms_that_fit
 from .reader_options import ReaderOptions
 from .splits import key_of_splits
+from .text_encodings import text_of
 
 # Sides of an image that its tool did not know
 _NOT_STATED = {"", "0", "0.0"}
@@ -126,7 +127,8 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
 
     Raises an AnnotationError if a column is missing or a cell is unsuitable.
     """
-    listing = _read_listing(path)
+    options = options or ReaderOptions()
+    listing = _read_listing(path, options.encoding)
     form = BoxForm.CORNERS if listing.numbers_are_unnamed else None
     collector = Collector(path, images, options, form=form)
     if form is None and collector.options.form is not None:
@@ -314,8 +316,8 @@ class _Listing:
     decimal_commas: bool
 
 
-def _read_listing(path: Path) -> _Listing:
-    text = text_of(path)
+def _read_listing(path: Path, encoding: str | None) -> _Listing:
+    text = text_of(path, encoding)
     first, _, rest = text.partition("\n")
     stated = re.fullmatch("sep=(.)\\s*", first)  # As Excel writes it
     separator = stated[1] if stated else _separator(path, first)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from ...boxes import Corners
-from ...core import open_regular
 from ...marks import PackedMask
 from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
@@ -53,11 +52,7 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
     Raises an AnnotationError for tracks of a video, and for other XML.
     """
     collector = Collector(path, images, options)
-    try:
-        with open_regular(path) as stream:
-            root = ElementTree.parse(stream).getroot()
-    except (ElementTree.ParseError, ValueError) as error:
-        raise AnnotationError(f"{path}: not XML: {error}") from None
+    root = collector.xml(path)
     if root.find("track") is not None:
         raise AnnotationError(
             f"{path}: CVAT's tracks of a video cannot be read: export the task as COCO 1.0"
@@ -72,7 +67,7 @@ def read_cvat(path: Path, images: Path, options: ReaderOptions | None = None) ->
     return collector.samples()
 
 
-def _read_image(entry: ElementTree.Element, where: str, collector: Collector) -> None:
+def _read_image(entry: Element, where: str, collector: Collector) -> None:
     name = entry.get("name")
     if not name:
         raise AnnotationError(f"{where}: no name")
@@ -87,9 +82,7 @@ def _read_image(entry: ElementTree.Element, where: str, collector: Collector) ->
         _read_shape(shape, image, size, place, collector)
 
 
-def _read_shape(
-    shape: ElementTree.Element, image: str, size: Size, where: str, collector: Collector
-) -> None:
+def _read_shape(shape: Element, image: str, size: Size, where: str, collector: Collector) -> None:
     collector.ledger.keys("shapes", {*shape.attrib} - _OF_SHAPE, frozenset(), where)
     flags = {}
     for attribute in shape.findall("attribute"):
@@ -111,7 +104,7 @@ def _read_shape(
         collector.add_boxless(image, label, f"is a <{shape.tag}>, which has no box", where)
 
 
-def _corners(shape: ElementTree.Element, where: str, collector: Collector) -> Corners:
+def _corners(shape: Element, where: str, collector: Collector) -> Corners:
     """Return the upright box around a box, an ellipse or a mask."""
 
     def number(name: str, default: str = "") -> float:

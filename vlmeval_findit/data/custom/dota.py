@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
-from .annotation_values import text_of, written_number
+from .annotation_values import written_number
 from .collector import Collector
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_points
 
 _HEADER = re.compile(r"(?:imagesource|gsd)\s*:.*", re.IGNORECASE)
-_OBJECT = re.compile(r"((?:-?[\d.]+\s+){8})([A-Za-z]\S*)(?:\s+(\d))?\s*")
+_OBJECT = re.compile(r"((?:-?[\d.]+\s+){8})([^\W\d]\S*)(?:\s+(\d))?\s*")
 
 
 def is_dota(line: str) -> bool:
@@ -34,12 +34,11 @@ def read_dota(path: Path, images: Path, options: ReaderOptions | None = None) ->
     collector = Collector(path, images, options)
     for file in collector.files(path, ".txt", "label file"):
         image = collector.image_of_file(file, [file.stem], "its name", "label file")
-        for at, line in enumerate(text_of(file.path).splitlines(), 1):
-            where = f"{file.path}, line {at}"
-            if _HEADER.fullmatch(line.strip()):
+        for where, line in collector.lines(file.path):
+            if _HEADER.fullmatch(line):
                 collector.ledger.not_needed("source and resolution of images", where)
-            elif line.strip():
-                _read_line(line.strip(), where, image, collector)
+            else:
+                _read_line(line, where, image, collector)
     return collector.samples()
 
 

@@ -12,6 +12,7 @@ from ...core import open_regular, suffix_of
 from ..annotated_samples import AnnotationError
 from .annotation_values import json_of
 from .json_sections import sections
+from .text_encodings import encoding_of
 
 # Elements of JSON that are looked at: formats have their keys at the beginning
 _ELEMENTS = 1000
@@ -64,7 +65,9 @@ def glimpse(path: Path) -> Glimpse:
         except AnnotationError:
             pass  # Perhaps JSON lines; else its reader will say what is wrong
     with open_regular(path) as file:
-        text = file.read(_BYTES).decode("utf-8-sig", "replace")
+        head = file.read(_BYTES)
+    # Its reader asks about the encoding: here only what is ASCII matters.
+    text = head.decode(encoding_of(head, None), "replace").removeprefix("\ufeff")
     lines = tuple(islice((line for line in text.splitlines() if line.strip()), _LINES))
     first: Any = None
     if suffix_of(path) in (*_JSON_LINES, ".json") and lines:
@@ -78,7 +81,7 @@ def glimpse(path: Path) -> Glimpse:
 def _glimpse_of_json(path: Path) -> Glimpse:
     values: dict[str, Any] = {}
     is_list = False
-    for element in islice(sections(path), _ELEMENTS):
+    for element in islice(sections(path, None, is_first_look=True), _ELEMENTS):
         if element.key == "" and element.place == 0:
             is_list = True
             values = element.value if isinstance(element.value, dict) else {}

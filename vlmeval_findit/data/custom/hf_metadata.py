@@ -12,7 +12,7 @@ from .annotation_values import FourNumbers, ListOfJson
 from .class_rules import ClassRules
 from .collector import Collector
 from .flags import meaning_of_flag
-from .node import SIDES_OF_IMAGES, Node, read_lines
+from .node import SIDES_OF_IMAGES, Node
 from .reader_options import ReaderOptions
 
 _Boxes = Annotated[list[FourNumbers], Expected("a list of boxes [x, y, width, height]")]
@@ -29,7 +29,7 @@ def read_hf_metadata(path: Path, images: Path, options: ReaderOptions | None = N
     Raises an AnnotationError for other lines, and for numbers without names.
     """
     collector = Collector(path, images, options, form=BoxForm.SIDES)
-    for line in read_lines(path, collector.ledger):
+    for line in collector.json_lines(path):
         splits = line.rest("lines", _READ, {"image_id", "text", "caption"})
         image = collector.image(line.get("file_name", Text), line, line.size, splits)
         if "objects" not in line.keys:

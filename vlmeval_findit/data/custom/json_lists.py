@@ -8,7 +8,6 @@ from ...core import Text
 from ..annotated_samples import Samples
 from .annotation_values import Coordinate
 from .collector import Collector
-from .node import read_elements
 from .reader_options import ReaderOptions
 
 _SIDES = dict.fromkeys(("x", "y", "width", "height")).keys()
@@ -18,7 +17,7 @@ _CORNERS = dict.fromkeys(("x1", "y1", "x2", "y2")).keys()
 def read_createml(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read CreateML's JSON: x and y are the centre of a box, in pixels."""
     collector = Collector(path, images, options)
-    for _, entry in read_elements(path, collector.ledger):
+    for _, entry in collector.json_elements(path):
         splits = entry.rest("images", {"image", "imagefilename", "annotations"}, {"verified"})
         name = entry.find("image", Text) or entry.find("imagefilename", Text)
         if not name:
@@ -59,7 +58,7 @@ def read_bdd100k(path: Path, images: Path, options: ReaderOptions | None = None)
     Lanes and areas have no box, and are left out.
     """
     collector = Collector(path, images, options)
-    for key, frame in read_elements(path, collector.ledger):
+    for key, frame in collector.json_elements(path):
         if key not in ("", "frames"):
             collector.ledger.keys("the file", [key], frozenset(("config",)), str(path))
             continue

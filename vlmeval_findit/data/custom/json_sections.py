@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core import open_regular
 from ..annotated_samples import AnnotationError
+from .text_encodings import Decoder
 
 # Bytes that are read at once; an element that is longer is read in larger ones
 _CHUNK = 1 << 20
@@ -27,18 +28,24 @@ class Element(NamedTuple):
     value: Any
 
 
-def sections(path: Path) -> Iterator[Element]:
+def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -> Iterator[Element]:
     """Yield the values of the object in a file; of lists their elements, one after the other.
 
     Memory holds one element. An empty list is a value. A file that holds a list has no keys: that
     of its elements is "".
 
+    Args:
+        path: the file.
+        encoding: what the user states; see :mod:`text_encodings`.
+        is_first_look: only keys matter: what is in another encoding is passed over.
+
     Raises:
-        AnnotationError: it is neither, no JSON, or no UTF-8; the message names the line.
+        AnnotationError: it is neither, no JSON, or in another encoding; the message names the line.
         OSError: it cannot be opened.
     """
     with open_regular(path) as file:
-        text = _Text(path, file)
+        errors = "replace" if is_first_look else "strict"
+        text = _Text(path, file, Decoder(path, file, encoding, errors))
         if text.takes("["):
             yield from _list_elements("", text)
             text.take("")
@@ -79,10 +86,10 @@ def _elements(text: _Text) -> Iterator[Any]:
 class _Text:
     """The part of a file that is read but not yet used, and how far it is."""
 
-    def __init__(self, path: Path, file: Any) -> None:
+    def __init__(self, path: Path, file: BufferedReader, decoder: Decoder) -> None:
         self._path = path
         self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder = decoder
         self._json = json.JSONDecoder()
         self._text = ""
         self._at = 0
@@ -146,13 +153,8 @@ class _Text:
         """Read more, and forget what was used."""
         data = self._file.read(size)
         self._line += self._text.count("\n", 0, self._at)
-        try:
-            more = self._decode.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            rest = self._text[self._at :]
-            line = self._line + rest.count("\n") + error.object.count(b"\n", 0, error.start)
-            why = f"byte {error.object[error.start]:#04x} is not UTF-8: save the file as UTF-8"
-            raise AnnotationError(f"{self._path}, line {line}: {why}") from None
-        self._text = self._text[self._at :] + more
+        rest = self._text[self._at :]
+        more = self._decoder.decode(data, self._line + rest.count("\n"))
+        self._text = rest + more
         self._at = 0
         self._is_read = not data

@@ -28,11 +28,12 @@ from ..annotated_samples import (
     Units,
 )
 from ..ledger import Ledger
-from .annotation_values import CornersOfJson, json_of, mask_of, text_of, validated
+from .annotation_values import CornersOfJson, json_of, mask_of, validated
 from .class_rules import label_text
 from .image_names import ImageNames
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split, split_by_folders
+from .text_encodings import text_of
 
 IMAGES = ("image", "images")
 TARGETS = ("label", "labels", "expression", "references")
@@ -92,19 +93,20 @@ def read_jsonl(path: Path, images: Path, options: ReaderOptions | None = None) -
         AnnotationError: naming the line and what is wrong with it.
     """
     options = options or ReaderOptions()
-    return samples_of_lines(path, images, options, Ledger(), lines_of(path))
+    lines = lines_of(path, text_of(path, options.encoding))
+    return samples_of_lines(path, images, options, Ledger(), lines)
 
 
 # The file and the line in it
 Place = str
 
 
-def lines_of(path: Path) -> Iterator[tuple[Place, Any]]:
+def lines_of(path: Path, text: str) -> Iterator[tuple[Place, Any]]:
     """Yield the JSON of every line that is not empty, after its place."""
-    for number, text in enumerate(text_of(path).split("\n"), 1):
-        if text.strip():
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
             where = f"{path}, line {number}"
-            yield where, json_of(text, where)
+            yield where, json_of(line, where)
 
 
 def samples_of_lines(

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from ..annotated_samples import AnnotationError, Samples
-from .annotation_values import text_of, written_number
+from .annotation_values import written_number
 from .collector import Collector
 from .reader_options import ReaderOptions
 
@@ -52,9 +52,8 @@ def read_kitti(path: Path, images: Path, options: ReaderOptions | None = None) -
     files = collector.files(path, ".txt", "label file")
     for file in files:
         image = collector.image_of_file(file, [file.stem], "its name", "label file")
-        for at, line in enumerate(text_of(file.path).splitlines(), 1):
-            if line.strip():
-                _read_line(line, f"{file.path}, line {at}", image, collector)
+        for where, line in collector.lines(file.path):
+            _read_line(line, where, image, collector)
     collector.ledger.read("label files", len(files))
     collector.ledger.not_needed("truncated, occluded, angles and sizes in space", str(path))
     return collector.samples()

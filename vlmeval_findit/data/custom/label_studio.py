@@ -19,7 +19,7 @@ from .annotation_values import (
 )
 from .collector import Collector
 from .image_names import decode_name
-from .node import Node, read_elements
+from .node import Node
 from .reader_options import ReaderOptions
 from .splits import names_a_split
 from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned_corner
@@ -90,7 +90,7 @@ def read_label_studio(path: Path, images: Path, options: ReaderOptions | None = 
     Raises an AnnotationError if a task has annotations of several people.
     """
     collector = Collector(path, images, options, Units.PERCENT)
-    for _, task in read_elements(path, collector.ledger):
+    for _, task in collector.json_elements(path):
         task.rest("tasks", {"data", "annotations", "completions"}, _OF_TASKS)
         data = task.get("data", ObjectOfJson)
         # Before version 1 they were completions.

@@ -14,7 +14,7 @@ from ...storage import Size
 from ..annotated_samples import Samples
 from .annotation_values import PointsOfJson
 from .collector import Collector, ListedFile, listed_files
-from .node import Node, read_json
+from .node import Node
 from .polygons import fill
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_ellipse, around_points
@@ -46,7 +46,7 @@ def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None)
 
 
 def _read_file(file: ListedFile, images: Path, collector: Collector) -> None:
-    root = read_json(file.path, collector.ledger)
+    root = collector.json(file.path)
     read = {"shapes", "imagePath", "imageWidth", "imageHeight"}
     splits = root.rest("files", read, _OF_FILES)
     stated = _image_names(root.find("imagePath", Text) or file.path.stem, file.path, images)

@@ -50,19 +50,20 @@ class Layout:
     split_is_chosen: bool = False  # By the path: the reader does not choose
 
 
-def recognise(path: Path, split: str | None) -> Layout:
+def recognise(path: Path, split: str | None, encoding: str | None = None) -> Layout:
     """Return the layout of a file or a folder.
 
     Args:
         path: what the user named.
         split: what the user says, for folders with a file for each split.
+        encoding: of texts, as the user states it.
 
     Raises:
         AnnotationError: there is nothing, or it is not clear what it is; the message says what
             would be read.
     """
     if path.is_dir():
-        return _recognise_folder(path, split)
+        return _recognise_folder(path, split, encoding)
     if not path.exists():
         raise AnnotationError(f"{path}: does not exist")
     if suffix_of(path) in (".yaml", ".yml"):
@@ -73,14 +74,14 @@ def recognise(path: Path, split: str | None) -> Layout:
     return placed or Layout(form, path, path.parent, form.name)
 
 
-def _recognise_folder(folder: Path, split: str | None) -> Layout:
+def _recognise_folder(folder: Path, split: str | None, encoding: str | None) -> Layout:
     if folder.name in ("Annotations", "labels") and not _holds_annotation_folders(folder):
         # One of two formats in a folder
         of_format = _voc if folder.name == "Annotations" else _yolo
         layout = of_format(folder.absolute().parent)
         if layout is not None:
             return layout
-    placed = _placed(folder, split) or _placed_above(folder) or _kitti(folder, split)
+    placed = _placed(folder, split) or _placed_above(folder) or _kitti(folder, split, encoding)
     if placed is not None:
         return placed
     layouts = [layout for layout in (_yolo(folder), _voc(folder)) if layout is not None]
@@ -218,13 +219,13 @@ def _voc(folder: Path) -> Layout | None:
     return Layout(VOC, folder, folder, "VOC: Annotations/, with the images in its folder")
 
 
-def _kitti(folder: Path, split: str | None) -> Layout | None:
+def _kitti(folder: Path, split: str | None, encoding: str | None) -> Layout | None:
     """Return KITTI's label_2/ and image_2/, of the folder or of one of its splits."""
     places = {path.parent.name: path.parent for path in sorted(folder.glob("*/label_2"))}
     is_split = False
     if (folder / "label_2").is_dir():
         place = folder
-    elif len(places) == 1 and _lists_split(folder, *places.values()):
+    elif len(places) == 1 and _lists_split(folder, next(iter(places.values())), encoding):
         (place,) = places.values()
     elif places:
         place = places[chosen_split(folder, list(places), split)]
@@ -236,10 +237,10 @@ def _kitti(folder: Path, split: str | None) -> Layout | None:
     return Layout(KITTI, place / "label_2", images, seen, is_split)
 
 
-def _lists_split(folder: Path, place: Path) -> bool:
+def _lists_split(folder: Path, place: Path, encoding: str | None) -> bool:
     """Return whether lists say of which split KITTI's images are: the reader chooses then."""
     stems = [path.stem for path in (place / "label_2").iterdir()]
-    return bool(listed_splits([folder, place], stems))
+    return bool(listed_splits([folder, place], stems, encoding))
 
 
 def _name_other_xml(place: Path, asked: Path) -> None:

@@ -14,12 +14,12 @@ from .annotation_values import (
     ObjectOfJson,
     PixelsOfJson,
     json_of,
-    text_of,
     validated,
 )
 from .flags import meaning_of_flag, plain_name
 from .json_sections import sections
 from .splits import names_a_split
+from .text_encodings import text_of
 
 # What files call the width and the height of an image, without letter case and punctuation
 _PREFIXES = ("image", "img", "original", "orig")
@@ -143,26 +143,26 @@ class Node:
         return flags
 
 
-def read_json(path: Path, ledger: Ledger) -> Node:
-    """Return what a file of JSON holds."""
-    return Node(json_of(text_of(path), str(path)), str(path), ledger)
+def read_json(path: Path, ledger: Ledger, encoding: str | None) -> Node:
+    """Return what a file of JSON holds; ``encoding`` is what the user states."""
+    return Node(json_of(text_of(path, encoding), str(path)), str(path), ledger)
 
 
-def read_elements(path: Path, ledger: Ledger) -> Iterator[tuple[str, Node]]:
+def read_elements(path: Path, ledger: Ledger, encoding: str | None) -> Iterator[tuple[str, Node]]:
     """Yield the elements of the lists in a large file, after the keys of the lists.
 
     An object's other values are elements, too; the key of a file that is a list is "".
     """
-    for element in sections(path):
+    for element in sections(path, encoding):
         place = f", {element.key}"
         if element.place is not None:
             place = f", {element.key}[{element.place}]"
         yield element.key, Node(element.value, f"{path}{place}", ledger)
 
 
-def read_lines(path: Path, ledger: Ledger) -> Iterator[Node]:
+def read_lines(path: Path, ledger: Ledger, encoding: str | None) -> Iterator[Node]:
     """Yield the JSON of every line that is not empty."""
-    for number, text in enumerate(text_of(path).split("\n"), 1):
+    for number, text in enumerate(text_of(path, encoding).split("\n"), 1):
         if text.strip():
             where = f"{path}, line {number}"
             yield Node(json_of(text, where), where, ledger)

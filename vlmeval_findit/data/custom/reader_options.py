@@ -17,6 +17,8 @@ class ReaderOptions:
     form: BoxForm | None = None  # Of numbers without names; None: as the format has them
     split: str | None = None  # None: the validation split, where it is clear
     frames: int | None = None  # Videos are thinned to so many; None: all have one number
+    # Of texts that do not say it themselves; None: UTF-8
+    encoding: str | None = None
     first_pixel: int | None = None  # Number of the first pixel of VOC; None: as it stands, 0
     classes: ClassRules = field(default_factory=ClassRules)
     # Whether images without objects ask for a class that is not there; published sets do not.

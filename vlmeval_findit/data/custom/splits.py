@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from ...core import nearest, suffix_of
 from ..annotated_samples import AnnotationError
-from .annotation_values import IMAGE_SUFFIXES, text_of
+from .annotation_values import IMAGE_SUFFIXES
+from .text_encodings import text_of
 
 
 class SplitKind(Enum):
@@ -147,7 +148,9 @@ def key_of_splits(columns: Mapping[str, Sequence[str | None]]) -> str | None:
 _NAMED = re.compile(r"split|subset", re.IGNORECASE)
 
 
-def listed_splits(places: Sequence[Path], known: Collection[str]) -> dict[str, set[str]]:
+def listed_splits(
+    places: Sequence[Path], known: Collection[str], encoding: str | None
+) -> dict[str, set[str]]:
     """Return the stems that lists of images name, by split: train.txt, ImageSets/Main/val.txt.
 
     VOC's lists for each class are joined where there are no others.
@@ -155,6 +158,7 @@ def listed_splits(places: Sequence[Path], known: Collection[str]) -> dict[str, s
     Args:
         places: folders in which lists may lie, or in an ``ImageSets`` of theirs.
         known: the stems that there are; a text that names none is no list.
+        encoding: of the lists, as the user states it.
     """
     stems = {*known}
     for place in places:
@@ -162,7 +166,7 @@ def listed_splits(places: Sequence[Path], known: Collection[str]) -> dict[str, s
         for folder in (sets / "Main", sets, *sorted(sets.glob("*/")), place):
             lists = {}
             for path in sorted(folder.glob("*.txt")) if folder.is_dir() else ():
-                listed = _listed_stems(path, stems) if names_a_split(path.stem) else set()
+                listed = _listed_stems(path, stems, encoding) if names_a_split(path.stem) else set()
                 if path.stem not in stems and listed & stems:
                     lists[path.stem] = listed
             if lists:
@@ -170,8 +174,8 @@ def listed_splits(places: Sequence[Path], known: Collection[str]) -> dict[str, s
     return {}
 
 
-def _listed_stems(path: Path, known: Collection[str]) -> set[str]:
-    lines = (line.strip() for line in text_of(path).splitlines())
+def _listed_stems(path: Path, known: Collection[str], encoding: str | None) -> set[str]:
+    lines = (line.strip() for line in text_of(path, encoding).splitlines())
     return {_listed_stem(line, known) for line in lines if line}
 
 

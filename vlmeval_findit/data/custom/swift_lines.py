@@ -21,6 +21,7 @@ from .glimpse import glimpse
 from .jsonl import Place, lines_of, samples_of_lines
 from .node import SIDES_OF_IMAGES, Node, read_elements
 from .reader_options import ReaderOptions
+from .text_encodings import text_of
 
 _UNITS = {"real": Units.PIXELS, "norm1": Units.FRACTIONS}
 _Names = Annotated[list[Text], Expected("a list of names")]
@@ -51,7 +52,7 @@ def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -
     units: dict[Units, Place] = {}
     sizes: dict[str, Size] = {}
     queries = []
-    for where, value in _lines(path, ledger):
+    for where, value in _lines(path, ledger, options.encoding):
         queries += list(_queries(value, where, units, sizes, ledger))
     if len(units) > 1:
         first, second = units.values()
@@ -60,11 +61,11 @@ def read_swift(path: Path, images: Path, options: ReaderOptions | None = None) -
     return samples_of_lines(path, images, options, ledger, queries, stated, sizes)
 
 
-def _lines(path: Path, ledger: Ledger) -> Iterator[tuple[Place, Any]]:
+def _lines(path: Path, ledger: Ledger, encoding: str | None) -> Iterator[tuple[Place, Any]]:
     if not glimpse(path).is_list:
-        yield from lines_of(path)
+        yield from lines_of(path, text_of(path, encoding))
         return
-    for _, line in read_elements(path, ledger):
+    for _, line in read_elements(path, ledger, encoding):
         yield str(line), line.value
 
 

@@ -14,7 +14,7 @@ from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import Coordinate, ObjectOfJson
 from .collector import Collector
 from .flags import meaning_of_flag
-from .node import Node, read_json
+from .node import Node
 from .reader_options import ReaderOptions
 from .splits import names_a_split
 from .upright_boxes import ROTATED, around_ellipse, around_points
@@ -37,7 +37,7 @@ def read_via(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     Raises an AnnotationError where it is not clear which attribute is the label.
     """
     collector = Collector(path, images, options)
-    root = read_json(path, collector.ledger)
+    root = collector.json(path)
     entries = root.at("_via_img_metadata") if "_via_img_metadata" in root.keys else root
     regions = []
     for key in entries.read(ObjectOfJson):

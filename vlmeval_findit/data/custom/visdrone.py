@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ..annotated_samples import AnnotationError, BoxForm, Samples
-from .annotation_values import text_of, written_number
+from .annotation_values import written_number
 from .collector import Collector
 from .reader_options import ReaderOptions
 
@@ -50,9 +50,8 @@ def read_visdrone(path: Path, images: Path, options: ReaderOptions | None = None
     collector = Collector(path, images, options)
     for file in collector.files(path, ".txt", "label file"):
         image = collector.image_of_file(file, [file.stem], "its name", "label file")
-        for at, line in enumerate(text_of(file.path).splitlines(), 1):
-            if line.strip():
-                _read_line(line.replace(" ", ""), f"{file.path}, line {at}", image, collector)
+        for where, line in collector.lines(file.path):
+            _read_line(line.replace(" ", ""), where, image, collector)
     collector.ledger.not_needed("truncation and occlusion", str(path))
     return collector.samples()
 

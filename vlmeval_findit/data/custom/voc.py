@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 from ...boxes import Corners
-from ...core import open_regular
 from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
@@ -80,11 +79,7 @@ class _Reader:
         self._least: dict[float, int] = {}  # How often 0 and 1 are the least number of a box
 
     def read(self, file: ListedFile) -> None:
-        try:
-            with open_regular(file.path) as stream:
-                root = ElementTree.parse(stream).getroot()
-        except (ElementTree.ParseError, ValueError) as error:
-            raise AnnotationError(f"{file.path}: not XML: {error}") from None
+        root = self._collector.xml(file.path)
         where = str(file.path)
         # <filename> may leave out the folder that the XML file lies in.
         stated = (root.findtext("filename") or "").strip()
@@ -108,7 +103,7 @@ class _Reader:
                 ones,
             )
 
-    def _size(self, root: ElementTree.Element, where: str) -> Size | None:
+    def _size(self, root: Element, where: str) -> Size | None:
         width = root.findtext("size/width", "").strip()
         height = root.findtext("size/height", "").strip()
         if root.find("size") is None or {width, height} <= {"", "0", "0.0"}:
@@ -119,7 +114,7 @@ class _Reader:
                 raise AnnotationError(f"{where}: no <size/{side}>")
         return written_size(width, height, f"{where}, size")
 
-    def _read_object(self, image: str, where: str, entry: ElementTree.Element) -> None:
+    def _read_object(self, image: str, where: str, entry: Element) -> None:
         tags = _tags(entry)
         flags = {tag: entry.findtext(tag) for tag in tags if meaning_of_flag(tag)}
         self._ledger.keys("objects", tags - _OF_OBJECT - flags.keys(), frozenset(), where)
@@ -158,5 +153,5 @@ class _Reader:
         return around_turned((x1 - first, y1 - first, x2, y2), angle)
 
 
-def _tags(element: ElementTree.Element) -> set[str]:
+def _tags(element: Element) -> set[str]:
     return {child.tag for child in element}

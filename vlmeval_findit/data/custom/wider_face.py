@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..annotated_samples import AnnotationError, BoxForm, Samples
-from .annotation_values import text_of, written_number
+from .annotation_values import written_number
 from .collector import Collector
 from .reader_options import ReaderOptions
 
@@ -36,7 +36,7 @@ def read_wider(path: Path, images: Path, options: ReaderOptions | None = None) -
     Raises an AnnotationError for lines in another order.
     """
     collector = Collector(path, images, options)
-    lines = _numbered_lines(path)
+    lines = collector.lines(path)
     for where, name in lines:
         count = next(lines, (where, ""))[1]
         if not _NAME.fullmatch(name) or not count.isdigit():
@@ -52,12 +52,6 @@ def read_wider(path: Path, images: Path, options: ReaderOptions | None = None) -
     others = ", ".join(each for each in _ATTRIBUTES if each != "invalid")
     collector.ledger.not_needed(others, str(path))
     return collector.samples()
-
-
-def _numbered_lines(path: Path) -> Iterator[tuple[str, str]]:
-    for at, line in enumerate(text_of(path).splitlines(), 1):
-        if line.strip():
-            yield f"{path}, line {at}", line.strip()
 
 
 def _read_row(words: Sequence[str], where: str, image: str, collector: Collector) -> None:

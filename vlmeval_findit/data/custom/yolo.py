@@ -19,13 +19,15 @@ from ...boxes import Corners
 from ...core import suffix_of
 from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
-from .annotation_values import IMAGE_SUFFIXES, text_of, written_number
+from .annotation_values import IMAGE_SUFFIXES, written_number
 from .class_rules import label_text
 from .collector import Collector
 from .found_files import files_below
+from .glimpse import glimpse
 from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split, split_by_folders
+from .text_encodings import text_of
 from .upright_boxes import around_points
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 
@@ -62,7 +64,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     """
     options = options or ReaderOptions()
     ledger = Ledger()
-    data = find_yolo_data(folder, ledger)
+    data = find_yolo_data(folder, ledger, options.encoding)
     if folder.is_file():
         folder = folder.parent
     names = {number: label_text(name) for number, name in data.names.items()}
@@ -79,14 +81,12 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
         if label is None:
             ledger.note("images without a label file: nothing to find", str(image))
             continue
-        for at, line in enumerate(text_of(label).splitlines(), 1):
-            if line.strip():
-                where = f"{label}, line {at}"
-                number, fields = _read_line(where, line, names)
-                corners = _corners(where, fields, data, ledger)
-                collector.add(name, names[number], corners, where)
-                if len(fields) > 4 and data.keypoints is None:
-                    lines.append(_Line(where, fields))
+        for where, line in collector.lines(label):
+            number, fields = _read_line(where, line, names)
+            corners = _corners(where, fields, data, ledger)
+            collector.add(name, names[number], corners, where)
+            if len(fields) > 4 and data.keypoints is None:
+                lines.append(_Line(where, fields))
         options.progress("label files", 1)
     _refuse_possible_poses(lines, data.file, options.units or Units.FRACTIONS)
     ledger.read("label files", len(labelled))
@@ -118,10 +118,10 @@ def _pairs(
         listed = [path for path in data.splits[split] if path.is_file()]
         pairs = _pairs_in_folders(places, ledger)
         for file in listed:
-            pairs |= _pairs_of_list(file, folder, ledger)
+            pairs |= _pairs_of_list(file, folder, ledger, options.encoding)
         for other in data.splits.keys() - {split}:
             for path in data.splits[other]:
-                there = _labels_of_list(path, folder)
+                there = _labels_of_list(path, folder, options.encoding)
                 if path.is_dir():
                     there = _labels_in(_labelled_folder(path, folder, images).labels)
                 _account_for_split(other, there, pairs, ledger)
@@ -162,13 +162,13 @@ def _labels_in(folder: Path) -> list[Path]:
     return [path for _, path in _label_files(folder, (), Ledger())] if folder.is_dir() else []
 
 
-def _labels_of_list(file: Path, folder: Path) -> list[Path]:
+def _labels_of_list(file: Path, folder: Path, encoding: str | None) -> list[Path]:
     """Return the label files of the images that a text file lists, wherever those lie."""
     if not file.is_file():
         return []
     texts: dict[Path, dict[str, Path]] = {}
     labels = []
-    for line in text_of(file).splitlines():
+    for line in text_of(file, encoding).splitlines():
         if line.strip():
             there = _listed_images(file, folder, line.strip())
             image = there[0].resolve() if there else file.parent / line.strip()
@@ -322,16 +322,18 @@ def _label_files(
 
 def _lists_something(path: Path) -> bool:
     """Return whether a text is no label file: some line has letters, or not five numbers."""
-    lines = (line.split() for line in text_of(path).splitlines())
+    lines = (line.split() for line in glimpse(path).lines)
     return any(words and not words[0].replace(".", "", 1).isdigit() for words in lines)
 
 
-def _pairs_of_list(file: Path, folder: Path, ledger: Ledger) -> dict[Path, Path | None]:
+def _pairs_of_list(
+    file: Path, folder: Path, ledger: Ledger, encoding: str | None
+) -> dict[Path, Path | None]:
     """Return the images that a text file lists, with their label files."""
     pairs: dict[Path, Path | None] = {}
     names = ImageNames(folder, ledger)
     texts: dict[Path, dict[str, Path]] = {}
-    for at, line in enumerate(text_of(file).splitlines(), 1):
+    for at, line in enumerate(text_of(file, encoding).splitlines(), 1):
         name = line.strip()
         if not name:
             continue

@@ -11,8 +11,8 @@ from typing import Any
 from ...core import TextError, YamlTexts, parse_yaml
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
-from .annotation_values import text_of
 from .splits import names_a_split
+from .text_encodings import text_of
 
 _YAML = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _DARKNET = "obj.data"
@@ -36,49 +36,49 @@ class YoloData:
     keypoints: int | None = None  # Numbers of key points behind each box; None: not stated
 
 
-def find_yolo_data(folder: Path, ledger: Ledger) -> YoloData:
+def find_yolo_data(folder: Path, ledger: Ledger, encoding: str | None) -> YoloData:
     """Read the file with the classes' names: in the folder, among its labels, or one level above.
 
-    ``folder`` may be that file.
+    ``folder`` may be that file; ``encoding`` is that of texts, as the user states it.
 
     Raises an AnnotationError if there is none, or it cannot be used.
     """
     if folder.is_file():
-        return _read_yaml(folder, ledger)
+        return _read_yaml(folder, ledger, encoding)
     places = [folder, folder / "labels"]
     if names_a_split(folder.absolute().name):
         places.append(folder.absolute().parent)
     for place in places:
         for name in _YAML:
             if (place / name).is_file():
-                data = _read_yaml(place / name, ledger)
+                data = _read_yaml(place / name, ledger, encoding)
                 # A folder within the set is the split that is meant.
                 is_within = place == folder.absolute().parent
                 return replace(data, splits={}) if is_within else data
     if (folder / _DARKNET).is_file():
-        return _read_darknet(folder / _DARKNET, ledger)
+        return _read_darknet(folder / _DARKNET, ledger, encoding)
     for place in places:
         for name in _LISTS:
             if (place / name).is_file():
-                return YoloData(place / name, _listed_names(place / name))
+                return YoloData(place / name, _listed_names(place / name, encoding))
     others = sorted(folder.glob("*.y*ml"))
     if len(others) == 1:
-        return _read_yaml(others[0], ledger)
+        return _read_yaml(others[0], ledger, encoding)
     raise AnnotationError(
         f"{folder}: no names of classes: put data.yaml (names: [cat, dog]) "
         "or classes.txt (a name on each line) there"
     )
 
 
-def _listed_names(file: Path) -> dict[str, str]:
-    lines = text_of(file).splitlines()
+def _listed_names(file: Path, encoding: str | None) -> dict[str, str]:
+    lines = text_of(file, encoding).splitlines()
     return {str(at): line.strip() for at, line in enumerate(lines)}
 
 
-def _read_darknet(file: Path, ledger: Ledger) -> YoloData:
+def _read_darknet(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
     """Read obj.data, a line ``key = value`` each, as Darknet, CVAT and datumaro write it."""
     values = {}
-    for line in text_of(file).splitlines():
+    for line in text_of(file, encoding).splitlines():
         key, equals, value = line.partition("=")
         if equals:
             values[key.strip()] = value.strip()
@@ -87,19 +87,19 @@ def _read_darknet(file: Path, ledger: Ledger) -> YoloData:
         raise AnnotationError(f"{file}: no file {values.get('names', 'obj.names')} with the names")
     not_needed = frozenset(("classes", "backup", "eval"))
     ledger.keys(file.name, values.keys() - _READ, not_needed, str(file))
-    return YoloData(file, _listed_names(names), _splits(file, values))
+    return YoloData(file, _listed_names(names, encoding), _splits(file, values))
 
 
-def _read_yaml(file: Path, ledger: Ledger) -> YoloData:
+def _read_yaml(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
     try:
         # Every scalar stays the text that it is: no, 007 and 1e3 are names.
-        values, _ = parse_yaml(text_of(file), YamlTexts)
+        values, _ = parse_yaml(text_of(file, encoding), YamlTexts)
     except TextError as error:
         raise AnnotationError(error.message_for(file)) from None
     names = values.get("names") if isinstance(values, dict) else None
     if isinstance(values, dict) and names is None:
         lists = [file.with_name(name) for name in _LISTS if file.with_name(name).is_file()]
-        names = _listed_names(lists[0]) if lists else None
+        names = _listed_names(lists[0], encoding) if lists else None
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}
     if not isinstance(names, dict) or not names:

@@ -62,8 +62,8 @@ from ..custom.annotation_values import (
     json_of,
     mask_of,
     mask_pixels,
+    published_text_of,
     state_size,
-    text_of,
     validated,
 )
 from ..custom.parquet_images import ImageBytes, ParquetImages, parquet_images
@@ -81,7 +81,7 @@ def _tags(row: Any, *kinds: str) -> dict[str, str]:
 
 def _questions(path: Path, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield the objects of a JSON file with a list of them, after their places."""
-    rows = validated(list[kind], json_of(text_of(path), str(path)), str(path))  # type: ignore[valid-type]
+    rows = validated(list[kind], json_of(published_text_of(path), str(path)), str(path))  # type: ignore[valid-type]
     for at, row in enumerate(rows):
         named = f" ({row.id})" if hasattr(row, "id") else ""
         yield f"{path}[{at}]{named}", row

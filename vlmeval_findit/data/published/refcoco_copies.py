@@ -53,8 +53,8 @@ from ..custom.annotation_values import (
     ObjectOfJson,
     SidesOfJson,
     json_of,
+    published_text_of,
     state_size,
-    text_of,
     validated,
 )
 from ..custom.class_rules import label_text
@@ -253,12 +253,13 @@ def read_plain_pickle(path: Path) -> Any:
 
 
 def _lines(split: Split, files: Sequence[Path]) -> Rows:
-    return lines_of(files[0])
+    return lines_of(files[0], published_text_of(files[0]))
 
 
 def _list(split: Split, files: Sequence[Path]) -> Rows:
     (path,) = files
-    for at, row in enumerate(validated(list[Any], json_of(text_of(path), str(path)), str(path))):
+    rows = json_of(published_text_of(path), str(path))
+    for at, row in enumerate(validated(list[Any], rows, str(path))):
         yield f"{path}[{at}]", row
 
 
@@ -286,7 +287,8 @@ def _refs(split: Split, path: Path) -> Rows:
 def _joined_refs(split: Split, files: Sequence[Path]) -> Rows:
     """Yield the authors' objects, each with its box and image of COCO's instances.json."""
     refs, instances = files
-    coco = validated(ObjectOfJson, json_of(text_of(instances), str(instances)), str(instances))
+    values = json_of(published_text_of(instances), str(instances))
+    coco = validated(ObjectOfJson, values, str(instances))
     root = Node(coco, str(instances), Ledger())
     images = {each.get("id", int): each.value for each in root.each("images")}
     things = {each.get("id", int): each.value for each in root.each("annotations")}
@@ -480,7 +482,8 @@ def _published_images(split: Split) -> set[str]:
     lines = LINES.files(split)
     refs = split.first("{stem}/refs({provider}).p", "refs({provider}).p")
     if lines:
-        rows = (Node(value, where, Ledger()) for where, value in lines_of(lines[0]))
+        there = lines_of(lines[0], published_text_of(lines[0]))
+        rows = (Node(value, where, Ledger()) for where, value in there)
         return {_image_name(LINES, row) for row in rows}
     if refs:
         rows = (Node(ref, where, Ledger()) for where, ref in _refs(split, refs[0]))
