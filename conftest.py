@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -42,6 +43,22 @@ hypothesis.settings.load_profile("any machine")
 # A suite in the background of a shell is told to ignore Ctrl-C, and so are its processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests live as long as the session: nobody looks for garbage among them.
+
+    Each look at their two million objects takes more than a second. What tests leave is small, so
+    it is looked for less often than Python does by itself.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000, 10, 50)
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

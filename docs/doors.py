@@ -43,12 +43,12 @@ def doors(package: Path = PACKAGE) -> list[Door]:
 def _door(stub: Path, package: Path) -> Door:
     folder = stub.parent
     room = ".".join(folder.relative_to(package).parts)
-    docstring = ast.get_docstring(_tree(folder / "__init__.py")) or ""
+    docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
     return Door(room, first_sentence(docstring), tuple(_names(stub)))
 
 
 def _names(stub: Path) -> Iterator[PublicName]:
-    for node in _tree(stub).body:
+    for node in tree_of(stub).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             name = node.target.id  # Stands in the package's own file: a benchmark's prefix
             yield PublicName(name, "", sentence_of(stub.with_suffix(".py"), name))
@@ -66,7 +66,7 @@ def _path_of(folder: Path, module: str) -> Path:
 
 
 def _purpose(path: Path) -> str:
-    return first_sentence(ast.get_docstring(_tree(path)) or "")
+    return first_sentence(ast.get_docstring(tree_of(path)) or "")
 
 
 def sentence_of(path: Path, name: str) -> str:
@@ -75,7 +75,7 @@ def sentence_of(path: Path, name: str) -> str:
     That is the first sentence of its docstring; of a constant, the string below it, the comment at
     its end, or the one above it.
     """
-    body = _tree(path).body
+    body = tree_of(path).body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             if node.name == name:
@@ -119,7 +119,8 @@ def first_sentence(text: str) -> str:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
+def tree_of(path: Path) -> ast.Module:
+    """Parse a file, once."""
     return ast.parse("\n".join(_lines(path)))
 
 

@@ -11,22 +11,19 @@ import importlib.util
 import os
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fresh_copy import FreshCopy
+from messages import Refusal, refusal_files, refusals
 from paths import ROOT
 from refusal_files import make_folder
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugin_rows, vlmevalkit
 from vlmeval_findit.models import MODELS
-
-sys.path.append(str(ROOT / "docs"))
-from messages import Refusal, refusal_files, refusals
 
 
 @pytest.fixture(scope="module")

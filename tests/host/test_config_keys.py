@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.host import check_config
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("host")]
 
 TWICE = {
     "model": '{"model": {}, "data": {}, "model": {}}',
@@ -24,6 +24,8 @@ def test_a_key_that_stands_twice_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("c.json").write_text(TWICE[key])
+    from vlmeval_findit.host import check_config
+
     with pytest.raises(ValueError, match=f"^c.json: duplicate key .{key}.: give each its own"):
         check_config(flags)
 
@@ -32,6 +34,8 @@ def test_a_key_that_stands_twice_is_refused(
     "text", ['{"model": {"A": {"x": 1}, "B": {"x": 1}}, "data": {"x": 1}}', "{", "[" * 99_999, ""]
 )
 def test_other_files_are_left_to_vlmevalkit(text: str, tmp_path: Path) -> None:
+    from vlmeval_findit.host import check_config
+
     config = tmp_path / "c.json"
     config.write_text(text)
     check_config(["--config", str(config)])

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from paths import ROOT
+from syntax_trees import nodes_of
 
 PACKAGE = ROOT / "vlmeval_findit"
 
@@ -20,7 +21,7 @@ MAY_READ = {
 
 def reads(path: Path) -> bool:
     """Return whether a module reads or sets the words of this process's command line."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         match node:
             case ast.Attribute(value=ast.Name(id="sys"), attr="argv" | "orig_argv"):
                 return True
@@ -37,6 +38,9 @@ def test_few_modules_look_at_the_command_line() -> None:
 
 
 def test_the_room_of_the_host_only_sets_it() -> None:
-    tree = ast.parse((PACKAGE / "host" / "registration.py").read_text(encoding="utf-8"))
-    uses = [node.ctx for node in ast.walk(tree) if getattr(node, "attr", "") == "argv"]
+    uses = [
+        node.ctx
+        for node in nodes_of(PACKAGE / "host/registration.py")
+        if getattr(node, "attr", "") == "argv"
+    ]
     assert [type(use) for use in uses] == [ast.Store]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +14,17 @@ from functools import cache
 from importlib.util import resolve_name
 from pathlib import Path
 
-from paths import ROOT
-
-sys.path.append(str(ROOT / "docs"))
 from doors import PACKAGE, doors
+from paths import ROOT
+from syntax_trees import nodes_of
 
-DOORS = {door.room: {name.name for name in door.names} for door in doors()}
 OUTSIDE = ("tests", "benchmarks", "training", "docs/plugin-template")
+
+
+@cache
+def names_at_doors() -> dict[str, set[str]]:
+    """Return the names of each door by its room."""
+    return {door.room: {name.name for name in door.names} for door in doors()}
 
 
 @dataclass(frozen=True)
@@ -41,17 +44,7 @@ class Import:
 def room_of(module: str) -> str:
     parts = module.split(".")
     inner = ".".join(parts[:2])
-    return inner if inner in DOORS else parts[0]
-
-
-@cache
-def tree_of(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-@cache
-def nodes_of(file: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(tree_of(file)))
+    return inner if inner in names_at_doors() else parts[0]
 
 
 def imports_of(file: Path) -> Iterator[Import]:
@@ -64,7 +57,7 @@ def imports_of(file: Path) -> Iterator[Import]:
         if first == PACKAGE.name:
             for alias in node.names:
                 yield Import(file, inner, alias.name)
-                if not inner and alias.name in DOORS:
+                if not inner and alias.name in names_at_doors():
                     yield from attributes_of(file, alias)
 
 
@@ -109,7 +102,7 @@ def test_others_import_from_the_door_only() -> None:
     """What is no room may name a module as a whole: a test replaces something in it."""
     past = defaultdict(set)
     for each in imports():
-        at_door = each.module == each.room and each.name in DOORS.get(each.room, ())
+        at_door = each.module == each.room and each.name in names_at_doors().get(each.room, ())
         own_door = each.module == ""
         whole = is_module(each) and not each.file.is_relative_to(PACKAGE)
         if not (at_door or own_door or whole or each.name == "__path__"):
@@ -121,11 +114,14 @@ def test_every_name_at_a_door_is_asked_for() -> None:
     asked = defaultdict(set)
     for each in imports():
         asked[each.room].add(each.name)
-    for room in DOORS:
+    for room in names_at_doors():
         asked[room].add("PREFIX")  # `benchmark_table` asks every benchmark's folder for it
     for each in imports_of(PACKAGE / "__init__.pyi"):
         asked[each.room].add(each.name)
-    idle = {room: names - asked[room] for room, names in DOORS.items() if names - asked[room]}
+    idle = {}
+    for room, names in names_at_doors().items():
+        if names - asked[room]:
+            idle[room] = names - asked[room]
     assert not idle
 
 
@@ -153,4 +149,6 @@ def test_the_structure_names_what_doors_hand_out() -> None:
     page = (ROOT / "docs/design/structure.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:[a-z0-9]+\.)+)([A-Za-z_]+)`", page)
     assert len(named) > 50
-    assert [room + name for room, name in named if name not in DOORS.get(room[:-1], ())] == []
+    assert [
+        room + name for room, name in named if name not in names_at_doors().get(room[:-1], ())
+    ] == []

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import fields
 
 import pytest
+from messages import REFUSALS, blocks, command_of, messages_page, refusal_files, refusals
 from pages import WRITTEN
 from paths import ROOT
 
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_LATER, EXIT_LIMIT_REACHED
 from vlmeval_findit.models import ModelEntry
-
-sys.path.append(str(ROOT / "docs"))
-from messages import REFUSALS, blocks, command_of, messages_page, refusal_files, refusals
 
 REFERENCE = ROOT / "docs" / "reference"
 STATUSES = (REFERENCE / "exit-statuses.md").read_text(encoding="utf-8")

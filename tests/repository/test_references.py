@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from paths import ROOT
+from syntax_trees import nodes_of
 
 PACKAGES = ("vlmeval_findit", "training")
 REFERENCE = re.compile(r":(?:attr|class|data|exc|func|meth|mod|obj):`~?\.*([\w.]+)`")
@@ -21,10 +22,10 @@ def modules() -> Iterator[tuple[Path, str]]:
             yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
 
 
-def defined(path: Path, text: str) -> Iterator[str]:
+def defined(path: Path) -> Iterator[str]:
     """Yield names of a module, its packages, and everything that it defines or assigns."""
     yield from path.with_suffix("").parts
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(ROOT / path):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name
@@ -35,7 +36,7 @@ def defined(path: Path, text: str) -> Iterator[str]:
 
 
 def test_what_is_referred_to_is_there() -> None:
-    names = {name for module in modules() for name in defined(*module)}
+    names = {name for path, _ in modules() for name in defined(path)}
     references = [(path, name) for path, text in modules() for name in REFERENCE.findall(text)]
     assert len(references) > 100
     for path, name in references:

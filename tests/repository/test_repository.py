@@ -10,6 +10,7 @@ import sys
 import pages
 import pytest
 from paths import ROOT
+from syntax_trees import nodes_of
 
 import vlmeval_findit
 from vlmeval_findit.benchmarks import parse
@@ -152,7 +153,7 @@ def test_no_code_of_a_checkpoint_is_run() -> None:
     """With ``trust_remote_code`` left out, transformers asks, and a piped "y" is an answer."""
     calls = []
     for path in (ROOT / "vlmeval_findit").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".from_pretrained"):
                 keywords = {word.arg: ast.unparse(word.value) for word in node.keywords}
                 told = keywords.get("trust_remote_code") == "False"

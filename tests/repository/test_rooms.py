@@ -10,6 +10,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 from paths import ROOT
+from syntax_trees import nodes_of, tree_of
 
 from vlmeval_findit.scoring import scored_with
 
@@ -51,10 +52,10 @@ COMMANDS = {
 }
 
 
-def rooms_of(path: Path, text: str) -> Iterator[str]:
+def rooms_of(path: Path) -> Iterator[str]:
     """Yield the rooms that a module of the package imports, at its top or later, for types too."""
     package = ".".join((PACKAGE.name, *path.parts[:-1]))
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(PACKAGE / path):
         match node:
             case ast.ImportFrom():
                 base = resolve_name("." * node.level + (node.module or ""), package)
@@ -76,7 +77,7 @@ def test_rooms_import_earlier_rooms_only() -> None:
         path = file.relative_to(PACKAGE)
         room = path.parts[0] if len(path.parts) > 1 else path.stem
         may = ORDER[: ORDER.index(room) + 1] if room in ROOMS else COMMANDS[room]
-        for other in rooms_of(path, file.read_text(encoding="utf-8")):
+        for other in rooms_of(path):
             if other not in may:
                 climbing.setdefault((room, other), set()).add(path.as_posix())
     assert not climbing
@@ -87,7 +88,7 @@ def test_every_room_says_what_it_is_for() -> None:
     package = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
     page = (ROOT / "docs/design/structure.md").read_text(encoding="utf-8")
     for room, purpose in ROOMS.items():
-        module = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
+        module = tree_of(PACKAGE / room / "__init__.py")
         docstring = ast.get_docstring(module) or ""
         assert docstring.startswith(purpose), room
         assert f"``{room}``" in package

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import ROOT
+from errata import PAGE, SECTIONS, errata_page
 from scored_runs import World, saying, scored_outputs
 
 from vlmeval_findit.benchmarks import parse
@@ -18,9 +17,6 @@ from vlmeval_findit.boxes import SPACE_KINDS, FormatFailure
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Identity
 from vlmeval_findit.scoring import Erratum, RunFacts, errata, errata_of, versions_now
-
-sys.path.append(str(ROOT / "docs"))
-from errata import PAGE, SECTIONS, errata_page
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 RELEASED = {"vlmeval_findit": "1.0.0", "python": "3.12.1"}

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from paths import ROOT
-
-sys.path.append(str(ROOT / "docs"))
 from written_pages import WRITTEN
 
 PAGES = {
