@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from edited_tables import edit_cells
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit import (
     FindItQuery,
@@ -88,6 +90,38 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_oddities_are_reported(box: Any, what: list[str]) -> None:
     result = odd_boxes([query(5, truth=Truth((box,), (0,)))])
     assert [each["what"] for each in result] == what
+
+
+def test_oddities_name_their_queries_and_boxes() -> None:
+    good, flat, outside = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 5.0, 8.0), (90.0, 1.0, 101.0, 2.0)
+    several = query(1, truth=Truth((good, flat), (0, 0)))
+    result = odd_boxes(
+        [query(0, truth=Truth((), ())), several, query(7, truth=Truth((outside,), (0,)))]
+    )
+    assert result == [
+        {"index": 1, "what": "no area", "box": flat},
+        {"index": 2, "what": "out of the image", "box": outside},
+    ]
+    assert odd_boxes([]) == []
+
+
+_ONES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+_VALUES = st.recursive(
+    _ONES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner)
+)
+
+
+@given(_VALUES)
+@example([1e-05, 1e16, 1e22, -0.0, float("nan"), float("inf")])
+@example([2**63, 2**64, -(2**70), "1e5", "null", "\ud800", '\x00\x1f\x7f\u2028/"\\'])
+def test_cells_are_as_json_writes_them(value: Any) -> None:
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert table_files.json_cell(value) == expected
+
+
+def test_every_row_of_a_long_table_is_written(tmp_path: Path) -> None:
+    queries = [query(at, label=f"thing {at}") for at in range(2 * table_files.AT_ONCE + 1)]
+    assert read_table(write_table(tmp_path, "T", queries, {}).path) == queries
 
 
 def test_an_empty_or_missing_cell_has_the_default(tmp_path: Path) -> None:

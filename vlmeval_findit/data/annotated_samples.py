@@ -118,7 +118,7 @@ class Sample:
     @property
     def counted(self) -> tuple[AnnotatedBox, ...]:
         """The boxes that are not ignored."""
-        return tuple(box for box in self.boxes if not box.ignored)
+        return tuple([box for box in self.boxes if not box.ignored])
 
     @property
     def truth(self) -> Truth:
@@ -128,13 +128,13 @@ class Sample:
             return "" if isinstance(self.label, str) else box.label
 
         counted = self.counted
-        masks = tuple(box.mask for box in counted)
-        ignored = (box for box in self.boxes if box.ignored)
+        masks = [box.mask for box in counted]
+        ignored = [box for box in self.boxes if box.ignored]
         return Truth(
-            tuple(box.corners for box in counted),
-            tuple(box.frame for box in counted),
-            () if isinstance(self.label, str) else tuple(map(label, counted)),
-            masks if any(masks) else (),
+            tuple([box.corners for box in counted]),
+            tuple([box.frame for box in counted]),
+            () if isinstance(self.label, str) else tuple([box.label for box in counted]),
+            tuple(masks) if any(masks) else (),
             tuple(
                 Ignored(
                     box=box.corners,

@@ -6,12 +6,15 @@ Rows are thinned (protocol section 2).  Boxes are [x1, y1, x2, y2] in pixels of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
+
+import numpy as np
 
 from ...boxes import Corners, Ignored, Mask, Truth
 from ...core import Checked
@@ -81,36 +84,41 @@ class AnnotationRow:
     cluster: str = ""  # Rows of a cluster (image or video) are not independent
 
 
-def _row(query: FindItQuery) -> AnnotationRow:
-    truth = query.truth
+def _by_frame(query: FindItQuery, values: Sequence[Any]) -> list[list[Any]]:
+    """Return what stands beside the boxes of a query as a list for each of its frames."""
+    result: list[list[Any]] = [[] for _ in query.images]
+    for frame, value in zip(query.truth.frames, values, strict=True):
+        result[frame].append(value)
+    return result
 
-    def by_frame(values: Sequence[Any]) -> list[list[Any]]:
-        result: list[list[Any]] = [[] for _ in query.images]
-        for frame, value in zip(truth.frames, values, strict=True):
-            result[frame].append(value)
-        return result
 
-    masks = [_packed(mask) for mask in truth.masks]
-    return AnnotationRow(
-        index=query.index,
-        label=query.label,
-        width=query.width,
-        height=query.height,
-        boxes=by_frame(truth.boxes),
-        image_path=query.images,
-        box_labels=by_frame(truth.labels) if truth.labels else [],
-        support_shots=query.support,
-        frame_indices=query.frame_indices,
-        caption=query.caption,
-        sightings=tuple(_SightingCell(seen.image, seen.box) for seen in query.sightings),
-        tags=dict(query.tags),
-        masks=by_frame(masks) if any(masks) else [],
-        ignored=tuple(
-            _IgnoredCell(item.box, item.frame, item.label, item.crowd, _packed(item.mask))
-            for item in truth.ignored
-        ),
-        cluster=query.cluster,
+def _box_labels(query: FindItQuery) -> list[list[str]]:
+    return _by_frame(query, query.truth.labels) if query.truth.labels else []
+
+
+def _masks(query: FindItQuery) -> list[list[str | None]]:
+    masks = [_packed(mask) for mask in query.truth.masks]
+    return _by_frame(query, masks) if any(masks) else []
+
+
+def _ignored(query: FindItQuery) -> tuple[_IgnoredCell, ...]:
+    return tuple(
+        _IgnoredCell(item.box, item.frame, item.label, item.crowd, _packed(item.mask))
+        for item in query.truth.ignored
     )
+
+
+# How a query becomes the columns of :class:`AnnotationRow` that it does not have itself
+_VALUES: Mapping[str, Callable[[FindItQuery], Any]] = {
+    "boxes": lambda query: _by_frame(query, query.truth.boxes),
+    "image_path": lambda query: query.images,
+    "box_labels": _box_labels,
+    "support_shots": lambda query: query.support,
+    "sightings": lambda query: tuple(_SightingCell(*seen) for seen in query.sightings),
+    "tags": lambda query: dict(query.tags),
+    "masks": _masks,
+    "ignored": _ignored,
+}
 
 
 def _packed(mask: Mask | None) -> str | None:
@@ -170,23 +178,25 @@ def _check_counts(row: AnnotationRow) -> None:
 _MARGIN = 0.01  # Pixels: rounding alone puts boxes this far out of their image
 
 
-def odd_boxes(queries: Iterable[FindItQuery]) -> list[dict[str, Any]]:
+def odd_boxes(queries: Sequence[FindItQuery]) -> list[dict[str, Any]]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
+    owners = [query for query in queries for _ in query.truth.boxes]
+    boxes = [box for query in queries for box in query.truth.boxes]
+    corners = np.array(boxes, float).reshape(-1, 2, 2)  # By box: (x1, y1), (x2, y2)
+    sizes = np.array([(query.width, query.height) for query in owners], float).reshape(-1, 2)
+    first, second = corners[:, 0], corners[:, 1]
+    swapped = (first > second).any(axis=1)
+    problems = {
+        "swapped corners": swapped,
+        "no area": (first == second).any(axis=1) & ~swapped,
+        "out of the image": (corners.min(axis=1) < -_MARGIN).any(axis=1)
+        | (corners.max(axis=1) > sizes + _MARGIN).any(axis=1),
+    }
     result: list[dict[str, Any]] = []
-    for query in queries:
-        width = query.width + _MARGIN
-        height = query.height + _MARGIN
-        for box in query.truth.boxes:
-            x1, y1, x2, y2 = box
-            problems = []
-            if x1 > x2 or y1 > y2:
-                problems.append("swapped corners")
-            elif x1 == x2 or y1 == y2:
-                problems.append("no area")
-            if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
-                problems.append("out of the image")
-            for problem in problems:
-                result.append({"index": query.index, "what": problem, "box": box})
+    for at in np.flatnonzero(np.any([*problems.values()], axis=0)):
+        for problem, has_it in problems.items():
+            if has_it[at]:
+                result.append({"index": owners[at].index, "what": problem, "box": boxes[at]})
     return result
 
 
@@ -203,7 +213,8 @@ def write_table(
     out: Path, table: str, queries: Sequence[FindItQuery], origin: Mapping[str, Any]
 ) -> PreparedTable:
     """Write queries to ``<out>/<table>.tsv`` and its ``.meta.json``, both atomically."""
-    return write_rows(out / f"{table}.tsv", AnnotationRow, map(_row, queries), queries, origin)
+    path = out / f"{table}.tsv"
+    return write_rows(path, AnnotationRow, queries, queries, origin, _VALUES)
 
 
 def write_rows(
@@ -212,13 +223,14 @@ def write_rows(
     rows: Iterable[Any],
     queries: Sequence[FindItQuery],
     origin: Mapping[str, Any],
+    values: Mapping[str, Callable[[Any], Any]] = MappingProxyType({}),
 ) -> PreparedTable:
-    """Write rows of the queries, like :func:`write_table`."""
+    """Write rows of the queries, like :func:`write_table`; ``values`` are its of table files."""
     odd = odd_boxes(queries)
     truths = [query.truth for query in queries]
     boxes = sum(len(truth.boxes) for truth in truths)
     facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": odd}
-    table_files.write_table(path, kind, rows, {**origin, **facts})
+    table_files.write_table(path, kind, rows, {**origin, **facts}, values)
     notes: list[str] = []
     for problem, count in sorted(Counter(each["what"] for each in odd).items()):
         notes.append(f"{count} boxes {problem}, left as they are: {meta_path(path)}")

@@ -66,9 +66,9 @@ def kept_frames(count: int, frames: int) -> list[int]:
 
 def thinned_query(query: FindItQuery, frames: int) -> FindItQuery:
     """Thin a query to at most ``frames`` frames."""
-    selected = kept_frames(len(query.images), frames)
-    if len(selected) == len(query.images):
+    if len(query.images) <= frames:
         return query
+    selected = kept_frames(len(query.images), frames)
     new_frames = {old: new for new, old in enumerate(selected)}
     truth = query.truth
     boxes = [at for at, frame in enumerate(truth.frames) if frame in new_frames]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from ...boxes import Corners
 from ...core import atomic_write, read_json, validate
@@ -99,5 +100,14 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
         units=samples.units.value,
         areas=tuple(StatedArea(*key, area) for key, area in samples.areas.items()),
     )
+    # Not json.dump, which is Python that writes a number at a time; asdict would copy all.
+    text = json.dumps(ids, default=_values)
     with atomic_write(path) as f:
-        json.dump(asdict(ids), f)
+        f.write(text)
+
+
+_NAMES = {kind: [each.name for each in fields(kind)] for kind in (CocoIds, StatedArea)}
+
+
+def _values(record: CocoIds | StatedArea) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in _NAMES[type(record)]}
