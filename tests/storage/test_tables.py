@@ -94,10 +94,8 @@ def test_oddities_are_reported(box: Any, what: list[str]) -> None:
 
 def test_oddities_name_their_queries_and_boxes() -> None:
     good, flat, outside = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 5.0, 8.0), (90.0, 1.0, 101.0, 2.0)
-    several = query(1, truth=Truth((good, flat), (0, 0)))
-    result = odd_boxes(
-        [query(0, truth=Truth((), ())), several, query(7, truth=Truth((outside,), (0,)))]
-    )
+    truths = [Truth((), ()), Truth((good, flat), (0, 0)), Truth((outside,), (0,))]
+    result = odd_boxes([query(at, truth=truth) for at, truth in enumerate(truths)])
     assert result == [
         {"index": 1, "what": "no area", "box": flat},
         {"index": 2, "what": "out of the image", "box": outside},

@@ -60,6 +60,7 @@ from .validation import (
     keys_of as keys_of,
     validate as validate,
     parse_lines as parse_lines,
+    parse_plain_json as parse_plain_json,
 )
 
 from .text_files import (

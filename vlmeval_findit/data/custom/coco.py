@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -21,7 +21,13 @@ from ...core import Expected, quoted_value
 from ...marks import PackedMask, RLEError
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..ledger import Ledger
-from .annotation_values import CornersOfJson, SidesOfJson, segmentation_of_coco, validated
+from .annotation_values import (
+    CornersOfJson,
+    SidesOfJson,
+    segmentation_of_coco,
+    validated,
+    validated_together,
+)
 from .class_rules import label_text
 from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
@@ -30,6 +36,7 @@ from .coco_records import (
     CocoAnnotation,
     CocoCategory,
     CocoImage,
+    Id,
 )
 from .collector import Collector
 from .flags import meaning_of_flag
@@ -51,8 +58,8 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     """Read a COCO instances file with its masks.
 
     Roboflow writes a class 0 that is no class but the project, and often has a class's name: it is
-    left out if no box has it.  The file is read twice, an element at a time: memory holds its
-    boxes, not its text.
+    left out if no box has it.  The file is read twice, a part at a time: memory holds its boxes,
+    not its text.
 
     Args:
         path: the file.
@@ -65,10 +72,13 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     collector = Collector(path, images, options, form=BoxForm.SIDES)
     head = _read_head(path, collector)
     reader = _AnnotationReader(path, head, collector)
-    for element in sections(path, collector.options.encoding):
-        if element.key == "annotations" and element.place is not None:
-            reader.read(element)
-            collector.options.progress("annotations", 1)
+    elements = sections(path, collector.options.encoding)
+    annotations = (
+        each for each in elements if each.key == "annotations" and each.place is not None
+    )
+    while batch := list(islice(annotations, _AT_ONCE)):
+        reader.read(batch)
+        collector.options.progress("annotations", len(batch))
     reader.finish()
     category_ids: dict[str, int | str] = {}
     for row in head.categories.values():
@@ -203,6 +213,9 @@ def _file_name(row: CocoImage, path: Path) -> str:
 # Masks that are filled at once
 OBJECTS_AT_ONCE = 100
 
+# Annotations whose ids and boxes are checked at once
+_AT_ONCE = 1000
+
 
 class _AnnotationReader:
     """Reads annotations one after the other."""
@@ -222,26 +235,43 @@ class _AnnotationReader:
         self._areas_fit = dict.fromkeys(BoxForm, 0)
         self._areas = 0
         self._has_modes = False  # Whether annotations say themselves what bbox is
-        # Flags and keys that are not read, by the keys of an annotation: most have the same
-        self._keys: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+        # By the keys of an annotation: most have the same
+        self._keys: dict[tuple[str, ...], _Keys] = {}
         # Masks that are not filled yet, with the place of their object and its bbox
         self._outlines: list[tuple[Outlines, int, Any]] = []
         # The area that the file states, by image, label and corners: masks have smaller ones.
         self.areas: dict[tuple[str, str, Corners], float] = {}
 
-    def read(self, element: Element) -> None:
-        """Read an object; masks of polygons are filled many at once."""
-        where = f"{self._path}, annotations[{element.place}]"
-        entry: CocoAnnotation = validated(CocoAnnotation, element.value, where)
-        image = _known(self._head.images, entry.image_id, f"{where}, image_id")
-        label = _known(self._head.categories, entry.category_id, f"{where}, category_id").name
-        name = self._head.names[entry.image_id]
-        flags = self._flags(element.value, entry, where)
+    def read(self, elements: Sequence[Element]) -> None:
+        """Read objects; ids and boxes are checked at once, and masks of polygons filled so.
+
+        Where one is unsuitable, each is checked when it is its turn, so that the first is named.
+        """
+        values = [element.value for element in elements]
+        are_checked = _have_ids(values)
+        boxes = None
+        if are_checked:
+            stated = [value.get("bbox") for value in values]
+            boxes = validated_together(_KINDS[self._form], stated)
+        for at, element in enumerate(elements):
+            where = f"{self._path}, annotations[{element.place}]"
+            if not are_checked:
+                validated(CocoAnnotation, element.value, where)
+            self._read_one(element.value, where, None if boxes is None else boxes[at])
+
+    def _read_one(self, entry: Mapping[str, Any], where: str, box: Corners | None) -> None:
+        """Read an object; ``box`` is the four numbers of its bbox, if they are checked."""
+        image_id, category_id = entry["image_id"], entry["category_id"]
+        image = _known(self._head.images, image_id, where, "image_id")
+        label = _known(self._head.categories, category_id, where, "category_id").name
+        name = self._head.names[image_id]
+        flags = self._flags(entry, where)
+        bbox, segmentation = entry.get("bbox"), entry.get("segmentation")
         stated = None
-        if self._masks or not entry.bbox:
-            stated = segmentation_of_coco(entry.segmentation, image.size, where)
+        if segmentation and (self._masks or not bbox):
+            stated = segmentation_of_coco(segmentation, image.size, where)
         try:
-            corners = self._corners(entry, stated, where)
+            corners = self._corners(entry, box, stated, where)
         except AnnotationError as error:
             why = str(error).removeprefix(f"{where}, ").removeprefix(f"{where}: ")
             self._collector.add_boxless(name, label, why, where)
@@ -249,18 +279,20 @@ class _AnnotationReader:
         self._note_area(entry, (name, label, corners), where)
         self._collector.add(name, label, corners, where, flags)
         if not self._masks:
-            if entry.segmentation:
+            if segmentation:
                 self._ledger.leave_out("masks: --no-masks", where)
         elif isinstance(stated, Outlines):
-            self._outlines.append((stated, len(self._collector.objects) - 1, entry.bbox))
+            self._outlines.append((stated, len(self._collector.objects) - 1, bbox))
         elif stated is not None:
-            self._add_mask(stated, len(self._collector.objects) - 1, entry.bbox)
+            self._add_mask(stated, len(self._collector.objects) - 1, bbox)
         if len(self._outlines) == OBJECTS_AT_ONCE:
             self._fill()
 
     def finish(self) -> None:
         """Fill what is left, and refuse a file whose masks or areas say that bbox is corners."""
         self._fill()
+        for keys in self._keys.values():
+            self._note_keys(keys, keys.where, keys.count - 1)
         of_masks, of_areas = self._fits[BoxForm.CORNERS], self._areas_fit[BoxForm.CORNERS]
         by_masks = of_masks > self._fits[BoxForm.SIDES]
         by_areas = of_areas >= 2 and of_areas >= self._areas / 2
@@ -287,37 +319,49 @@ class _AnnotationReader:
         if bbox:
             self._compare_mask(bbox, box.corners, mask, box.where)
 
-    def _flags(self, value: dict[str, Any], entry: CocoAnnotation, where: str) -> dict[str, Any]:
+    def _flags(self, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return the flags of an annotation, and note keys that are not read."""
-        keys = tuple(value)
-        if keys not in self._keys:
-            flags = [key for key in keys if meaning_of_flag(key)]
-            rest = [key for key in keys if key not in _ANNOTATION_KEYS and key not in flags]
-            self._keys[keys] = (flags, rest)
-        flags, rest = self._keys[keys]
-        self._ledger.keys("annotations", rest, NOT_NEEDED["annotations"], where)
-        stated = {key: value[key] for key in flags}
-        if isinstance(entry.attributes, dict):
-            attributes = Node(entry.attributes, f"{where}, attributes", self._ledger)
-            inner = {key: each for key, each in entry.attributes.items() if meaning_of_flag(key)}
+        names = tuple(entry)
+        keys = self._keys.get(names)
+        if keys is None:
+            flags = [key for key in names if meaning_of_flag(key)]
+            rest = [key for key in names if key not in _ANNOTATION_KEYS and key not in flags]
+            keys = self._keys[names] = _Keys(flags, rest, where)
+            # The first at once, in the order of all that is noted; the others are counted.
+            self._note_keys(keys, where, 1)
+        keys.count += 1
+        stated = {key: entry[key] for key in keys.flags}
+        there = entry.get("attributes")
+        if isinstance(there, dict):
+            attributes = Node(there, f"{where}, attributes", self._ledger)
+            inner = {key: each for key, each in there.items() if meaning_of_flag(key)}
             attributes.rest(
                 "attributes of annotations", {"rotation", *inner}, ATTRIBUTES_NOT_NEEDED
             )
             stated |= inner
         return stated
 
+    def _note_keys(self, keys: _Keys, where: str, count: int) -> None:
+        self._ledger.keys("annotations", keys.rest, NOT_NEEDED["annotations"], where, count)
+
     def _corners(
-        self, entry: CocoAnnotation, stated: PackedMask | Outlines | None, where: str
+        self,
+        entry: Mapping[str, Any],
+        box: Corners | None,
+        stated: PackedMask | Outlines | None,
+        where: str,
     ) -> Corners:
         """Return (x1, y1, x2, y2), or raise an AnnotationError."""
-        if not entry.bbox and stated is not None:
+        if not entry.get("bbox") and stated is not None:
             around = _around(stated)
             if around is not None:
                 self._ledger.note("boxes made of their masks: there was no bbox", where)
                 return around
         form = self._form_of(entry, where)
-        corners = form.corners(validated(_KINDS[form], entry.bbox, f"{where}, bbox"))
-        if entry.rotation:
+        if box is None:
+            box = validated(_KINDS[form], entry.get("bbox"), f"{where}, bbox")
+        corners = form.corners(box)
+        if entry.get("rotation"):
             raise AnnotationError(
                 f"{where}: has a rotation, which is not read: state an upright box"
             )
@@ -326,24 +370,28 @@ class _AnnotationReader:
             self._ledger.note(ROTATED, where)
         return around_turned(corners, angle)
 
-    def _form_of(self, entry: CocoAnnotation, where: str) -> BoxForm:
-        if entry.bbox_mode is None:
+    def _form_of(self, entry: Mapping[str, Any], where: str) -> BoxForm:
+        mode = entry.get("bbox_mode")
+        if mode is None:
             return self._form
         self._has_modes = True
-        if entry.bbox_mode not in (0, 1):
-            raise AnnotationError(f"{where}, bbox_mode: {entry.bbox_mode!r} should be 0 or 1")
-        return _MODES[entry.bbox_mode]
+        if mode not in (0, 1):
+            raise AnnotationError(f"{where}, bbox_mode: {mode!r} should be 0 or 1")
+        return _MODES[mode]
 
-    def _angle(self, entry: CocoAnnotation, where: str) -> float:
+    def _angle(self, entry: Mapping[str, Any], where: str) -> float:
         """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
-        if not isinstance(entry.attributes, dict):
+        attributes = entry.get("attributes")
+        if not isinstance(attributes, dict):
             return 0.0
-        stated = entry.attributes.get("rotation") or 0
+        stated = attributes.get("rotation") or 0
         angle: float = validated(_Angle, stated, f"{where}, rotation")
         return angle % 360
 
-    def _note_area(self, entry: CocoAnnotation, key: tuple[str, str, Corners], where: str) -> None:
-        area = entry.area
+    def _note_area(
+        self, entry: Mapping[str, Any], key: tuple[str, str, Corners], where: str
+    ) -> None:
+        area = entry.get("area")
         if isinstance(area, bool) or not isinstance(area, int | float):
             return
         if abs(area) > _LARGEST_AREA:
@@ -363,8 +411,9 @@ class _AnnotationReader:
             return
         if area > 1.05 * of_box + 1:
             self._ledger.note("annotations whose area is larger than their box", where)
-        if entry.bbox and entry.bbox_mode is None and area > 0:
-            x, y, w, h = entry.bbox
+        bbox = entry.get("bbox")
+        if bbox and entry.get("bbox_mode") is None and area > 0:
+            x, y, w, h = bbox
             self._areas += 1
             for form, of_form in ((BoxForm.SIDES, w * h), (BoxForm.CORNERS, (w - x) * (h - y))):
                 if math.isclose(area, of_form, rel_tol=1e-3):
@@ -399,6 +448,25 @@ _LARGEST_AREA = 2**62
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
 
 
+@dataclass(slots=True)
+class _Keys:
+    """The keys of annotations that have the same."""
+
+    flags: list[str]
+    rest: list[str]  # Those that are not read
+    where: str  # The first such annotation
+    count: int = 0
+
+
+def _have_ids(values: Sequence[Any]) -> bool:
+    """Return whether all annotations are objects that name an image and a class."""
+    try:
+        ids = [value[key] for value in values for key in ("image_id", "category_id")]
+    except (KeyError, TypeError):
+        return False
+    return validated_together(Id, ids) is not None
+
+
 def _around(stated: PackedMask | Outlines) -> Corners | None:
     """Return the box around a mask; None: it is empty, or cannot be read."""
     if isinstance(stated, Outlines):
@@ -420,9 +488,11 @@ def _distance(box: Sequence[float], other: Corners) -> float:
     return max(abs(here - there) for here, there in zip(box, other, strict=True))
 
 
-def _known(rows: Mapping[int | str, Any], key: int | str, where: str) -> Any:
+def _known(rows: Mapping[int | str, Any], key: int | str, where: str, name: str) -> Any:
+    """Return the row of an id, which stands at the key ``name``."""
     if key in rows:
         return rows[key]
+    where = f"{where}, {name}"
     other: int | str = str(key)
     if isinstance(key, str) and key.isdecimal():
         other = int(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ...core import Checked, Text, quoted_value
+from ...core import Checked, Expected, Text, Whole
 from ...storage import Size
 from .annotation_values import PixelsOfJson
 
@@ -19,13 +19,7 @@ def _side(value: object) -> object:
     return value
 
 
-def _id(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{quoted_value(value)} should be a whole number or a text")
-    return value
-
-
-Id = Annotated[int | str, Checked(_id, before=True)]
+Id = Annotated[Whole | Text, Expected("a whole number or a text")]
 _Side = Annotated[PixelsOfJson | None, Checked(_side, before=True)]
 
 

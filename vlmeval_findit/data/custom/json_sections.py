@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core import open_regular
+from ...core import open_regular, parse_plain_json
 from ..annotated_samples import AnnotationError
 from .text_encodings import Decoder
 
 # Bytes that are read at once; an element that is longer is read in larger ones
 _CHUNK = 1 << 20
 
+
+_BLANKS = " \t\r\n"
+# What stands before the next object of a list: up to the name of its first key
+_NEXT_OBJECT = re.compile(r'[ \t\r\n]*,[ \t\r\n]*\{[ \t\r\n]*"[^"\\]*"')
 
 # What may stand behind a number that is not read to its end: nothing yet, or more of it
 _OF_NUMBERS = ("", *"0123456789.eE+-")
@@ -31,8 +36,8 @@ class Element(NamedTuple):
 def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -> Iterator[Element]:
     """Yield the values of the object in a file; of lists their elements, one after the other.
 
-    Memory holds one element. An empty list is a value. A file that holds a list has no keys: that
-    of its elements is "".
+    Memory holds the elements of one part of the file. An empty list is a value. A file that holds
+    a list has no keys: that of its elements is "".
 
     Args:
         path: the file.
@@ -78,6 +83,7 @@ def _list_elements(key: str, text: _Text) -> Iterator[Element]:
 def _elements(text: _Text) -> Iterator[Any]:
     while not text.takes("]"):
         yield text.value()
+        yield from text.next_objects()
         if not text.takes(","):
             text.take("]")
             break
@@ -95,6 +101,7 @@ class _Text:
         self._at = 0
         self._line = 1  # Of the beginning of the text
         self._is_read = False
+        self._is_mixed = False  # Whether elements of this part can only be told one by one
 
     def takes(self, sign: str) -> bool:
         """Pass over white space and, if it follows, a sign; return whether it did."""
@@ -135,6 +142,28 @@ class _Text:
             self._read(size)
             size *= 2
 
+    def next_objects(self) -> list[Any]:
+        """Pass over further objects of a list, as far as they are read, and return them.
+
+        Those that begin with the same key, as in large files, are decoded at once. What cannot be
+        is left to :meth:`value`, which says why.
+        """
+        start = _NEXT_OBJECT.match(self._text, self._at)
+        if start is None or self._is_mixed:
+            return []
+        # If all before the last such place is JSON, then it is no part of a text or an object.
+        end = self._text.rfind(start[0], start.end())
+        if end < 0:
+            return []
+        objects = self._text[self._at : end].lstrip(_BLANKS).removeprefix(",")
+        try:
+            values: list[Any] = parse_plain_json(f"[{objects}]")
+        except (ValueError, RecursionError):
+            self._is_mixed = True
+            return []
+        self._at = end
+        return values
+
     def error(self, why: str, at: int | None = None) -> AnnotationError:
         end = self._at if at is None else at
         line = self._line + self._text.count("\n", 0, end)
@@ -143,7 +172,7 @@ class _Text:
     def _skip_blanks(self) -> None:
         while True:
             rest = len(self._text)
-            while self._at < rest and self._text[self._at] in " \t\r\n":
+            while self._at < rest and self._text[self._at] in _BLANKS:
                 self._at += 1
             if self._at < rest or self._is_read:
                 return
@@ -158,3 +187,4 @@ class _Text:
         self._text = rest + more
         self._at = 0
         self._is_read = not data
+        self._is_mixed = False
