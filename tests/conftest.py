@@ -1,8 +1,11 @@
-"""The fixture of most rooms: a small world of tables, pictures and runs."""
+"""Of most rooms: a small world of tables, pictures and runs, and what is worked out once."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scored_runs import World, small_world
@@ -12,3 +15,26 @@ from scored_runs import World, small_world
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world of the test's own, in its folder."""
     return small_world(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _coordinate_checks() -> Iterator[None]:
+    """Equal answers are checked once a session.
+
+    The check is most of the time of a score, and hundreds of tests score the same few runs. It sees
+    nothing but the answers and the convention.
+    """
+    from vlmeval_findit.coords import Convention, score_check
+
+    check = score_check.warning_of_boxes
+    known: dict[bytes, str | None] = {}
+
+    def check_once(answers: Any, declared: Convention) -> str | None:
+        key = pickle.dumps((answers, declared.name))
+        if key not in known:
+            known[key] = check(answers, declared)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(score_check, "warning_of_boxes", check_once)
+        yield

@@ -86,6 +86,11 @@ def warning(
         return point_warning_line(diagnose_points(points, declared))
     order = ORDERS.get(dataset.variant.representation, ORDERS["xyxy"])
     declared = Convention(space_row_of(space_from(settings)), order)
+    return warning_of_boxes(queries, declared)
+
+
+def warning_of_boxes(queries: Sequence[AnsweredQuery], declared: Convention) -> str | None:
+    """Return the line of :func:`warning` for boxes in pixels, read in the declared convention."""
     if not is_suspicious(_as_replied(_spread(queries, _SCREENED), declared), declared):
         return None
     return warning_line(diagnose(run_arrays(_as_replied(queries, declared)), declared))
