@@ -144,6 +144,8 @@ ASKED --model Qwen3-VL SERVER --batch-size 2
   --batch-size has no effect: Qwen3-VL is a model of a server
 NANO --space unit --judge-args '{"space": "grid1000"}'
   --space unit and --judge-args name two spaces
+NANO --data MMBench --judge-args '{"spaced": "unit"}'
+  --judge-args: unknown setting 'spaced': did you mean space?
 NANO --judge someone
   --judge has no effect: no judge scores
 NANO --max-usd 2

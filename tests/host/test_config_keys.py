@@ -1,10 +1,15 @@
-"""Keys of a ``--config`` file that stand twice: VLMEvalKit reads the last of them only."""
+"""Keys of a ``--config`` file that VLMEvalKit would drop: all but the last of equal ones, and those
+of a dataset that its class does not know."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+
+from vlmeval_findit.benchmarks import benchmarks, parse
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("host")]
 
@@ -30,8 +35,39 @@ def test_a_key_that_stands_twice_is_refused(
         check_config(flags)
 
 
+NAMES = [benchmark.variant_names()[0] for benchmark in benchmarks()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_key_of_our_dataset_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.host import check_config, dataset_keys
+
+    monkeypatch.chdir(tmp_path)
+    (benchmark,) = (each for each in benchmarks() if name in each.variant_names())
+    entry = {"class": benchmark.host_class(parse(name)), "dataset": name}
+    keys = dataset_keys()[entry["class"]]
+    assert {"dataset", "space", "reads_like", "encoder", "skip_missing"} <= {*keys}
+    for key in keys:
+        Path("c.json").write_text(json.dumps({"data": {name: {**entry, key: 1}}}))
+        check_config(["--config", "c.json"])
+        mistyped = f"{key}{key[-1]}"
+        Path("c.json").write_text(json.dumps({"data": {name: {**entry, mistyped: 1}}}))
+        why = f"c.json: data.{name}: unknown key '{mistyped}': did you mean {key}?"
+        with pytest.raises(ValueError, match=re.escape(why)):
+            check_config(["--config", "c.json"])
+
+
 @pytest.mark.parametrize(
-    "text", ['{"model": {"A": {"x": 1}, "B": {"x": 1}}, "data": {"x": 1}}', "{", "[" * 99_999, ""]
+    "text",
+    [
+        '{"data": {"A": {"class": "Theirs", "spacee": 1}, "B": {"class": [1]}, "C": 3}}',
+        '{"model": {"A": {"x": 1}, "B": {"x": 1}}, "data": {"x": 1}}',
+        "{",
+        "[" * 99_999,
+        "",
+    ],
 )
 def test_other_files_are_left_to_vlmevalkit(text: str, tmp_path: Path) -> None:
     from vlmeval_findit.host import check_config

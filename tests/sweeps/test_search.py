@@ -136,7 +136,7 @@ def test_models_of_earlier_searches_stay(tmp_path: Path) -> None:
         "B": {"FindIt": "cx", "Letters": "plain"},
     }
     path.write_text("hello: world\n")
-    with pytest.raises(ConfigError, match="should be a file that search or sweep wrote"):
+    with pytest.raises(ConfigError, match=r"formats\.yaml, line 1: unknown key 'hello'"):
         write_formats(path, {"A": both})
     assert path.read_text() == "hello: world\n"
 
@@ -147,7 +147,11 @@ WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("intervals: x", "formats.yaml: should be a file that search or sweep wrote"),
+        ("intervals: x", "formats.yaml, line 1: models is missing\nSearch and sweep write files"),
+        ("models: [", "formats.yaml, line 1: not YAML: "),
+        (WINNER.replace("winner", "winer") + "x", "unknown key 'winer': did you mean winner?"),
+        (WINNER.replace("winner", "rule") + "x", "line 4: winner is missing"),
+        (WINNER + "5", "line 4: winner: 5 should be a name"),
         (WINNER + "xyxy", "winner of FullImage: FindIt_Demo_insdet_xyxy: the output"),
         (WINNER + "xyxx_text", "unknown representation 'xyxx': did you mean"),
         (WINNER.replace("FindIt", "FindItt") + "all_json",

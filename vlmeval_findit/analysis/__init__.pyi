@@ -70,6 +70,8 @@ from .format_file import (
     dropped_formats as dropped_formats,
     write_formats as write_formats,
     BestFormats as BestFormats,
+    FormatOutcome as FormatOutcome,
+    FormatsFile as FormatsFile,
 )
 
 from .race_rules import (

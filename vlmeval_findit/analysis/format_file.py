@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from ..benchmarks import benchmark_of
-from ..core import ConfigError, TextError, atomic_write, read_text, yaml_value
+from ..core import Config, ConfigError, Name, TextError, YamlText, atomic_write, read_text
 from ..protocol import Benchmark, DatasetVariant
 from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
 from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
@@ -220,6 +220,28 @@ def write_formats(path: Path, new: Mapping[str, Mapping[str, Mapping[str, Any]]]
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOutcome(Config):
+    """What was found for a model and a benchmark: the winner, and for people how it was found."""
+
+    winner: Name
+    tables: Any = None
+    prompts: Any = None
+    rule: Any = None
+    race: Any = None
+    elsewhere: Any = None
+    averages: Any = None
+    cells: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatsFile(Config):
+    """A file of best formats."""
+
+    models: dict[Name, dict[Name, FormatOutcome]]
+    intervals: Any = None  # What the intervals in it are, for people
+
+
 # Benchmark whose winner is used where the first was not searched
 _ASKED_LIKE = {"Ref-L4": "FindIt"}
 
@@ -264,17 +286,12 @@ class BestFormats:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Return the outcomes by model and benchmark, as they are written; or raise ConfigError."""
     try:
-        values = yaml_value(read_text(path))["models"]
-    except (TextError, TypeError, KeyError):
-        values = None
-    if not isinstance(values, dict) or not all(map(_has_outcomes, values.values())):
-        raise ConfigError(f"{path}: should be a file that search or sweep wrote")
-    return values
-
-
-def _has_outcomes(outcomes: object) -> bool:
-    """Return whether a model's entry has an outcome for each benchmark."""
-    if not isinstance(outcomes, dict):
-        return False
-    return all(isinstance(outcome, dict) for outcome in outcomes.values())
+        text = YamlText(read_text(path), str(path))
+        text.read(FormatsFile)
+    except (TextError, ConfigError) as error:
+        why = error.message_for(path) if isinstance(error, TextError) else error
+        raise ConfigError(f"{why}\nSearch and sweep write files of best formats") from None
+    models: dict[str, Any] = text.value["models"]
+    return models

@@ -41,7 +41,7 @@ from ..storage import (
 )
 from .command_base import PATH, Command, box_option, completion, option, print_note, say, switch
 from .data_import import exif_option, make_set, units_option
-from .early_checks import note_of_shared_names
+from .early_checks import note_of_shared_names, note_unknown_image_keys
 from .printing import print_columns, print_folded, print_text
 
 ANNOTATIONS = "annotations"
@@ -278,6 +278,7 @@ def _image_lines(
 
     Only those of the first ``limit`` rows are needed (None: of all rows).
     """
+    note_unknown_image_keys()
     by_source: dict[DataSource, list[FetchableTable]] = {}
     for table in paths:
         by_source.setdefault(table.source, []).append(table)

@@ -38,6 +38,7 @@ from ..protocol import (
 )
 from ..storage import TableError, image_folder, table_folders
 from .command_base import Command, complete_datasets, complete_models, option, say
+from .early_checks import note_unknown_image_keys
 from .model_options import prompt_options
 from .printing import print_columns, print_folded, print_text
 
@@ -68,6 +69,7 @@ def command(
             f"{min(dataset.queries)} to {max(dataset.queries)}"
         )
     query, variant = dataset.queries[index], dataset.variant
+    note_unknown_image_keys()
     folder = image_folder(variant.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))
     message = words.message(query, variant)

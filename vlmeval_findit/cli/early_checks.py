@@ -31,6 +31,7 @@ from ..core import (
     may_have_model,
     model_names,
     nearest,
+    quoted_value,
     validate,
 )
 from ..engine import CallOptions, CellBuilder
@@ -66,12 +67,14 @@ from ..storage import (
     image_folder,
     imported_contents,
     is_users_table,
+    named_image_keys,
     replaced,
     replaced_note,
     table_folders,
 )
 from ..sweeps import grid_tables
 from .access import ASKED_BY_NAME, Access, flag_name
+from .command_base import print_note
 
 log = logging.getLogger(__name__)
 
@@ -202,6 +205,20 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 
 
+def note_unknown_image_keys() -> None:
+    """Say which folders that the user named for images are of no dataset: nobody looks there."""
+    of_findit = {dataset.images for dataset in DATASETS.values()}
+    named = {key: place for place, key in named_image_keys() if key not in of_findit}
+    if not named:
+        return
+    variants = [each.parse(name) for each in benchmarks() for name in each.variant_names()]
+    known = sorted(of_findit | {variant.images for variant in variants})
+    for key, place in named.items():
+        if key not in known:
+            near = nearest(key, known)
+            print_note(f"{place}: no dataset has images called {quoted_value(key)}{near}")
+
+
 def check_rows(
     variants: Iterable[DatasetVariant],
     tables: CellBuilder,
@@ -214,6 +231,8 @@ def check_rows(
     at: of the first ``limit`` (None: all), or of a sample of ``pictures``.
     """
     distinct = {(each.table, each.images, each.frames): each for each in variants}
+    if distinct:
+        note_unknown_image_keys()
     for variant in distinct.values():
         dataset = tables.dataset(variant)
         rows = tables.asked(variant, limit, pictures).rows

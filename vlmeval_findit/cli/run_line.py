@@ -15,7 +15,7 @@ from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, host_flags, nearest
 from ..engine import BackendFactory, CellBuilder
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
-from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, settings_from
+from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
 from .command_base import Command, print_note
@@ -202,7 +202,8 @@ def _check_others(run: RunLine) -> None:
             if key not in SETTING_NAMES:
                 why = f"unknown setting {key!r}{nearest(key, SETTING_NAMES)}"
                 raise ValueError(f"--judge-args: {why}")
-    elif run.is_http or run.options.temperature is not None:
+    our_settings(run.settings)
+    if run.others and (run.is_http or run.options.temperature is not None):
         sampled = run.options.temperature is not None
         flag = "--temperature" if sampled else "--base-url or --provider"
         raise ValueError(f"{flag}: run FindIt's datasets and others in separate commands")

@@ -156,7 +156,7 @@ class Config:
     called: ClassVar[str] = "key"  # What messages call a key
     read_before: ClassVar[tuple[str, ...]] = ()  # Keys that are taken out before
     instead_of_secret: ClassVar[str] = ""  # What to do instead of writing a secret there
-    elsewhere: ClassVar[Mapping[str, str]] = {}  # Where keys belong that are not of this level
+    belong_elsewhere: ClassVar[Mapping[str, str]] = {}  # Where keys of other levels belong
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -174,8 +174,8 @@ class Config:
         for key in values:
             if key not in known:
                 near = nearest(str(key), [*known, *cls.read_before])
-                if key in cls.elsewhere:
-                    why = f"write `{key}` {cls.elsewhere[key]}, not here"
+                if key in cls.belong_elsewhere:
+                    why = f"write `{key}` {cls.belong_elsewhere[key]}, not here"
                     raise MisplacedError(why, key, is_key=True)
                 if cls.instead_of_secret and is_secret_name(str(key)):
                     near = f": {cls.instead_of_secret}"

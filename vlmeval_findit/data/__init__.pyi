@@ -97,6 +97,7 @@ from .custom.csv_boxes import (
 
 from .custom.jsonl import (
     QueryLine as QueryLine,
+    QueryBox as QueryBox,
 )
 
 from .custom.json_sections import (

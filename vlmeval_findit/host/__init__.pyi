@@ -8,6 +8,7 @@ from .registration import (
 
 from .config_keys import (
     check_config as check_config,
+    dataset_keys as dataset_keys,
 )
 
 from .outcomes import (

@@ -1,20 +1,22 @@
-"""A ``--config`` of VLMEvalKit's runner whose keys stand twice is refused.
+"""A ``--config`` of VLMEvalKit's runner whose keys would be dropped is refused.
 
-The runner would read the last of them only: a model of the file would not be asked.
+Of a key that stands twice the runner would read the last, so a model of the file would not be
+asked. Of a dataset's entry it passes the keys that the class knows, and drops others.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..core import EXIT_REFUSED, TextError, parse_json, read_text
+from ..core import EXIT_REFUSED, TextError, mapping, nearest, parse_json, quoted_value, read_text
 
 
-def refuse_repeated_keys() -> None:
-    """End the runner with what is wrong with its ``--config``, if keys stand twice."""
+def refuse_dropped_keys() -> None:
+    """End the runner with what is wrong with its ``--config``, if keys would be dropped."""
     try:
         check_config(sys.argv[1:])
     except ValueError as error:
@@ -23,9 +25,10 @@ def refuse_repeated_keys() -> None:
 
 
 def check_config(arguments: Sequence[str]) -> None:
-    """Raise a ValueError that names file and key, if a ``--config`` has a key twice.
+    """Raise a ValueError that names file and key, if a ``--config`` has keys that are dropped.
 
-    Whatever else is wrong is VLMEvalKit's to say.
+    These are keys that stand twice, and unknown keys of our datasets. Whatever else is wrong is
+    VLMEvalKit's to say, or our models' when they are made.
     """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config")
@@ -34,10 +37,24 @@ def check_config(arguments: Sequence[str]) -> None:
         return
     try:
         text = read_text(Path(config))
-        parse_json(text)
+        values = parse_json(text)
     except (OSError, TextError):
         return
     try:
         parse_json(text, unique=True)
     except TextError as error:
         raise ValueError(error.message_for(config)) from None
+    for name, entry in mapping(mapping(values).get("data")).items():
+        for key in mapping(entry):
+            known = dataset_keys().get(str(entry.get("class")), (key,))
+            if key not in ("class", *known):
+                why = f"unknown key {quoted_value(key)}{nearest(key, known)}"
+                raise ValueError(f"{config}: data.{name}: {why}")
+
+
+def dataset_keys() -> Mapping[str, Sequence[str]]:
+    """Return the keys of an entry besides its class, by the names of our datasets' classes."""
+    # Imported late: VLMEvalKit imports this while it is itself imported.
+    from .datasets import dataset_classes
+
+    return {cls.__name__: tuple(inspect.signature(cls).parameters) for cls in dataset_classes()}

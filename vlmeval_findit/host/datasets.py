@@ -22,10 +22,10 @@ from ..data import load_dataset
 from ..engine import Cell, prompts_of, settings_of
 from ..models import HostMessage, check_stated, to_host_message
 from ..protocol import (
-    SETTING_NAMES,
     Benchmark,
     CustomPrompt,
     DatasetNameError,
+    our_settings,
     settings_from,
     skips_missing,
 )
@@ -131,7 +131,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             self.space_may_come = judge_args == _NOT_PASSED
             given = read_judge_args(None if self.space_may_come else judge_args)
             own_arguments = {"space": space, "reads_like": reads_like, "encoder": encoder}
-            self._config = {**_our_settings(own_arguments), **_our_settings(given)}
+            self._config = {**our_settings(own_arguments), **our_settings(given)}
             self.settings = settings_from(self._config)
             check_stated(self.settings)
             self.prompts = prompts_of(self.loaded)
@@ -180,7 +180,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
         """Score a prediction file, write the score's files, and return the metrics."""
         path = Path(eval_file)
         with OUTCOMES.of(path.stem.removesuffix(f"_{self.dataset_name}"), self.dataset_name) as out:
-            settings = settings_from({**self._config, **_our_settings(judge_kwargs)})
+            settings = settings_from({**self._config, **our_settings(judge_kwargs)})
             check_stated(settings)
             complete_space(path, settings)
             run = score_file(path, settings)
@@ -239,11 +239,6 @@ def _refuse_what_is_not_scored(dataset: str) -> None:
             "--api-mode is VLMEvalKit's way to ask. FindIt asks its datasets itself, "
             "--api-nproc calls at a time: leave the flag out"
         )
-
-
-def _our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Select FindIt's settings among the host's judge arguments."""
-    return {key: values[key] for key in SETTING_NAMES if values.get(key)}
 
 
 @cache

@@ -56,13 +56,13 @@ def register_models(config_module: ModuleType) -> None:
 
 def register_inference(inference_module: ModuleType) -> None:
     """Let the engine make the calls of FindIt's datasets; see :mod:`.inference`."""
-    from .config_keys import refuse_repeated_keys
+    from .config_keys import refuse_dropped_keys
     from .inference import install
     from .outcomes import leave_with_a_status
 
     install(inference_module)
     if _is_the_runner(sys.modules.get("__main__")):
-        refuse_repeated_keys()
+        refuse_dropped_keys()
         leave_with_a_status()
         make_logs_printable()
 

@@ -149,6 +149,7 @@ from .settings import (
     ENCODER_VARIABLE as ENCODER_VARIABLE,
     SETTING_NAMES as SETTING_NAMES,
     judge_args as judge_args,
+    our_settings as our_settings,
     settings_from as settings_from,
     variables as variables,
     wants_logprobs as wants_logprobs,

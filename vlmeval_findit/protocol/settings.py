@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..core import parse_json
+from ..core import closest, parse_json, quoted_value
 from .choices import READS_LIKE, SPACE_SETTING, THOUGHT_MARKS
 from .thoughts import MarksError, ThoughtMarks, thought_marks
 
@@ -79,6 +79,20 @@ def judge_args(text: str | None) -> dict[str, Any]:
     raise SettingsError(
         f"--judge-args {text}: not a JSON object. Type: --judge-args '{json.dumps(meant)}'"
     )
+
+
+def our_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Select FindIt's settings among the host's judge arguments, which have names of their own.
+
+    Raises SettingsError for a name that is probably meant to be one of ours.
+    """
+    for name in values:
+        meant = None if name in SETTING_NAMES else closest(name, SETTING_NAMES)
+        if meant is not None:
+            raise SettingsError(
+                f"--judge-args: unknown setting {quoted_value(name)}: did you mean {meant}?"
+            )
+    return {name: values[name] for name in SETTING_NAMES if values.get(name)}
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:

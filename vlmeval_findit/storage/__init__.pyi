@@ -20,6 +20,7 @@ from .folders import (
     Folder as Folder,
     config_file as config_file,
     image_folder as image_folder,
+    named_image_keys as named_image_keys,
     DatasetsConfig as DatasetsConfig,
     read_config as read_config,
 )

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -319,6 +319,29 @@ def config_file() -> Path | None:
     return None
 
 
+def named_image_keys() -> Iterator[tuple[str, str]]:
+    """Yield the image keys whose folders the user named, after the place that names them.
+
+    Raises FolderError as :func:`image_folder`.
+    """
+    for name, _ in _named_by_variable():
+        yield "FINDIT_IMAGES", name
+    config = config_file()
+    if config is not None:
+        for name, folder in read_config(config).images.items():
+            if folder:
+                yield f"{config}, images", name
+
+
+def _named_by_variable() -> Iterator[tuple[str, str]]:
+    """Yield the keys of FINDIT_IMAGES and their folders."""
+    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
+        name, is_pair, folder = pair.partition("=")
+        if not is_pair:
+            raise FolderError(f"FINDIT_IMAGES={pair}: should be KEY=DIR, as Pascal={pair}")
+        yield name, folder
+
+
 def image_folder(key: str) -> Folder:
     """Find an image key's folder: FINDIT_IMAGES, configuration, custom datasets, LMUData.
 
@@ -326,10 +349,7 @@ def image_folder(key: str) -> Folder:
         FolderError: the configuration cannot be read.
         DatasetFileError: the file of custom datasets cannot be read.
     """
-    for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
-        name, is_pair, folder = pair.partition("=")
-        if not is_pair:
-            raise FolderError(f"FINDIT_IMAGES={pair}: should be KEY=DIR, as {key}={pair}")
+    for name, folder in _named_by_variable():
         if name == key:
             return Folder(key, folder_from(folder), "FINDIT_IMAGES")
     config = config_file()

@@ -89,7 +89,7 @@ class SweepFile(_AxesFile, SweepOptions):
     """The keys of a sweep's file."""
 
     instead_of_secret = KEYS_OF_SERVICES
-    elsewhere = dict.fromkeys(MODEL_KEYS, "in each model")
+    belong_elsewhere = dict.fromkeys(MODEL_KEYS, "in each model")
 
     models: Several[Annotated[ModelEntry, Checked(_model_values, before=True)]]
     datasets: SeveralOrAll[Name]

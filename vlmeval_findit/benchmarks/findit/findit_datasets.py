@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...storage import CustomDataset, custom_datasets, known_custom_datasets
+from ...core import nearest, quoted_value
+from ...storage import (
+    CustomDataset,
+    DatasetFileError,
+    custom_datasets,
+    custom_datasets_file,
+    known_custom_datasets,
+)
 
 
 class Family(Enum):
@@ -286,6 +293,10 @@ def custom_rows() -> Mapping[str, Dataset]:
 
 
 def _custom_row(name: str, row: CustomDataset) -> Dataset:
+    families = [family.value for family in Family]
+    if row.family not in families:
+        why = f"unknown family {quoted_value(row.family)}{nearest(row.family, families)}"
+        raise DatasetFileError(f"{custom_datasets_file()}, {name}, family: {why}")
     return Dataset(
         name,
         Family(row.family),

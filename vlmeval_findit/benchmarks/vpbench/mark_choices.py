@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import product, starmap
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from ...core import nearest, read_json, write_text_once
+from ...core import (
+    Checked,
+    Config,
+    Expected,
+    MisplacedError,
+    Name,
+    TextError,
+    nearest,
+    quoted_value,
+    read_json,
+    row_of,
+    validate,
+    write_text_once,
+)
 from ...marks import COLOURS, Shape
 from ...protocol import VP_MARK, Known, choose_value, say_once
 from ...storage import lmu_data_root, make_lmu_data_root
@@ -87,6 +101,16 @@ class GoodMarks(NamedTuple):
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
 
 
+SHAPES = tuple(shape.value for shape in Shape)
+_AT_LEAST_ONE = Expected("a list of at least one", min_length=1)
+
+
+def _mark_called(name: Any) -> MarkChoice:
+    if not isinstance(name, str):
+        raise ValueError(f"{quoted_value(name)} should be a mark, as 'oval-red'")
+    return MarkChoice.from_name(name)
+
+
 def marks_path() -> Path:
     """Return where the file is."""
     return lmu_data_root() / "VPBench_best_marks.json"
@@ -99,14 +123,51 @@ def write_marks(values: Mapping[str, Any]) -> Path:
     return marks_path()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarksOfModel(Config):
+    """What the file says of a model: its best mark, and for people what decided it."""
+
+    best: Annotated[MarkChoice, Checked(_mark_called, before=True)]
+    shapes: Any = None
+    colours: Any = None
+    runs: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarksOfAll(Config):
+    """The marks that all models see well."""
+
+    shapes: Annotated[tuple[Annotated[Name, row_of(SHAPES, "shape")], ...], _AT_LEAST_ONE]
+    colours: Annotated[tuple[Annotated[Name, row_of(COLOURS, "colour")], ...], _AT_LEAST_ONE]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarksFile(Config):
+    """The content of the file; what is not read is for people."""
+
+    models: dict[Name, MarksOfModel]
+    good: MarksOfAll
+    rule: Any = None
+    at_least: Any = None
+    vlmeval_findit: Any = None
+
+
 def read_marks() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
-    """Read each model's best mark and the good marks; None where there is no file."""
-    if not marks_path().is_file():
+    """Read each model's best mark and the good marks; None where there is no file.
+
+    Raises BestMarkError, naming file and key, if it cannot be used.
+    """
+    path = marks_path()
+    if not path.is_file():
         return None
-    result = read_json(marks_path())
-    models = {name: MarkChoice.from_name(row["best"]) for name, row in result["models"].items()}
-    shapes = tuple(map(Shape, result["good"]["shapes"]))
-    return models, GoodMarks(shapes, tuple(result["good"]["colours"]))
+    try:
+        file = validate(MarksFile, read_json(path))
+    except MisplacedError as error:
+        raise BestMarkError(f"{path}: {error.below()}") from None
+    except TextError as error:
+        raise BestMarkError(error.message_for(path)) from None
+    models = {name: row.best for name, row in file.models.items()}
+    return models, GoodMarks(tuple(map(Shape, file.good.shapes)), file.good.colours)
 
 
 def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:

@@ -72,7 +72,9 @@ class QueryLine(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class _Box(Config):
+class QueryBox(Config):
+    """The object of a box."""
+
     box: CornersOfJson
     label: Text | None = None
     mask: Any = None
@@ -258,7 +260,7 @@ def _boxes(line: QueryLine, where: str, frames: int, folder: Path) -> list[Annot
 def _box(
     value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path
 ) -> AnnotatedBox:
-    box: _Box = validated(_Box, value if isinstance(value, dict) else {"box": value}, where)
+    box: QueryBox = validated(QueryBox, value if isinstance(value, dict) else {"box": value}, where)
     if (box.label is None) is not (labels is None):
         why = "has a label, but its line has one" if box.label else "has no label"
         raise AnnotationError(f"{where}: {why}; boxes have one where a line has several")
